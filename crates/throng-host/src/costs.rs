@@ -1,37 +1,37 @@
-//! What users and connections cost, where nothing was measured: the figures that `plan` and
-//! `doctor` reckon with, each with its source.
+//! The cost of users and connections without a measurement: the figures that `plan` and `doctor`
+//! use, each with its source.
 
 use crate::Root;
 use crate::network::{DATAGRAM_SLAB_BYTES, SocketCost, slab};
 
-/// What a user costs throng, least and most: 876 B idle on a WebSocket by `cargo xtask bench http`
-/// (docs/benchmarks.md), and at most what every user may take.
+/// Memory of throng per user, minimum and maximum: 876 B for an idle WebSocket user in `cargo xtask
+/// bench http` (docs/benchmarks.md).
 pub const USER_BYTES: (u64, u64) = (700, 1_200);
-/// What `throng target` spends on a connection, least and most.
+/// Memory of `throng target` per connection, minimum and maximum.
 pub const TARGET_BYTES: (u64, u64) = (600, 1_000);
-/// What a TLS session adds, least and most; 10,000 users with a handshake each took 9.7 KB.
+/// Additional memory of a TLS session, minimum and maximum; 10,000 users with a handshake each took
+/// 9.7 KB.
 pub const TLS_BYTES: (u64, u64) = (4_000, 16_000);
-/// The same as one figure to reckon with.
+/// The same as a single figure.
 pub const TLS_BYTES_USUAL: u64 = 9_700;
 
-/// CPU of a connection that opens, with its upgrade and login: 30 to 60 µs, in the middle of which
-/// this is (docs/benchmarks.md, `A connection per request`; `cargo xtask bench million`).
+/// CPU to open a connection, including upgrade and login: about the middle of 30 to 60 µs
+/// (docs/benchmarks.md, `A connection per request`; `cargo xtask bench million`).
 pub const CONNECT_CPU_NS: f64 = 45_000.0;
-/// CPU of a TLS handshake, which comes on top: 10,000 users with a full handshake each took 0.42 ms
-/// with their login.
+/// Additional CPU of a TLS handshake: 10,000 users with a full handshake each took 0.42 ms with
+/// their login.
 pub const HANDSHAKE_CPU_NS: f64 = 360_000.0;
-/// CPU of a request or message and its answer on a kept connection where there are so many that
-/// processors matter: 6 to 8 µs if they never rest, 36 µs if each waking is for one answer alone
+/// CPU of a request or message with its response on a kept connection, at rates that load the
+/// processors: 6 to 8 µs without idle time, 36 µs if each wakeup handles one response
 /// (docs/benchmarks.md, `Keep-alive`, `WebSocket echo`).
 pub const REQUEST_CPU_NS: f64 = 10_000.0;
 
-/// Descriptors of a table that are not for connections, as the engine has it.
+/// Descriptors of a table that are reserved, as in the engine.
 pub const DESCRIPTORS_RESERVED: u64 = 100;
-/// A smaller table is of no use, as the engine has it.
+/// A smaller table is unusable, as in the engine.
 pub const DESCRIPTORS_MIN: u64 = 48;
 
-/// How many connections a table of so many descriptors carries. Of a small one half is kept for
-/// what is no connection.
+/// The number of connections that fit into a table of this size. Half of a small table is reserved.
 pub fn connections_of_table(descriptors: u64) -> u64 {
     match descriptors {
         ..DESCRIPTORS_MIN => 0,
@@ -39,27 +39,26 @@ pub fn connections_of_table(descriptors: u64) -> u64 {
     }
 }
 
-/// How long a connection that was left without a word is kept, as the engine has it: with its
-/// socket, its descriptor and its port.
+/// How long a silently dropped connection is kept, as in the engine: with its socket, descriptor
+/// and port.
 pub const KEPT_SECONDS: f64 = 120.0;
-/// The part of a table that is for connections that were left behind, and the most of them in one,
-/// as the engine has it.
+/// The share of a table for silently dropped connections, and their maximum, as in the engine.
 pub const KEPT_SHARE: u64 = 8;
 pub const KEPT_COUNT_MAX: u64 = 4_096;
 
-/// How many of them a table of so many descriptors keeps; for the users are so many less.
+/// How many of them a table of this size keeps; they reduce the room for users.
 pub fn kept_of_table(descriptors: u64) -> u64 {
     (connections_of_table(descriptors) / KEPT_SHARE).min(KEPT_COUNT_MAX)
 }
 
-/// More shards than this a run never has.
+/// The maximum number of shards of a run.
 pub const SHARDS_MAX: u64 = 4_096;
-/// Source ports there are where `net.ipv4.ip_local_port_range` is as wide as it can be.
+/// The number of source ports with the widest `net.ipv4.ip_local_port_range`.
 pub const SOURCE_PORTS_MAX: u64 = 64_512;
-/// How long the port of a connection that we have ended cannot be used again (TCP_TIMEWAIT_LEN).
+/// How long the port of a connection that throng closed is unavailable (TCP_TIMEWAIT_LEN).
 pub const TIME_WAIT_SECONDS: f64 = 60.0;
 
-/// An object of the kernel that every open and polled socket has one of.
+/// A kernel object that every open and polled socket has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketPart {
     /// Its slab in `/proc/slabinfo`.
@@ -67,7 +66,7 @@ pub struct SocketPart {
     pub bytes: u64,
 }
 
-/// The objects and their bytes where the kernel does not tell: measured from `/proc/slabinfo` of
+/// The objects and their sizes if the kernel does not report them: measured in `/proc/slabinfo` of
 /// Linux 6.18 on x86-64, whole pages divided by the objects on them.
 const SOCKET_PARTS: [SocketPart; 5] = [
     SocketPart { slab: "TCP", bytes: 2_521 },
@@ -77,13 +76,13 @@ const SOCKET_PARTS: [SocketPart; 5] = [
     SocketPart { slab: "eventpoll_epi", bytes: 128 },
 ];
 
-/// What one socket costs this kernel, object by object; true where the kernel itself has told. With
-/// `datagrams` it is one of UDP, otherwise of TCP.
+/// The kernel memory of one socket, by object; true if the kernel reported it. With `datagrams` it
+/// is a UDP socket, otherwise TCP.
 pub fn socket_parts(root: &Root, datagrams: bool) -> ([SocketPart; 5], bool) {
     let text = root.read("proc/slabinfo").unwrap_or_default();
     let told = SOCKET_PARTS.map(|part| slab(&text, part.slab));
     let mut parts = SOCKET_PARTS;
-    // The same rule as that of `SocketCost`: without these three nothing is known.
+    // The same rule as in `SocketCost`: without these three, the cost is unknown.
     let is_told = told[..3].iter().all(Option::is_some);
     if is_told {
         for (part, told) in parts.iter_mut().zip(told) {
@@ -97,7 +96,7 @@ pub fn socket_parts(root: &Root, datagrams: bool) -> ([SocketPart; 5], bool) {
     (parts, is_told)
 }
 
-/// What a socket costs this kernel where such a part of them, from 0 to 1, is of UDP.
+/// The kernel memory of a socket if this share, from 0 to 1, are UDP sockets.
 pub fn socket_bytes(root: &Root, datagrams: f64) -> u64 {
     let cost = SocketCost::read(root);
     let of_tcp = cost.open_bytes as f64 * (1.0 - datagrams);

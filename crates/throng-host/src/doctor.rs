@@ -1,8 +1,8 @@
-//! What stands between this host and so many users: one rule a file, each of which says what it
-//! found, what would be needed, how many users the limit allows, and what cures it.
+//! What prevents this host from running this many users: one rule per file. Each reports what it
+//! found, what is needed, how many users the limit allows, and how to fix it.
 //!
-//! A rule reads the host and says nothing where it has nothing to say. What cannot be read is
-//! [`Severity::Unknown`], never guessed. Why each rule is as it is: `docs/doctor.md`.
+//! A rule reads the host and returns nothing if it does not apply. A value that cannot be read is
+//! [`Severity::Unknown`], never guessed. `docs/doctor.md` explains each rule.
 
 mod address_space;
 mod addresses;
@@ -32,18 +32,18 @@ pub use fix::{Applied, Fix, apply};
 pub use host::Host;
 pub use needs::{Block, Needs, Role, Route};
 
-/// What a rule has to say.
+/// The result of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// The rule, as a word.
+    /// The rule's identifier.
     pub rule: &'static str,
-    /// What it looks at.
+    /// What it checks.
     pub title: Said,
-    /// What this host has.
+    /// The value on this host.
     pub value: Said,
-    /// What the users need; empty where nothing is needed.
+    /// What the users need; empty if nothing is needed.
     pub needed: Said,
-    /// How many users this limit allows, where it can be said.
+    /// How many users this limit allows, if known.
     pub ceiling: Option<u64>,
     pub severity: Severity,
     /// Why it matters.
@@ -57,14 +57,14 @@ words! {
         Unfit, "unfit";
         /// They fit, but something may disturb them or the measurement.
         Warn, "warn";
-        /// It cannot be read.
+        /// The value cannot be read.
         Unknown, "unknown";
         Fit, "fit";
     }
 }
 
 impl Finding {
-    /// Nothing is known yet.
+    /// Without values.
     fn new(rule: &'static str, detail: Said) -> Finding {
         Finding {
             rule,
@@ -78,7 +78,7 @@ impl Finding {
         }
     }
 
-    /// Fit, or as bad as said when the condition does not hold; cures are for what is not fit.
+    /// Fit, or this severity if the condition is not met; fixes are kept only if it is not fit.
     fn judge(mut self, is_fit: bool, otherwise: Severity) -> Finding {
         self.severity = if is_fit { Severity::Fit } else { otherwise };
         if is_fit {
@@ -87,7 +87,7 @@ impl Finding {
         self
     }
 
-    /// A run is not begun when it cannot have what it needs: addresses, ports, descriptors, memory.
+    /// A run does not start if addresses, ports, descriptors or memory are missing.
     pub fn stops_a_run(&self) -> bool {
         const STOPPING: [&str; 9] = [
             descriptors::RULE,
@@ -106,7 +106,7 @@ impl Finding {
 
 type Rule = fn(&Host, &Needs) -> Option<Finding>;
 
-/// In the order in which they are told.
+/// In the order of the report.
 const RULES: [Rule; 27] = [
     memory::examine,
     cgroup_memory::examine,
@@ -137,7 +137,7 @@ const RULES: [Rule; 27] = [
     steal::examine,
 ];
 
-/// All that the rules found, the worst first.
+/// The findings of all rules, the worst first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Examination {
     pub findings: Vec<Finding>,
@@ -155,19 +155,19 @@ impl Examination {
         self.findings.iter().all(|finding| finding.severity != Severity::Unfit)
     }
 
-    /// The limit that would be reached first if there were ever more users.
+    /// The limit that more users would reach first.
     pub fn next_limit(&self) -> Option<&Finding> {
         let limits = self.findings.iter().filter(|finding| finding.ceiling.is_some());
         limits.min_by_key(|finding| finding.ceiling)
     }
 }
 
-/// So many bytes as people read them.
+/// The bytes in readable form.
 fn in_bytes(bytes: u64) -> String {
     format_bytes(bytes as f64)
 }
 
-/// A number that a person would write: two leading digits, not less than the number.
+/// A round number: two leading digits, rounded up.
 fn rounded_up(number: u64) -> u64 {
     let mut step = 1;
     while number / step >= 100 {

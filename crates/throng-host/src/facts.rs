@@ -1,4 +1,4 @@
-//! What a computer is: its name, kernel, processors, memory and the limits that bound a load.
+//! The properties of a host: its name, kernel, processors, memory and the limits of a load.
 
 use std::path::{Path, PathBuf};
 
@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::Root;
 
-/// What is known of a host. Every fact is absent where it could not be read.
+/// The properties of a host. A value that could not be read is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostFacts {
     pub hostname: Option<String>,
     /// The release of the kernel, such as `6.18.5`.
     pub kernel: Option<String>,
-    /// The distribution by its own words, such as `Debian GNU/Linux 13 (trixie)`.
+    /// The distribution's own name, such as `Debian GNU/Linux 13 (trixie)`.
     pub os: Option<String>,
     pub cpu_model: Option<String>,
-    /// Processors that are online.
+    /// Online processors.
     pub cores: Option<u64>,
     /// Processors that this process may run on (affinity).
     pub cores_usable: Option<u64>,
-    /// How many processors' worth of time the control group allows.
+    /// The CPU limit of the control group, in processors.
     pub cgroup_cores_max: Option<f64>,
     pub memory_bytes: Option<u64>,
     pub cgroup_memory_bytes_max: Option<u64>,
@@ -30,14 +30,14 @@ pub struct HostFacts {
     pub nr_open: Option<u64>,
     /// Open files of the whole host (`fs.file-max`).
     pub file_max: Option<u64>,
-    /// First and last source port that the kernel picks from.
+    /// The range of source ports that the kernel chooses from.
     pub port_range: Option<(u16, u16)>,
     pub tcp_tw_reuse: Option<u64>,
     pub somaxconn: Option<u64>,
     /// Low, pressure and high mark of all TCP memory, in pages.
     pub tcp_mem_pages: Option<[u64; 3]>,
     pub clock_source: Option<String>,
-    /// Of what kind the machine is when it is not bare metal: `KVM`, `VMware, docker`.
+    /// The virtualization of the machine unless it is bare metal: `KVM`, `VMware, docker`.
     pub virtualisation: Option<String>,
     pub throng_version: String,
 }
@@ -109,7 +109,7 @@ pub(crate) fn cores(root: &Root, cpuinfo: &str) -> Option<u64> {
     (count > 0).then_some(count)
 }
 
-/// How many processors a list such as `0-3,8,10-11` names.
+/// The number of processors in a list such as `0-3,8,10-11`.
 fn listed(list: &str) -> Option<u64> {
     list.trim().split(',').try_fold(0u64, |sum, part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -118,12 +118,12 @@ fn listed(list: &str) -> Option<u64> {
     })
 }
 
-/// Soft and hard limit of open files; absent when unlimited.
+/// The soft and hard limit of open files; absent if unlimited.
 fn descriptor_limits(root: &Root) -> (Option<u64>, Option<u64>) {
     descriptor_limits_in(&root.read("proc/self/limits").unwrap_or_default())
 }
 
-/// Of the text of a process's `limits`.
+/// From the text of a process's `limits`.
 pub(crate) fn descriptor_limits_in(limits: &str) -> (Option<u64>, Option<u64>) {
     let Some(line) = limits.lines().find_map(|line| line.strip_prefix("Max open files")) else {
         return (None, None);
@@ -144,12 +144,12 @@ fn tcp_mem(root: &Root) -> Option<[u64; 3]> {
     marks.try_into().ok()
 }
 
-/// The directories of a control group from its own up to the root: a limit on any of them binds.
+/// The directories of a control group from its own up to the root: a limit in any of them applies.
 pub(crate) fn cgroup_directories(root: &Root, controller: &str) -> Vec<PathBuf> {
     cgroup_directories_in(&root.read("proc/self/cgroup").unwrap_or_default(), controller)
 }
 
-/// Of the text of a process's `cgroup`.
+/// From the text of a process's `cgroup`.
 pub(crate) fn cgroup_directories_in(text: &str, controller: &str) -> Vec<PathBuf> {
     let mut directories = Vec::new();
     for line in text.lines() {
@@ -157,7 +157,7 @@ pub(crate) fn cgroup_directories_in(text: &str, controller: &str) -> Vec<PathBuf
         let (Some(_), Some(names), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
             continue;
         };
-        // Version 2 has one hierarchy without a name, version 1 one for each controller.
+        // Version 2 has one hierarchy without a name, version 1 one per controller.
         let top = match names {
             "" => PathBuf::from("sys/fs/cgroup"),
             _ if names.split(',').any(|name| name == controller) => {
@@ -179,7 +179,7 @@ fn cgroup_memory(root: &Root) -> Option<u64> {
     memory_limit_of(root, &cgroup_directories(root, "memory"))
 }
 
-/// The lowest limit of these control groups: it binds all of them.
+/// The lowest limit of these control groups.
 pub(crate) fn memory_limit_of(root: &Root, directories: &[PathBuf]) -> Option<u64> {
     directories.iter().filter_map(|directory| memory_limit(root, directory)).min()
 }
@@ -213,7 +213,7 @@ pub(crate) fn cores_limit_of(root: &Root, directories: &[PathBuf]) -> Option<f64
     limits.min_by(f64::total_cmp)
 }
 
-/// Makers and products that name a hypervisor, as the firmware tells them.
+/// Vendors and products that identify a hypervisor, as the firmware reports them.
 const HYPERVISORS: [(&str, &str); 9] = [
     ("KVM", "KVM"),
     ("QEMU", "QEMU"),
@@ -229,7 +229,7 @@ const HYPERVISORS: [(&str, &str); 9] = [
 fn virtualisation(root: &Root, cpuinfo: &str) -> Option<String> {
     let has_flag = field(cpuinfo, "flags")
         .is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
-    // The vendor alone says nothing: Microsoft and Amazon sell machines of metal too.
+    // The vendor alone is not sufficient: Microsoft and Amazon sell physical machines, too.
     let firmware = ["sys/class/dmi/id/product_name", "sys/class/dmi/id/sys_vendor"];
     let named = firmware.iter().filter(|_| has_flag).filter_map(|path| root.line(path));
     let machine = named

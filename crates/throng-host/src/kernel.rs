@@ -1,7 +1,7 @@
-//! The texts of `/proc`, parsed: pure functions that skip what they cannot read.
+//! Parsers for the texts of `/proc`: pure functions that skip lines they cannot parse.
 
-/// The kinds of time in the lines of `/proc/stat`, in their order; what follows there is part of
-/// `user` and `nice` (proc_stat(5)).
+/// The time columns of `/proc/stat`, in order; later columns are part of `user` and `nice`
+/// (proc_stat(5)).
 pub(crate) const MODES: [&str; 8] =
     ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
 
@@ -18,8 +18,8 @@ pub(crate) fn processor_times(text: &str) -> impl Iterator<Item = (&str, [u64; 8
     })
 }
 
-/// The counters of a protocol in `/proc/net/snmp` and `/proc/net/netstat`: pairs of lines, names
-/// and their values in the same places. Negative values (`Tcp: MaxConn -1`) are skipped.
+/// The counters of a protocol in `/proc/net/snmp` and `/proc/net/netstat`: pairs of lines with
+/// names and values in the same columns. Negative values (`Tcp: MaxConn -1`) are skipped.
 pub(crate) fn counters<'a>(
     text: &'a str,
     protocol: &str,
@@ -41,14 +41,14 @@ pub(crate) fn sockets(text: &str) -> impl Iterator<Item = (&str, &str, u64)> {
     })
 }
 
-/// A line of `/proc/net/softnet_stat`, one for each processor that is online.
+/// A line of `/proc/net/softnet_stat`, one per online processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Softnet {
     pub(crate) processed: u64,
     pub(crate) dropped: u64,
-    /// The processor had packets left when its time for them was over.
+    /// How often the processor had packets left when its time slice ended.
     pub(crate) squeezed: u64,
-    /// Older kernels do not say it: then the line's place.
+    /// Older kernels do not report it: then the index of the line.
     pub(crate) processor: u64,
 }
 
@@ -118,9 +118,9 @@ pub(crate) struct Disk<'a> {
     pub(crate) read_sectors: u64,
     pub(crate) writes: u64,
     pub(crate) written_sectors: u64,
-    /// Time in which at least one operation was under way.
+    /// Time with at least one operation in progress.
     pub(crate) busy_ms: u64,
-    /// The sum over all operations of the time that they were under way.
+    /// The total time of all operations in progress.
     pub(crate) weighted_ms: u64,
 }
 
@@ -138,8 +138,8 @@ pub(crate) fn disks(text: &str) -> impl Iterator<Item = Disk<'_>> {
     })
 }
 
-/// A table of hexadecimal columns with a row for each processor, such as
-/// `/proc/net/stat/nf_conntrack`: the sum of one column.
+/// A table of hexadecimal columns with a row per processor, such as `/proc/net/stat/nf_conntrack`:
+/// the sum of one column.
 pub(crate) fn column_sum(text: &str, column: &str) -> Option<u64> {
     let mut lines = text.lines();
     let place = lines.next()?.split_whitespace().position(|name| name == column)?;
@@ -147,7 +147,7 @@ pub(crate) fn column_sum(text: &str, column: &str) -> Option<u64> {
     lines.map(value).try_fold(0u64, |sum, value| Some(sum.saturating_add(value?)))
 }
 
-/// What `/proc/PID/stat` says of a process (proc_pid_stat(5)).
+/// The values of `/proc/PID/stat` (proc_pid_stat(5)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessStat<'a> {
     /// The name of its program, at most 15 bytes.
@@ -162,11 +162,11 @@ pub(crate) struct ProcessStat<'a> {
 }
 
 pub(crate) fn process(text: &str) -> Option<ProcessStat<'_>> {
-    // The name may hold anything, brackets too: it ends at the last one.
+    // The name may contain anything, including parentheses: it ends at the last one.
     let (head, rest) = text.rsplit_once(')')?;
     let name = head.split_once('(')?.1;
     let fields: Vec<&str> = rest.split_whitespace().collect();
-    // Field 3 is the first behind the name.
+    // Field 3 is the first after the name.
     let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
     Some(ProcessStat {
         name,

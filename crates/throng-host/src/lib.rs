@@ -1,18 +1,18 @@
-//! What a computer is and is doing: facts, limits, the resources of this process.
+//! The properties and the activity of a host: facts, limits, the resources of this process.
 //!
-//! - [`costs`]: what users and connections cost where nothing was measured.
-//! - [`doctor`]: what stands between this host and so many users, and what cures it.
-//! - [`facts`]: what does not change during a run; written into its record.
+//! - [`costs`]: the cost of users and connections without a measurement.
+//! - [`doctor`]: what prevents this host from running this many users, and how to fix it.
+//! - [`facts`]: properties that do not change during a run; part of its record.
 //! - [`listening`]: the processes that listen on a port, and their CPU time.
-//! - [`usage`]: what this process and the whole host are using.
-//! - [`monitor`]: all of that and more, once a second. `threads`, `memory`, `network`,
-//!   `quota`: its parts.
+//! - [`usage`]: resource usage of this process and of the whole host.
+//! - [`monitor`]: all of that and more, once per second. `threads`, `memory`, `network`, `quota`:
+//!   its parts.
 //! - [`probe`]: the whole host as series, for `throng monitor` on the host of a target.
 //! - `unix`: system calls; `windows`: the same names there.
-//! - `kernel`: the texts of `/proc`, parsed; `monitor` and `probe` share it.
+//! - `kernel`: parsers for `/proc`; `monitor` and `probe` share it.
 //!
-//! Everything is read from files below a [`Root`], so that tests can describe other computers.
-//! What cannot be read is absent, never guessed.
+//! Everything is read from files below a [`Root`], so that tests can describe other hosts. A value
+//! that cannot be read is absent, never guessed.
 
 #[macro_use]
 extern crate throng_base;
@@ -48,7 +48,7 @@ pub use usage::{HostCpu, HostShare, ProcessUsage, kill_group};
 #[cfg(not(unix))]
 use windows as system;
 
-/// Where `/proc`, `/sys` and `/etc` are.
+/// The parent directory of `/proc`, `/sys` and `/etc`.
 #[derive(Clone, Debug)]
 pub struct Root(PathBuf);
 
@@ -73,7 +73,7 @@ impl Root {
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The first line of a file without the space around it; absent when it is empty.
+    /// The first line of a file, trimmed; absent if it is empty.
     fn line(&self, relative: impl AsRef<Path>) -> Option<String> {
         let text = self.read(relative)?;
         let line = text.lines().next()?.trim();

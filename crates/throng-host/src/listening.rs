@@ -1,5 +1,5 @@
-//! The processes of this host that listen on a port, and the CPU time they use: what a target on
-//! the generator's own host costs.
+//! The processes of this host that listen on a port, and their CPU time: the cost of a target on
+//! the generator's host.
 
 use std::fs::read_dir;
 
@@ -10,7 +10,7 @@ use crate::system::ticks_per_second;
 /// State `LISTEN` in `/proc/net/tcp` (include/net/tcp_states.h).
 const LISTEN: &str = "0A";
 
-/// Those that listen on one port.
+/// The processes that listen on one port.
 #[derive(Clone, Debug)]
 pub struct Listening {
     root: Root,
@@ -19,15 +19,15 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// None if nothing that this process may look at listens there.
+    /// `None` if no visible process listens there.
     pub fn on(root: Root, port: u16) -> Option<Listening> {
         let mut listening = Listening { root, port, processes: Vec::new() };
         listening.look();
         (!listening.processes.is_empty()).then_some(listening)
     }
 
-    /// The CPU time that they have used since they started, in nanoseconds. They are looked for
-    /// again if one of them has ended; then there is none.
+    /// The CPU time of these processes since their start, in nanoseconds. If one of them has ended,
+    /// the list is refreshed and the result is `None`.
     pub fn cpu_ns(&mut self) -> Option<u64> {
         let ticks: Option<u64> = self.processes.iter().map(|it| ticks(&self.root, *it)).sum();
         if ticks.is_none() {
@@ -46,7 +46,7 @@ impl Listening {
         let own = |number: &&u32| self.has_one_of(&format!("proc/{number}/fd"), &sockets);
         let mut found: Vec<u32> = numbers.iter().filter(own).copied().collect();
         if found.is_empty() {
-            // Threads may have descriptors of their own, as those of `throng target` have.
+            // Threads may have their own descriptor tables, like those of `throng target`.
             let of_threads = |number: &&u32| self.has_thread_with_one_of(**number, &sockets);
             found = numbers.iter().filter(of_threads).copied().collect();
         }
@@ -60,7 +60,7 @@ impl Listening {
         names.into_iter().any(|name| self.has_one_of(&folder(&name.to_string_lossy()), sockets))
     }
 
-    /// Descriptors of other users' processes cannot be read without the right to.
+    /// Descriptors of other users' processes cannot be read without privileges.
     fn has_one_of(&self, folder: &str, sockets: &[String]) -> bool {
         let descriptors = read_dir(self.root.path(folder));
         let mut links = descriptors.into_iter().flatten().flatten();
@@ -76,7 +76,7 @@ fn ticks(root: &Root, process_number: u32) -> Option<u64> {
     process(&text).map(|stat| stat.user_ticks + stat.system_ticks)
 }
 
-/// `socket:[12345]` of those that listen on the port, as links of descriptors name them.
+/// `socket:[12345]` for each listening socket of the port, as in descriptor links.
 fn sockets(text: &str, port: u16) -> Vec<String> {
     let socket = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sockets_that_listen_are_found_by_their_port() {
+    fn listening_sockets_are_found_by_port() {
         let text = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   \
                     uid  timeout inode\n   \
                     0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     \

@@ -1,25 +1,25 @@
-//! How much memory this process could still take, and how much has to be left: of the host, and of
-//! the control groups that it is in.
+//! The memory that this process could still use, and the floor that must stay free: on the host,
+//! and in its control groups.
 
 use std::path::PathBuf;
 
 use crate::Root;
 use crate::facts::{cgroup_directories, kilobytes, memory_limit};
 
-/// What has to be left at least, however large the host is, for the kernel and everybody else.
+/// The minimum that must stay free for the kernel and other processes, on a host of any size.
 const FLOOR_BYTES: u64 = 256 << 20;
-/// The share of all memory that has to be left.
+/// The share of all memory that must stay free.
 const FLOOR_SHARE: f64 = 0.03;
 /// On a small host the floor is at most this part of it.
 const FLOOR_PART_MAX: u64 = 8;
 
-/// Whoever has less left than so many floors of a control group is near its end.
+/// A control group with less than this many floors left is checked more precisely.
 const NEAR_FLOORS: u64 = 16;
 
 /// A line of `/proc/self/limits`.
 const ADDRESS_SPACE: &str = "Max address space";
 
-/// Memory that could still be had, and the floor that it must not fall below.
+/// Memory that is still available, and the floor that must stay free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLeft {
     pub available_bytes: u64,
@@ -27,13 +27,13 @@ pub struct MemoryLeft {
     pub bound: MemoryBound,
 }
 
-/// What ends the memory.
+/// The limit that is nearest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryBound {
     Host,
-    /// The limit of a control group: who goes over it is killed.
+    /// The limit of a control group: a process above it is killed.
     Group,
-    /// The limit of this process (`ulimit -v`): what does not fit into it ends the process.
+    /// The limit of this process (`ulimit -v`): an allocation beyond it ends the process.
     AddressSpace,
 }
 
@@ -42,7 +42,7 @@ pub enum MemoryBound {
 pub(crate) struct Memory {
     root: Root,
     groups: Vec<Group>,
-    /// Of the address space of this process.
+    /// For the address space of this process.
     space_bytes_max: Option<u64>,
 }
 
@@ -60,7 +60,7 @@ impl Memory {
         Memory { groups: groups.collect(), space_bytes_max: space_limit(&root), root }
     }
 
-    /// Of the host, all groups and the address space the one that is nearest to its floor.
+    /// The nearest limit of the host, the groups and the address space.
     pub(crate) fn left(&self) -> Option<MemoryLeft> {
         let host = self.root.read("proc/meminfo").and_then(|text| {
             let available_bytes = kilobytes(&text, "MemAvailable")?;
@@ -82,7 +82,7 @@ impl Memory {
     }
 }
 
-/// The limit of the address space of this process, where it has one (setrlimit(2), RLIMIT_AS).
+/// The limit of this process's address space, if any (setrlimit(2), RLIMIT_AS).
 pub fn address_space_limit() -> Option<u64> {
     space_limit(&Root::default())
 }
@@ -93,8 +93,8 @@ fn space_limit(root: &Root) -> Option<u64> {
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// What this process could take now: of the host, of its control groups, and of its address space
-/// (`ulimit -v`). None where nothing says it.
+/// What this process could allocate now, limited by the host, its control groups and its address
+/// space (`ulimit -v`). `None` if nothing is known.
 pub fn room(root: &Root) -> Option<u64> {
     let memory = Memory::new(root.clone());
     let left = [memory.left(), memory.space()].into_iter().flatten();
@@ -108,8 +108,8 @@ impl Group {
             .find_map(|name| root.number(self.directory.join(name)))?;
         let mut available_bytes = self.limit_bytes.saturating_sub(used);
         let floor_bytes = floor(self.limit_bytes);
-        // Files in the cache count as used and are given back when memory is short. To ask for
-        // them costs the kernel more, so only who comes near asks.
+        // Cached files count as used and are freed when memory is short. This is expensive to read,
+        // so it is read only near the limit.
         if available_bytes < floor_bytes.saturating_mul(NEAR_FLOORS) {
             let cached = root.read(self.directory.join("memory.stat")).unwrap_or_default();
             let cached = ["total_inactive_file ", "inactive_file "].into_iter().find_map(|name| {
@@ -123,7 +123,7 @@ impl Group {
     }
 }
 
-/// How much of so many bytes has to be left.
+/// The floor for this much memory.
 fn floor(total_bytes: u64) -> u64 {
     let share = (total_bytes as f64 * FLOOR_SHARE) as u64;
     share.max(FLOOR_BYTES.min(total_bytes / FLOOR_PART_MAX))

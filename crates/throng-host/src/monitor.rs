@@ -1,5 +1,5 @@
-//! What this process and its host did since the reading before: read once a second, cheap enough
-//! to be no load itself. What cannot be read is absent or nothing, never guessed.
+//! What this process and its host did since the last reading: read once per second, at negligible
+//! cost. A value that cannot be read is absent or zero, never guessed.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::threads::Threads;
 use crate::usage::{HostCpu, HostShare, ProcessUsage};
 use crate::{HostFacts, Root};
 
-/// Shares of a shorter time say nothing: the kernel counts in ticks of 1 to 10 ms.
+/// Shares over a shorter time are meaningless: the kernel counts in ticks of 1 to 10 ms.
 const SHARES_TIME_MIN: Duration = Duration::from_millis(500);
 
-/// Looks at this process and its host.
+/// Monitors this process and its host.
 #[derive(Debug)]
 pub struct Monitor {
     root: Root,
@@ -23,9 +23,9 @@ pub struct Monitor {
     threads: Threads,
     quotas: Quotas,
     host: HostCpu,
-    /// Processors that this process may use, as affinity and control group allow.
+    /// The processors that this process may use, by affinity and control group.
     processors: f64,
-    /// All that are online.
+    /// All online processors.
     host_processors: f64,
     usage: ProcessUsage,
     drops: Drops,
@@ -33,11 +33,11 @@ pub struct Monitor {
     shares: Shares,
 }
 
-/// What is a share of some time, since the reading that was long enough ago.
+/// Values that are shares of a time, since a reading that is old enough.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shares {
     since: Duration,
-    /// What this process used since then and until the last reading.
+    /// The CPU time of this process from then until the last reading.
     cpu_ns: u64,
     told: HostFigures,
 }
@@ -51,48 +51,47 @@ struct HostFigures {
     throughput: Option<Throughput>,
 }
 
-/// What was read. Counters are since the reading before.
+/// One reading. Counters are since the last reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reading {
     pub cpu_user_ns: u64,
     pub cpu_system_ns: u64,
-    /// Of the processors that this process may use, 0 to 1: what it used.
+    /// CPU usage of this process, as a share of the processors it may use, 0 to 1.
     pub cpu_share: f64,
-    /// Of one processor, 0 to 1: what the thread of the busiest shard used.
+    /// CPU usage of the busiest shard's thread, as a share of one processor, 0 to 1.
     pub shard_cpu_max: f64,
-    /// How long threads could have run and had no processor, all together.
+    /// The total time that threads were runnable without a processor.
     pub run_queue_ns: u64,
-    /// Of the CPU quota of a control group: its periods, those in which it stopped this process,
-    /// and for how long, all processors together.
+    /// The CPU quota of a control group: its periods, those in which it throttled this process, and
+    /// for how long, all processors together.
     pub quota_periods: u64,
     pub throttled_periods: u64,
     pub throttled_ns: u64,
-    /// What is resident.
+    /// Resident memory.
     pub memory_bytes: u64,
     pub memory_left: Option<MemoryLeft>,
     pub host: Option<HostShare>,
-    /// Of all processors of the host, 0 to 1: what all but this process used.
+    /// CPU usage of everything except this process, as a share of all processors, 0 to 1.
     pub others_cpu: Option<f64>,
-    /// Of the last ten seconds, 0 to 1: in which some program of the host waited for memory.
+    /// The share of the last ten seconds in which a program of the host waited for memory, 0 to 1.
     pub memory_stall: Option<f64>,
-    /// Of the interface with the most of it.
+    /// For the busiest interface.
     pub throughput: Option<Throughput>,
     pub packets_dropped: u64,
     pub listen_dropped: u64,
-    /// Connections that the firewall of the host tracks, and its limit; 0 where there is none.
+    /// Connections that the host's firewall tracks, and its limit; 0 without one.
     pub conntrack: u64,
     pub conntrack_max: u64,
-    /// What the kernel spends on all sockets of TCP and UDP of the host; 0 where it does not count
-    /// them.
+    /// Kernel memory of all TCP and UDP sockets of the host; 0 if the kernel does not count them.
     pub kernel_socket_bytes: u64,
-    /// Connections of the host that are over, and still keep their ports.
+    /// Closed connections of the host that still keep their ports.
     pub time_wait: u64,
-    /// The same shares were told before: too little time has passed for new ones.
+    /// The shares are those of the last reading: too little time has passed for new ones.
     pub shares_are_old: bool,
 }
 
 impl Monitor {
-    /// Starts to measure at this time, on any clock that goes on evenly.
+    /// Starts measuring at this time, on any steady clock.
     pub fn new(root: &Root, now: Duration) -> Monitor {
         let facts = HostFacts::read(root, "");
         let processors = facts.cores_usable.or(facts.cores).unwrap_or(1).max(1) as f64;
@@ -114,13 +113,13 @@ impl Monitor {
         }
     }
 
-    /// What a socket costs the kernel of this host.
+    /// The kernel memory of a socket on this host.
     pub fn socket_cost(&self) -> SocketCost {
         self.cost
     }
 
-    /// The memory of this process, and what is left for it: what may be asked more often than the
-    /// rest, which is of the time since it was read before.
+    /// The memory of this process, and what is left for it. It may be read more often than the
+    /// rest, which is per reading interval.
     pub fn memory(&mut self) -> (u64, Option<MemoryLeft>) {
         (ProcessUsage::read(&self.root).memory_bytes, self.memory.left())
     }
@@ -167,7 +166,7 @@ impl Monitor {
         }
     }
 
-    /// Reckons the shares of the time that has passed.
+    /// Computes the shares over the elapsed time.
     fn renew_shares(&mut self, passed: Duration, shard_cpu_max_ns: u64) {
         let of = |ns: u64, processors: f64| {
             (ns as f64 / (passed.as_nanos() as f64 * processors)).clamp(0.0, 1.0)
@@ -187,20 +186,20 @@ impl Monitor {
     }
 }
 
-/// What all others use. The kernel does not say for whom packets come and go: for each as much as
-/// it uses otherwise.
+/// The usage of all others. The kernel does not attribute packet processing: it is divided in
+/// proportion to the other usage.
 fn others(host: HostShare, own: f64) -> f64 {
     let of_programs = (host.busy - host.softirq).max(own).max(f64::MIN_POSITIVE);
     (host.busy * (of_programs - own) / of_programs).clamp(0.0, 1.0)
 }
 
-/// None if this host does not track connections: the file is missing.
+/// Zero if this host does not track connections: the file is missing.
 fn conntrack(root: &Root, what: &str) -> u64 {
     let text = root.read(format!("proc/sys/net/netfilter/nf_conntrack_{what}"));
     text.and_then(|text| text.trim().parse().ok()).unwrap_or_default()
 }
 
-/// Kernels that do not keep it have no such file.
+/// Kernels without pressure information have no such file.
 fn memory_stall(root: &Root) -> Option<f64> {
     let text = root.read("proc/pressure/memory")?;
     let some = pressures(&text).find(|row| row.kind == "some")?;

@@ -1,5 +1,5 @@
-//! What the network stack of this host says of itself: packets and connections it dropped, what
-//! its sockets cost, and how many source ports there are.
+//! The state of this host's network stack: dropped packets and connections, the cost of its
+//! sockets, and the number of source ports.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,23 +8,23 @@ use crate::Root;
 use crate::kernel::{counters, interfaces, sockets, softnet};
 use crate::system::page_bytes;
 
-/// What a TCP socket that is open and polled costs the kernel where it does not tell: TCP 2,521,
-/// its inode 862, its file 195, its directory entry 195, its place in an epoll 128. Measured from
+/// The kernel memory of an open and polled TCP socket if the kernel does not report it: TCP 2,521,
+/// its inode 862, its file 195, its directory entry 195, its epoll entry 128. Measured in
 /// `/proc/slabinfo` of Linux 6.18 on x86-64, whole pages divided by the objects on them.
 const SOCKET_BYTES: u64 = 3_901;
-/// The same of a UDP socket, which is smaller itself.
+/// The same for a UDP socket, whose own object is smaller.
 const DATAGRAM_SOCKET_BYTES: u64 = SOCKET_BYTES - 2_521 + DATAGRAM_SLAB_BYTES;
 pub(crate) const DATAGRAM_SLAB_BYTES: u64 = 1_365;
 const TIME_WAIT_BYTES: u64 = 256;
 /// Every open TCP socket has one of each.
 const SOCKET_SLABS: [&str; 5] = ["TCP", "sock_inode_cache", "filp", "dentry", "eventpoll_epi"];
 
-/// Counters since the host was started.
+/// Counters since the start of the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Drops {
-    /// Packets, as the queue of a processor was full.
+    /// Packets dropped because the queue of a processor was full.
     pub(crate) packets: u64,
-    /// Connections, as the queue of a listener was full or it had no memory.
+    /// Connections dropped because the queue of a listener was full or memory was short.
     pub(crate) connections: u64,
 }
 
@@ -48,20 +48,20 @@ fn packets(text: &str) -> u64 {
     softnet(text).fold(0, |sum, row| sum.saturating_add(row.dropped))
 }
 
-/// A connection that overflows the queue is in both counters (tcp_ipv4.c): the larger one is all
-/// of them.
+/// A connection that overflows the queue is in both counters (tcp_ipv4.c): the larger one includes
+/// all of them.
 fn connections(text: &str) -> u64 {
     let of_listeners = counters(text, "TcpExt")
         .filter(|(name, _)| ["ListenOverflows", "ListenDrops"].contains(name));
     of_listeners.map(|(_, value)| value).max().unwrap_or(0)
 }
 
-/// What went over the interfaces of this host since they are there: by name, bytes and packets that
-/// were received, and those that were sent.
+/// Traffic of this host's interfaces since their creation: by name, received bytes and packets, and
+/// sent ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Traffic(BTreeMap<String, [u64; 4]>);
 
-/// Of each, the direction of an interface with the most of it.
+/// For each value, the busiest direction of an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Throughput {
     pub bits_per_s: f64,
@@ -78,7 +78,7 @@ impl Traffic {
         Traffic(all.collect())
     }
 
-    /// None where the kernel does not tell.
+    /// `None` if the kernel does not report it.
     pub(crate) fn since(&self, before: &Traffic, passed: Duration) -> Option<Throughput> {
         let mut most = [0; 4];
         for (name, now) in &self.0 {
@@ -96,15 +96,15 @@ impl Traffic {
     }
 }
 
-/// The sockets of the whole host: of TCP, and of UDP.
+/// The sockets of the whole host: TCP and UDP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sockets {
-    /// Of every kind, in all network namespaces.
+    /// Sockets of every kind, in all network namespaces.
     allocated: u64,
     pub(crate) time_wait: u64,
-    /// What waits in their queues.
+    /// The bytes in their queues.
     queued_bytes: u64,
-    /// Of UDP, in this network namespace.
+    /// UDP sockets in this network namespace.
     datagram: u64,
 }
 
@@ -124,7 +124,7 @@ impl Sockets {
         })
     }
 
-    /// What the kernel spends on all of them.
+    /// The kernel memory of all of them.
     pub(crate) fn bytes(self, cost: SocketCost) -> u64 {
         let open = self.allocated.saturating_mul(cost.open_bytes);
         let waiting = self.time_wait.saturating_mul(cost.time_wait_bytes);
@@ -134,24 +134,24 @@ impl Sockets {
     }
 }
 
-/// What the kernel of this host spends on one socket, without what waits in its queues.
+/// The kernel memory of one socket on this host, without its queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketCost {
-    /// Of TCP.
+    /// For TCP.
     pub open_bytes: u64,
-    /// Of UDP.
+    /// For UDP.
     pub datagram_bytes: u64,
     pub time_wait_bytes: u64,
-    /// The kernel told; only root may ask it. Otherwise the sizes of Linux 6.18 on x86-64.
+    /// The kernel reported it, which requires root. Otherwise, the sizes of Linux 6.18 on x86-64.
     pub is_measured: bool,
 }
 
 impl SocketCost {
-    /// Sizes do not change while a kernel runs: asked once.
+    /// Sizes do not change while a kernel runs: read once.
     pub fn read(root: &Root) -> SocketCost {
         let text = root.read("proc/slabinfo").unwrap_or_default();
         let sizes = SOCKET_SLABS.map(|name| slab(&text, name));
-        // Kernels merge slabs of one size; what is not listed by its name has about its size.
+        // Kernels merge slabs of one size; an object without its own slab has about the known size.
         match sizes {
             [Some(tcp), Some(inode), Some(file), entry, poll] => SocketCost {
                 open_bytes: sum([tcp, inode, file, entry.unwrap_or(195), poll.unwrap_or(128)]),
@@ -179,13 +179,14 @@ fn sum(bytes: [u64; 5]) -> u64 {
     bytes.into_iter().fold(0, u64::saturating_add)
 }
 
-/// Datagrams that were dropped since the host was started, as the queue of their socket was full.
+/// Datagrams that were dropped since the start of the host because the queue of their socket was
+/// full.
 pub(crate) fn datagrams_dropped(root: &Root) -> Option<u64> {
     let text = root.read("proc/net/snmp")?;
     counters(&text, "Udp").find(|(name, _)| *name == "RcvbufErrors").map(|(_, value)| value)
 }
 
-/// What an object of this slab costs, with its part of the pages it lies on.
+/// The memory of an object in this slab, including its part of the pages.
 pub(crate) fn slab(text: &str, name: &str) -> Option<u64> {
     let mut words = text
         .lines()
@@ -196,12 +197,12 @@ pub(crate) fn slab(text: &str, name: &str) -> Option<u64> {
     let size = words.nth(2)??;
     let (per_slab, pages) = (words.next()??, words.next()??);
     let whole = pages.checked_mul(page_bytes())?.checked_div(per_slab)?;
-    // What is more than twice the object is no figure of a slab.
+    // A result above twice the object size is not plausible.
     (size > 0 && whole >= size && whole / 2 <= size).then_some(whole)
 }
 
-/// How many source ports the kernel picks from: those of the range without the reserved ones.
-/// `range` is another one than the system's, as a scenario may have.
+/// The number of source ports that the kernel chooses from: the range without the reserved ones.
+/// `range` overrides the system's range.
 pub fn source_ports(root: &Root, range: Option<(u16, u16)>) -> Option<u64> {
     let (first, last) = range.or_else(|| crate::facts::port_range(root))?;
     let ports = u64::from(last.checked_sub(first)?) + 1;

@@ -1,12 +1,12 @@
-//! A whole host as series of figures: what `throng monitor` reads on the host of a target.
+//! A whole host as series: the readings of `throng monitor` on the host of a target.
 //!
-//! - [`series`]: every series with its unit and meaning, and their texts for programs.
+//! - [`series`]: every series with its unit and meaning, and their text formats.
 //! - `system`, `network`, `processes`, `groups`: readings of `/proc` and `/sys`.
-//! - [`listeners`]: the queues of listening sockets, looked at often; `diag`: how the kernel is
-//!   asked for sockets.
+//! - [`listeners`]: the queues of listening sockets, which are read often; `diag`: the kernel
+//!   interface for sockets.
 //!
-//! Figures of the whole host have the names that node_exporter gives them, so whoever reads one
-//! can read the other. What it does not have begins with `throng_`.
+//! Figures of the whole host have the names of node_exporter, so that either can be used. Names of
+//! other figures start with `throng_`.
 
 mod diag;
 mod groups;
@@ -21,7 +21,7 @@ use processes::Processes;
 pub use processes::Wanted;
 pub use series::{Figures, Format};
 
-/// Reads a host. Only files with a fixed name are read, and nothing is written or started.
+/// Reads a host. It only reads files with a fixed name, and neither writes nor starts anything.
 #[derive(Debug)]
 pub struct Probe {
     root: Root,
@@ -35,7 +35,7 @@ impl Probe {
         Probe { root, throng_version: throng_version.to_string(), processes }
     }
 
-    /// Everything as it is now.
+    /// All current values.
     pub fn read(&mut self) -> Figures {
         let mut figures = Figures::default();
         system::read(&self.root, &self.throng_version, &mut figures);

@@ -1,13 +1,13 @@
-//! What the CPU quotas of control groups did to this process: periods, those in which it was
-//! stopped, and for how long. A group is stopped for the rest of a period once it has used what it
-//! may; see the kernel's `scheduler/sched-bwc.rst` and `admin-guide/cgroup-v2.rst` (`cpu.stat`).
+//! The effect of control groups' CPU quotas on this process: periods, those in which it was
+//! throttled, and for how long. A group is throttled for the rest of a period once it has used its
+//! quota; see the kernel's `scheduler/sched-bwc.rst` and `admin-guide/cgroup-v2.rst` (`cpu.stat`).
 
 use std::path::PathBuf;
 
 use crate::Root;
 use crate::facts::cgroup_directories;
 
-/// Counters of one control group since it was made, or between two readings.
+/// Counters of one control group since its creation, or between two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Throttled {
     pub(crate) periods: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Throttled {
     pub(crate) time_ns: u64,
 }
 
-/// The groups that this process is in, from its own to the root.
+/// The groups of this process, from its own to the root.
 #[derive(Debug)]
 pub(crate) struct Quotas {
     root: Root,
@@ -24,7 +24,7 @@ pub(crate) struct Quotas {
 }
 
 impl Quotas {
-    /// Starts to measure now. Groups without a quota count nothing and are not read again.
+    /// Starts measuring. Groups without a quota are not read again.
     pub(crate) fn new(root: Root) -> Quotas {
         let directories = cgroup_directories(&root, "cpu");
         let files = directories.into_iter().filter_map(|directory| {
@@ -36,7 +36,8 @@ impl Quotas {
         Quotas { root, files }
     }
 
-    /// Since the call before: of the group that was stopped longest, as all stop the same threads.
+    /// Since the last call, for the group that was throttled longest, because all of them stop the
+    /// same threads.
     pub(crate) fn since_last(&mut self) -> Throttled {
         let root = &self.root;
         let since = |(file, before): &mut (PathBuf, Throttled)| {
@@ -55,7 +56,7 @@ impl Quotas {
 
 impl Throttled {
     /// `cpu.stat`: `nr_periods`, `nr_throttled`, and `throttled_usec` (version 2) or
-    /// `throttled_time` in nanoseconds (version 1). None where the group counts none of it.
+    /// `throttled_time` in nanoseconds (version 1). `None` if the group does not count them.
     pub(crate) fn parse(text: &str) -> Option<Throttled> {
         let value = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;

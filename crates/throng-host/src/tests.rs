@@ -1,4 +1,4 @@
-//! Computers made of files, and one smoke test on the real one.
+//! Hosts described by files, and one smoke test on the real one.
 
 use std::fs;
 
@@ -103,7 +103,7 @@ fn cgroup_1_without_and_with_limits() {
 }
 
 #[test]
-fn what_cannot_be_read_is_absent() {
+fn unreadable_facts_are_absent() {
     let (_directory, root) = computer(&[]);
     let nothing = HostFacts { throng_version: "1".into(), ..HostFacts::default() };
     assert_eq!(HostFacts::read(&root, "1"), nothing);
@@ -129,7 +129,7 @@ fn what_cannot_be_read_is_absent() {
 }
 
 #[test]
-fn the_busy_share_is_between_two_calls() {
+fn the_busy_share_covers_the_time_between_two_calls() {
     let (_directory, root) = computer(&[("proc/stat", "cpu  100 0 50 800 50 0 0 0 7 7\ncpu0 1\n")]);
     let mut cpu = HostCpu::new(root.clone());
     assert_eq!(cpu.since_last(), None, "no tick has passed");
@@ -143,7 +143,7 @@ fn the_busy_share_is_between_two_calls() {
 }
 
 #[test]
-fn this_host_answers() {
+fn this_host_has_facts() {
     let facts = crate::facts("0.1.0");
     assert!(facts.kernel.is_some() && facts.cores_usable >= Some(1));
     assert!(facts.memory_bytes > Some(16 << 20));
@@ -161,7 +161,7 @@ fn this_host_answers() {
 }
 
 #[test]
-fn the_room_for_this_process_is_the_least_of_its_limits() {
+fn the_room_of_this_process_is_its_lowest_limit() {
     let room = |space: &str, group: &str| {
         let limits = format!("Max address space         {space}   unlimited   bytes\n");
         let (_directory, root) = computer(&[

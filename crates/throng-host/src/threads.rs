@@ -1,6 +1,6 @@
-//! The threads of this process: how long each had a processor, and how long it waited for one.
-//! Read every second, so the list of them is kept and looked up again only when their number
-//! changes: one small file a thread and second.
+//! The threads of this process: the time that each ran, and the time that it waited for a
+//! processor. They are read every second, so the list is kept and refreshed only when their number
+//! changes: one small file per thread and second.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -8,21 +8,21 @@ use std::path::PathBuf;
 
 use crate::Root;
 
-/// Larger files of a thread do not exist.
+/// The maximum size of a thread's file.
 const FILE_BYTES_MAX: usize = 1024;
-/// More threads than that are not looked at one by one: a run has 1,024 shards at most.
+/// The maximum number of threads that are read: a run has at most 1,024 shards.
 const THREADS_MAX: usize = 4096;
-/// How the engine calls the threads that users live on: `shard-0`, `shard-1`, …
+/// The engine's name of threads with users: `shard-0`, `shard-1`, …
 const SHARD: &str = "shard-";
 /// The unit of `/proc/*/stat` on every Linux (`USER_HZ` is 100).
 const TICK_NS: u64 = 10_000_000;
 
-/// What the threads did since the reading before.
+/// What the threads did since the last reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ThreadTimes {
-    /// Of the shard that used its processor most, since this was asked for before.
+    /// The CPU time of the busiest shard since it was last requested.
     pub(crate) shard_cpu_max_ns: u64,
-    /// How long threads could have run and had no processor, all together.
+    /// The total time that threads were runnable without a processor.
     pub(crate) run_queue_ns: u64,
 }
 
@@ -51,7 +51,7 @@ struct Times {
 }
 
 impl Threads {
-    /// Starts to measure now: threads that are there count from here on.
+    /// Starts measuring: existing threads count from now on.
     pub(crate) fn new(root: Root) -> Threads {
         let mut threads = Threads { root, known: Vec::new(), buffer: Vec::new() };
         threads.list();
@@ -61,15 +61,15 @@ impl Threads {
         threads
     }
 
-    /// The times since the call before. `count` is how many threads there are now; which shard
-    /// was the busiest is only looked at where the time since then is long enough to say so.
+    /// The times since the last call. `count` is the current number of threads; the busiest shard
+    /// is determined only if enough time has passed.
     pub(crate) fn since_last(&mut self, count: u64, is_long_enough: bool) -> ThreadTimes {
         if count != self.known.len() as u64 {
             self.list();
         }
         let mut times = ThreadTimes::default();
         for thread in &mut self.known {
-            // Who is gone has said nothing more; the list is made anew when the number changes.
+            // A thread that ended has no new times; the list is refreshed when the number changes.
             let Some(now) = thread.read(&mut self.buffer) else { continue };
             let waited_before = std::mem::replace(&mut thread.before.waited_ns, now.waited_ns);
             let waited = now.waited_ns.saturating_sub(waited_before);
@@ -83,7 +83,7 @@ impl Threads {
         times
     }
 
-    /// Makes the list anew and keeps what is known of those who are still there.
+    /// Refreshes the list, and keeps the values of remaining threads.
     fn list(&mut self) {
         let Ok(entries) = std::fs::read_dir(self.root.path("proc/self/task")) else {
             self.known.clear();
@@ -117,7 +117,7 @@ impl Thread {
     }
 
     fn read(&self, buffer: &mut Vec<u8>) -> Option<Times> {
-        // Kernels without CONFIG_SCHED_INFO know the time in ticks, and nothing of waiting.
+        // Kernels without CONFIG_SCHED_INFO count the time in ticks, and do not count waiting.
         text(&self.schedstat, buffer)
             .and_then(schedstat)
             .or_else(|| text(&self.stat, buffer).and_then(stat))
@@ -131,14 +131,15 @@ fn text<'a>(path: &PathBuf, buffer: &'a mut Vec<u8>) -> Option<&'a str> {
     std::str::from_utf8(&buffer[..length]).ok()
 }
 
-/// `<on a processor, ns> <waited for one, ns> <how often it ran>`, see the kernel's
+/// `<time on a processor, ns> <time waiting for one, ns> <number of runs>`, see the kernel's
 /// Documentation/scheduler/sched-stats.rst.
 fn schedstat(text: &str) -> Option<Times> {
     let mut numbers = text.split_whitespace().map(|word| word.parse().ok());
     Some(Times { cpu_ns: numbers.next()??, waited_ns: numbers.next()?? })
 }
 
-/// Fields 14 and 15 of `/proc/*/stat`, in ticks. The second one is a name that may hold anything.
+/// Fields 14 and 15 of `/proc/*/stat`, in ticks. The second field is a name that may contain
+/// anything.
 fn stat(text: &str) -> Option<Times> {
     let (_, rest) = text.rsplit_once(')')?;
     let mut words = rest.split_whitespace().skip(11).map(|word| word.parse::<u64>().ok());

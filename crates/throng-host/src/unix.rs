@@ -22,33 +22,33 @@ pub(crate) fn cpu_time() -> (u64, u64) {
     (nanos(usage.ru_utime), nanos(usage.ru_stime))
 }
 
-/// How large a page of memory is: the unit of much that the kernel counts.
+/// The size of a memory page: the unit of many kernel counters.
 pub(crate) fn page_bytes() -> u64 {
     // SAFETY: the call takes a plain number and touches no memory of ours.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     u64::try_from(bytes).ok().filter(|bytes| *bytes > 0).unwrap_or(4096)
 }
 
-/// How many ticks a second has in what the kernel counts for processes and processors.
+/// The number of ticks per second in kernel times of processes and processors.
 pub(crate) fn ticks_per_second() -> f64 {
     // SAFETY: the call takes a plain number and touches no memory of ours.
     let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
     if ticks > 0 { ticks as f64 } else { 100.0 }
 }
 
-/// Sets how much this process stands back behind others, -20 to 19: it and all threads it starts
-/// from now on. Lower than it is now only root may.
+/// Sets the nice value, -20 to 19, of this thread and of all threads that it starts from now on.
+/// Only root may lower it.
 pub fn set_nice(nice: i32) -> io::Result<()> {
-    // SAFETY: the call takes plain numbers and touches no memory of ours; 0 is this thread, whose
-    // value the threads that it starts take over.
+    // SAFETY: the call takes plain numbers and touches no memory of ours; 0 is this thread, and
+    // threads that it starts inherit the value.
     match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// Sends a signal to all processes of a group, which is that of a child that was put in one of its
-/// own, by the number of the child. A group that is gone needs none.
+/// Sends a signal to all processes of the group that a child leads, by the number of the child.
+/// Does nothing if the group has ended.
 pub fn signal_group(child: u32, signal: i32) {
     if let Ok(group @ 2..) = libc::pid_t::try_from(child) {
         // SAFETY: the call takes plain numbers; a negative one is a group.
@@ -56,8 +56,8 @@ pub fn signal_group(child: u32, signal: i32) {
     }
 }
 
-/// Interrupts the started program, as Ctrl-C does, when the thread that started it ends; also if
-/// this process is killed.
+/// Interrupts the started program, like Ctrl-C, when the thread that started it ends, also if this
+/// process is killed.
 #[cfg(target_os = "linux")]
 pub fn end_with_parent(command: &mut Command) {
     use std::os::unix::process::CommandExt as _;
@@ -73,6 +73,6 @@ pub fn end_with_parent(command: &mut Command) {
     }
 }
 
-/// Only Linux tells a process that its parent has ended.
+/// Only Linux notifies a process that its parent has ended.
 #[cfg(not(target_os = "linux"))]
 pub fn end_with_parent(_: &mut Command) {}

@@ -1,4 +1,4 @@
-//! What is being used: by this process, and by everything that runs on the host.
+//! Resource usage of this process, and of everything on the host.
 
 use std::process::Child;
 
@@ -7,17 +7,17 @@ use crate::facts::{field, kilobytes};
 use crate::kernel::processor_times;
 use crate::system::{SIGKILL, cpu_time, signal_group};
 
-/// What this process has used until now and uses now.
+/// Resource usage of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessUsage {
-    /// Since the process began, of all its threads.
+    /// Of all its threads, since the process started.
     pub cpu_user_ns: u64,
     pub cpu_system_ns: u64,
-    /// Memory that is resident; 0 when it cannot be read.
+    /// Resident memory; 0 if it cannot be read.
     pub memory_bytes: u64,
     pub threads: u64,
-    /// Open descriptors in the table of the main thread. Kernels before 6.2 do not count them
-    /// cheaply; then it is absent.
+    /// Open descriptors in the table of the main thread. Absent on kernels before 6.2, which do not
+    /// count them cheaply.
     pub descriptors: Option<u64>,
 }
 
@@ -26,7 +26,7 @@ impl ProcessUsage {
         ProcessUsage::read(&Root::default())
     }
 
-    /// As [`ProcessUsage::now`], with the files of `root`; the CPU time is always the real one.
+    /// Like [`ProcessUsage::now`], with the files of `root`; the CPU time is always the real one.
     pub fn read(root: &Root) -> ProcessUsage {
         let (cpu_user_ns, cpu_system_ns) = cpu_time();
         let status = root.read("proc/self/status").unwrap_or_default();
@@ -41,14 +41,14 @@ impl ProcessUsage {
     }
 }
 
-/// Kills a child that has a process group of its own, with the whole group.
+/// Kills a child that leads a process group, together with the group.
 pub fn kill_group(child: &mut Child) {
     signal_group(child.id(), SIGKILL);
     // On Windows, which has no groups. A child that has ended is not an error.
     let _ = child.kill();
 }
 
-/// Reads how busy the processors of the whole host are, between one call and the next.
+/// Reads the CPU usage of the whole host between one call and the next.
 #[derive(Clone, Debug)]
 pub struct HostCpu {
     root: Root,
@@ -58,11 +58,11 @@ pub struct HostCpu {
 /// Shares of the time of all processors, 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HostShare {
-    /// Everything but idle and waiting for a disk.
+    /// Everything except idle and waiting for a disk.
     pub busy: f64,
-    /// Taken by other machines on the same metal; part of `busy`.
+    /// Taken by other virtual machines of the hypervisor; part of `busy`.
     pub steal: f64,
-    /// Packets that came and went, outside of any process; part of `busy`.
+    /// Packet processing outside of any process; part of `busy`.
     pub softirq: f64,
 }
 
@@ -81,18 +81,18 @@ impl Default for HostCpu {
 }
 
 impl HostCpu {
-    /// Starts to measure now.
+    /// Starts measuring.
     pub fn new(root: Root) -> HostCpu {
         let before = ticks(&root);
         HostCpu { root, before }
     }
 
-    /// The shares since the call before, or since the start. Absent when no tick has passed or
-    /// the kernel does not tell.
+    /// The shares since the last call, or since the start. Absent if no tick has passed or the
+    /// kernel does not report them.
     pub fn since_last(&mut self) -> Option<HostShare> {
         let now = ticks(&self.root)?;
         let before = self.before.replace(now)?;
-        // The idle counter of some kernels steps back by a tick or two.
+        // The idle counter of some kernels decreases by a tick or two.
         let total = now.total.saturating_sub(before.total);
         let share = |part: u64| (part as f64 / total as f64).clamp(0.0, 1.0);
         (total > 0).then(|| HostShare {

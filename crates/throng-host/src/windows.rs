@@ -1,4 +1,4 @@
-//! The functions of `unix.rs` on Windows, where no load is generated and no host is measured.
+//! The functions of `unix.rs` on Windows, where throng neither generates load nor measures hosts.
 
 use std::io;
 use std::process::Command;
@@ -23,8 +23,8 @@ pub fn set_nice(_: i32) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Windows has no signals for groups: [`kill_group`](crate::kill_group) ends the child alone.
+/// Windows has no signals for groups: [`kill_group`](crate::kill_group) only ends the child.
 pub fn signal_group(_: u32, _: i32) {}
 
-/// Only Linux tells a process that its parent has ended.
+/// Only Linux notifies a process that its parent has ended.
 pub fn end_with_parent(_: &mut Command) {}

@@ -1,5 +1,5 @@
-//! cURL commands: `throng-scenario` reads them, as for `throng bench --curl`; this makes requests
-//! of them that follow each other.
+//! cURL commands: `throng-scenario` parses them, as for `throng bench --curl`; this module turns
+//! them into consecutive requests.
 
 use std::sync::Arc;
 
@@ -106,7 +106,7 @@ fn body(bench: &Bench) -> Body {
     }
 }
 
-/// Options of a command that hold for one connection; a scenario has them for all.
+/// Options of a command that apply to one connection; a scenario sets them for all.
 fn left_out(bench: &Bench, left_out: &mut Vec<LeftOut>) {
     let options = [
         (bench.route != BenchRoute::default(), "--resolve, --connect-to, --proxy, --unix-socket"),

@@ -11,10 +11,10 @@ use throng_scenario::{Url, whole};
 
 use crate::{Format, Imported, LeftOut, Options};
 
-/// Remarks that are printed; all of them are in the scenario.
+/// Remarks that are printed; the scenario contains all of them.
 const REMARKS_SHOWN_MAX: usize = 20;
 
-/// What is imported, and into which scenario.
+/// The input, and the scenario to write.
 #[derive(Args, Debug)]
 pub struct ImportOptions {
     /// File to import; `-` is standard input. For openapi also a URL, for curl also a command
@@ -41,11 +41,11 @@ pub struct ImportOptions {
     pub force: bool,
 }
 
-/// Makes a scenario of a file; also returns where it is to be written, unless to standard output.
+/// Makes a scenario of a file; also returns the path to write to, unless it is standard output.
 /// `load` loads a URL.
 ///
 /// # Errors
-/// What is wrong with the file.
+/// The file cannot be imported.
 pub fn import_file(
     format: Format,
     given: &ImportOptions,
@@ -89,7 +89,7 @@ fn check_target(target: &str) -> Result<(), Box<Diagnostic>> {
     Err(Box::new(Diagnostic::error("import-unreadable", message).help(help)))
 }
 
-/// The file as a stream, and what it is called.
+/// The file as a stream, and its name.
 fn opened(
     file: &str,
     format: Format,
@@ -134,7 +134,7 @@ fn opened(
     Ok((Box::new(opened.map_err(unreadable)?), file.into()))
 }
 
-/// How files beside a scenario begin.
+/// The common prefix of files beside a scenario.
 pub fn scenario_stem(path: &Path) -> String {
     path.file_stem().map_or("imported".into(), |stem| stem.to_string_lossy().into_owned())
 }
@@ -154,11 +154,11 @@ fn stem_of(name: &str, format: Format) -> String {
     }
 }
 
-/// Where files that the imported one names are, as the scenario finds them.
+/// The folder of files that the imported one names, as seen from the scenario.
 fn folder(file: &str, format: Format, scenario: &Path) -> PathBuf {
     let of = |path: &Path| path.parent().unwrap_or(Path::new("")).to_path_buf();
     let names_file = file != "-" && !is_url(file);
-    // Commands name files from where they are typed.
+    // File names in commands are relative to the current directory.
     let own = match names_file && format != Format::Curl {
         true => of(Path::new(file)),
         false => PathBuf::new(),
@@ -198,7 +198,7 @@ pub fn unwritable(path: &Path, error: &io::Error) -> Box<Diagnostic> {
     Box::new(Diagnostic::error("file-unwritable", message).help(help))
 }
 
-/// What was written, and all that was left out.
+/// Reports what was written, and everything that was left out.
 pub fn written(path: &Path, imported: &Imported, say: &mut dyn FnMut(Said)) {
     let shown = path.display().to_string();
     say(say!("wrote {} · requests: {}", shown, imported.requests));

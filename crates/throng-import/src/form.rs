@@ -13,7 +13,7 @@ pub(crate) fn pairs(text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The same of a text with values inside: what is a value stays one.
+/// The same for a text with embedded values, which are preserved.
 pub(crate) fn text_pairs(text: &Text) -> Vec<(String, Text)> {
     let pairs = text.split('&').into_iter().filter(|pair| !pair.is_empty());
     pairs
@@ -28,7 +28,7 @@ fn of_encoded(value: &Text) -> Text {
     value.map_literals(|literal| Text::literal(decoded(literal, true)))
 }
 
-/// The text without percent-encoding; as it is where that would not be UTF-8.
+/// The text without percent-encoding; unchanged if the result would not be UTF-8.
 pub(crate) fn decoded(text: &str, plus_is_space: bool) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -47,7 +47,7 @@ pub(crate) fn decoded(text: &str, plus_is_space: bool) -> String {
     String::from_utf8(bytes).unwrap_or_else(|_| text.to_string())
 }
 
-/// A literal as a path or a query may have it.
+/// A literal, encoded for a path or a query.
 pub(crate) fn path_encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forms_are_decoded_and_broken_ones_stay() {
+    fn forms_are_decoded_and_malformed_ones_are_kept() {
         let want = [("a", "1 2"), ("b c", "ü"), ("d", ""), ("e", "%zz%")];
         let want = want.map(|(name, value)| (name.to_string(), value.to_string()));
         assert_eq!(pairs("a=1+2&b%20c=%C3%BC&d&&e=%zz%"), want);

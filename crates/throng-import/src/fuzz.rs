@@ -1,11 +1,11 @@
-//! Readers of damaged files: no panic, no endless work, and a scenario that compiles or a message.
+//! Damaged files: no panic, no endless work, and a scenario that compiles or an error message.
 
 use throng_fuzz::mutations;
 
 use crate::tests::told;
 use crate::{Format, Options, import};
 
-/// Whatever a file has, what is made of it is a scenario or a message with a fix.
+/// Any file results in a scenario, or in a message with a fix.
 fn survives(format: Format, corpus: &[&[u8]]) {
     mutations(corpus, |input, _| {
         let options = Options { stem: "fuzz".into(), assets: true, ..Options::default() };

@@ -1,5 +1,5 @@
-//! JSON whose fields keep their order and whose texts may have values inside; as bodies are
-//! recorded, and as descriptions of services are read from JSON and YAML.
+//! JSON whose fields keep their order and whose texts may contain values: for recorded bodies, and
+//! for service descriptions in JSON and YAML.
 
 use std::fmt;
 
@@ -13,14 +13,14 @@ pub(crate) enum Json {
     #[default]
     Null,
     Bool(bool),
-    /// As it is written.
+    /// As written.
     Number(String),
     Text(Text),
     List(Vec<Json>),
     Map(Vec<(String, Json)>),
 }
 
-/// A body nested deeper than this stays text: scenarios have a limit too.
+/// A body with deeper nesting stays text: scenarios have a limit, too.
 const DEPTH_MAX: usize = 40;
 
 impl Json {
@@ -28,7 +28,7 @@ impl Json {
         serde_json::from_str(text)
     }
 
-    /// A body that may have values inside, in quotes or as a whole value.
+    /// A body that may contain values, in quotes or as a whole value.
     pub(crate) fn of_body(body: &Text) -> Option<Json> {
         let trimmed = body.pieces().first().and_then(|piece| match piece {
             Piece::Literal(text) => text.trim_start().chars().next(),
@@ -50,7 +50,7 @@ impl Json {
         self.entries().iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    /// The text of a field; a number as it is written.
+    /// The text of a field; a number as written.
     pub(crate) fn str(&self, key: &str) -> Option<&str> {
         self.get(key).and_then(Json::as_str)
     }
@@ -105,7 +105,7 @@ impl Json {
         1 + inner.unwrap_or(0)
     }
 
-    /// Each text and number, with the name of the field that it is in.
+    /// Each text and number, with the name of its field.
     pub(crate) fn leaves<'j>(&'j mut self, name: &str, visit: &mut dyn FnMut(&str, &mut Json)) {
         match self {
             Json::Text(_) | Json::Number(_) => visit(name, self),
@@ -133,7 +133,7 @@ impl Json {
         }
     }
 
-    /// As compact JSON, with values as expressions: for what cannot be written as YAML.
+    /// As compact JSON, with values as expressions: for bodies that cannot be written as YAML.
     pub(crate) fn compact(&self) -> Text {
         let mut out = Text::default();
         self.compact_into(&mut out);
@@ -189,7 +189,7 @@ impl Json {
     }
 }
 
-/// A key as a query has it between single quotes (RFC 9535, 2.3.1).
+/// A key in single quotes, as in a query (RFC 9535, 2.3.1).
 pub(crate) fn json_key(key: &str) -> String {
     let mut out = String::new();
     for c in key.chars() {
@@ -202,11 +202,11 @@ pub(crate) fn json_key(key: &str) -> String {
     out
 }
 
-/// Private characters stand around the number of a value while JSON is parsed.
+/// Private characters enclose the number of a value while JSON is parsed.
 const OPEN: char = '\u{e000}';
 const CLOSE: char = '\u{e001}';
 
-/// The text with marks in the place of values, in quotes where the value is not inside a string.
+/// The text with marks instead of values, quoted if the value is not inside a string.
 fn marked(body: &Text) -> (String, Vec<String>) {
     let (mut out, mut values) = (String::new(), Vec::new());
     let (mut in_string, mut escaped) = (false, false);
@@ -296,7 +296,7 @@ impl<'de> Visitor<'de> for AnyJson {
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Json, A::Error> {
         let mut entries: Vec<(String, Json)> = Vec::new();
         while let Some((key, value)) = access.next_entry::<String, Json>()? {
-            // The last one counts, as in JavaScript; large maps rarely have a key twice.
+            // The last one counts, as in JavaScript; large maps rarely have duplicate keys.
             match entries.len() < 1000 && entries.iter().any(|(other, _)| *other == key) {
                 true => entries.iter_mut().filter(|(other, _)| *other == key).for_each(|entry| {
                     entry.1 = value.clone();
@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_with_values_is_json_in_and_outside_of_strings() {
+    fn a_body_may_have_values_inside_and_outside_strings() {
         let mut body = Text::literal("{\"b\": \"x-");
         body.push_value("vars.b");
         body.push("\", \"a\": ");
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_is_there_twice_has_its_last_value() {
+    fn a_duplicate_field_has_its_last_value() {
         assert_eq!(Json::parse(r#"{"a":1,"b":2,"a":3}"#).unwrap().str("a"), Some("3"));
     }
 }

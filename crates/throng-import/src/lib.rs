@@ -1,8 +1,8 @@
-//! Scenarios from what other tools have recorded or describe: HAR, OpenAPI, Postman, JMeter, k6,
-//! Locust and cURL. Each reader makes the same model of its format, a `Recording`, and one path
-//! makes a scenario of it: hosts become targets, requests get names, values of responses that are
-//! sent later are saved, secrets come from the environment. What is not understood is a comment in
-//! the scenario and is counted; nothing is dropped silently. It needs no engine and sends nothing.
+//! Scenarios from the files of other tools: HAR, OpenAPI, Postman, JMeter, k6, Locust and cURL.
+//! Each reader builds the same model, a `Recording`, and one pipeline turns it into a scenario:
+//! hosts become targets, requests get names, response values that are sent later are saved, secrets
+//! are read from the environment. What is not supported becomes a comment in the scenario and is
+//! counted; nothing is dropped silently. This crate needs no engine and sends nothing.
 //!
 //! [`mod@file`]: reads the file and writes the scenario, for `throng import`.
 //! [`mod@replay`]: the visits of an access log as a scenario, with their order and their pauses.
@@ -37,11 +37,11 @@ use throng_base::{Diagnostic, Said, Source, Span};
 
 pub use model::LeftOut;
 
-/// The largest file of a format that is not read as a stream.
+/// The maximum file size of formats that are not read as a stream.
 pub const FILE_BYTES_MAX: usize = 64 << 20;
 
 words! {
-    /// What a file is.
+    /// The format of a file.
     #[derive(ValueEnum)]
     Format {
         /// A browser or proxy recording (HTTP archive)
@@ -62,16 +62,17 @@ words! {
     }
 }
 
-/// How a scenario is made.
+/// The options of an import.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The name of the scenario's file without its ending: files beside it begin with it.
+    /// The file name of the scenario without its extension: the prefix of files beside it.
     pub stem: String,
     /// Keep images, scripts, style sheets and fonts, as branches of `parallel`.
     pub assets: bool,
-    /// Hosts whose requests are kept besides those of the first page; `all` keeps every host.
+    /// Hosts whose requests are kept in addition to those of the first page; `all` keeps every
+    /// host.
     pub hosts: Vec<String>,
-    /// The service to use in place of the file's main one: a URL without a path.
+    /// The service to use instead of the file's main one: a URL without a path.
     pub target: Option<String>,
     /// The URL that the file was loaded from, for descriptions whose server is a path.
     pub origin: Option<String>,
@@ -79,13 +80,13 @@ pub struct Options {
     pub takes_insecure: bool,
     /// A file with the certificates to trust instead of the system's, as the scenario names it.
     pub authorities: Option<std::path::PathBuf>,
-    /// The file is one that `throng record` wrote just now.
+    /// The file was just written by `throng record`.
     pub is_recorded: bool,
-    /// The folder from which the file names others; those that are there are used.
+    /// The folder of files that the file names; those that exist are used.
     pub folder: std::path::PathBuf,
 }
 
-/// A scenario, and what goes with it.
+/// A scenario, and its files.
 #[derive(Debug, Default)]
 pub struct Imported {
     pub scenario: String,
@@ -94,19 +95,19 @@ pub struct Imported {
     pub requests: usize,
     pub targets: usize,
     pub saved: usize,
-    /// Variables of the environment that hold secrets.
+    /// Environment variables for secrets.
     pub secrets: Vec<String>,
     /// Variables that the file names but does not define.
     pub unknown: Vec<String>,
     pub left_out: Vec<LeftOut>,
-    /// What a reader says of what it understood differently.
+    /// Warnings of the reader about differences in meaning.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Makes a scenario of what `input` has; `name` is what the user calls it.
+/// Makes a scenario from `input`; `name` is its name in messages.
 ///
 /// # Errors
-/// What is wrong with the file, with its place, its cause and its fix.
+/// Why the file cannot be imported, with the place and the fix.
 pub fn import(
     format: Format,
     input: impl Read,
@@ -135,7 +136,7 @@ pub fn import(
     Ok(imported)
 }
 
-/// All of a file that is read at once.
+/// A whole file, for formats that are read at once.
 fn text_of(input: impl Read, name: &str) -> Result<String, Vec<Diagnostic>> {
     let mut bytes = Vec::new();
     let limit = FILE_BYTES_MAX as u64 + 1;
@@ -163,7 +164,7 @@ impl Refusal {
         Refusal { name: name.into(), reason, span: None }
     }
 
-    /// A file that is not valid JSON, or not the JSON that is expected.
+    /// A file that is not valid JSON, or not of the expected structure.
     pub(crate) fn of_json(name: &str, error: &serde_json::Error) -> Refusal {
         let text = error.to_string();
         let text = text.split(" at line ").next().unwrap_or(&text);
@@ -196,7 +197,7 @@ impl Refusal {
         self.diagnostic("file-unreadable", message, say!("check the path and the file"))
     }
 
-    /// The file is not of its format, or has nothing to import.
+    /// The file is not in this format, or has nothing to import.
     pub(crate) fn of_format(self, word: &str) -> Box<Diagnostic> {
         let message = say!("cannot import `{}`: {}", &self.name, &self.reason);
         let help = match word {

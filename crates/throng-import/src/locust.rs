@@ -1,4 +1,4 @@
-//! Locustfiles: classes of users with their tasks, requests, pauses and checks.
+//! Locustfiles: user classes with their tasks, requests, pauses and checks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::script::world::{Known, World};
 use crate::script::{Argument, Class, Expr, ScriptKind, Statement, argument, python};
 use crate::text::Text;
 
-/// Bases of classes that are users.
+/// The base classes of users.
 const USERS: [&str; 4] = ["HttpUser", "FastHttpUser", "HttpLocust", "FastHttpLocust"];
 
 pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording, Vec<Diagnostic>> {
@@ -23,7 +23,7 @@ pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording,
     reader.declare(&statements);
     let classes = reader.classes.clone();
     let users: Vec<&Class> = classes.iter().filter(|class| reader.is_user(class, 0)).collect();
-    // A class that others are made of is not a user itself.
+    // A base of other classes is not a user itself.
     let is_base = |class: &&Class| {
         let name = Some(class.name.clone());
         users.iter().any(|other| other.bases.iter().any(|base| base.path() == name))
@@ -185,7 +185,7 @@ impl LocustReader {
             })
     }
 
-    /// The statements of a class and before them those of its bases.
+    /// The statements of a class, preceded by those of its bases.
     fn members(&self, class: &Class, depth: usize) -> Vec<Statement> {
         let mut out: Vec<Statement> = Vec::new();
         if depth < 10 {
@@ -196,7 +196,7 @@ impl LocustReader {
             }
         }
         for statement in &class.body {
-            // What a class has of its own replaces what it would inherit.
+            // Members of a class override inherited ones.
             if let ScriptKind::Function(function) = &statement.kind {
                 out.retain(|known| !known.is_function(&function.name));
             }
@@ -207,7 +207,7 @@ impl LocustReader {
 
     fn session(&mut self, class: &Class) -> Session {
         let members = self.members(class, 0);
-        // What another class has is not known here.
+        // The members of another class are not known here.
         self.world.forget("self.");
         self.world.forget("__");
         let mut session = Session { name: class.name.clone(), ..Session::default() };
@@ -223,7 +223,7 @@ impl LocustReader {
                 Some("weight") => session.weight = self.world.number(value).map(|it| it as u64),
                 Some("fixed_count") => session.users = self.world.number(value).map(|it| it as u64),
                 Some(name @ ("min_wait" | "max_wait")) => {
-                    // Locust before 1.0 had milliseconds.
+                    // Locust before 1.0 used milliseconds.
                     let ms = self.world.number(value).unwrap_or_default();
                     let time = Duration::from_millis(ms.clamp(0.0, 86_400_000.0) as u64);
                     let known = match think {
@@ -268,7 +268,7 @@ impl LocustReader {
         }
     }
 
-    /// The tasks of a class: one is a sequence of steps, several are a choice with weights.
+    /// The tasks of a class: one is a sequence of steps, several are a weighted choice.
     fn tasks(&mut self, members: &[Statement], depth: usize) -> Vec<Item> {
         if depth > 10 {
             return Vec::new();
@@ -324,7 +324,7 @@ impl LocustReader {
         }
     }
 
-    /// A set of tasks; a sequential one is a list of steps.
+    /// A task set; a sequential one is a list of steps.
     fn task_set(&mut self, class: &Class, depth: usize) -> Vec<Item> {
         let members = self.members(class, 0);
         self.declare_methods(&members);
@@ -418,7 +418,7 @@ impl LocustReader {
         }
     }
 
-    /// Headers of the client are those of all its requests from there on.
+    /// Headers of the client apply to all its later requests.
     fn add_header(&mut self, name: String, value: Text) {
         let known = self.world.get("__headers").cloned();
         let mut headers = match known {
@@ -533,7 +533,7 @@ impl LocustReader {
             named("name").and_then(|one| self.world.text(one)).map(|name| name.to_string());
         let timeout = named("timeout").and_then(|one| self.world.number(one));
         exchange.timeout = timeout.map(|it| Duration::from_secs_f64(it.clamp(0.001, 86_400.0)));
-        // requests follows redirects on its own.
+        // requests follows redirects by default.
         exchange.follow_redirects = named("allow_redirects") != Some(&Expr::Bool(false));
         if let Some(Expr::List(pair)) = named("auth")
             && let [user, password] = pair.as_slice()

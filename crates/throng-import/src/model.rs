@@ -1,5 +1,5 @@
-//! What every reader produces: what users of the service did, or what the service offers. It knows
-//! neither the format that it comes from nor YAML.
+//! The result of every reader: the actions of recorded users, or the operations of a service. It is
+//! independent of the input format and of YAML.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::text::Text;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recording {
     pub(crate) name: String,
-    /// Where paths without a host go.
+    /// The base URL of paths without a host.
     pub(crate) base: Option<Text>,
     pub(crate) variables: Vec<Variable>,
     pub(crate) tables: Vec<Table>,
@@ -20,22 +20,22 @@ pub(crate) struct Recording {
     pub(crate) teardown: Vec<Item>,
     pub(crate) sessions: Vec<Session>,
     pub(crate) load: Vec<Phase>,
-    /// As the scenario language writes them.
+    /// In the scenario language.
     pub(crate) thresholds: Vec<String>,
     pub(crate) verifies_certificates: Option<bool>,
     /// A file with the certificates to trust instead of the system's.
     pub(crate) authorities: Option<PathBuf>,
-    /// What has no place in a session.
+    /// Omissions outside sessions.
     pub(crate) left_out: Vec<LeftOut>,
 }
 
-/// What the scenario does not have, and where it was.
+/// An omission of the scenario, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
     /// `line 12`, a name, or nothing.
     pub place: Said,
     pub what: Said,
-    /// How many things of that kind.
+    /// The number of omissions of this kind.
     pub count: usize,
 }
 
@@ -64,15 +64,15 @@ impl LeftOut {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Variable {
     pub(crate) name: String,
-    /// None: it is a secret, or the file does not say.
+    /// `None`: it is a secret, or the file does not set it.
     pub(crate) value: Option<Text>,
-    /// Of the environment.
+    /// The environment variable.
     pub(crate) env: Option<String>,
     pub(crate) is_secret: bool,
 }
 
 impl Variable {
-    /// A secret comes from the environment and never stands in the file.
+    /// A secret is read from the environment and is never written to the file.
     pub(crate) fn secret(name: &str) -> Variable {
         let env = Some(name.to_ascii_uppercase());
         Variable { name: name.into(), value: None, env, is_secret: true }
@@ -94,7 +94,7 @@ pub(crate) struct Table {
     pub(crate) name: String,
     /// Relative to the scenario.
     pub(crate) file: String,
-    /// The file has no line with names.
+    /// The file has no header line.
     pub(crate) columns: Vec<String>,
     pub(crate) separator: Option<char>,
     pub(crate) take: Option<&'static str>,
@@ -139,10 +139,10 @@ pub(crate) enum Think {
     Value(String),
 }
 
-/// A request, and its response as far as it is known.
+/// A request, and the known part of its response.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Exchange {
-    /// Of a reader that adds to a request later on.
+    /// Set by a reader that adds to a request later.
     pub(crate) id: usize,
     pub(crate) method: String,
     /// With a scheme and a host, or only a path.
@@ -159,11 +159,11 @@ pub(crate) struct Exchange {
     pub(crate) timeout: Option<Duration>,
     pub(crate) response: Option<Response>,
     pub(crate) kind: Resource,
-    /// Milliseconds since 1970, and how long it took.
+    /// Milliseconds since 1970, and the duration.
     pub(crate) begin_ms: Option<f64>,
     pub(crate) took_ms: f64,
     pub(crate) left_out: Vec<LeftOut>,
-    /// The name of the target, once hosts are targets; None is that of the scenario.
+    /// The name of the target, after hosts became targets; `None` is the scenario's.
     pub(crate) target: Option<String>,
 }
 
@@ -176,7 +176,7 @@ pub(crate) enum Body {
     Text(Text),
     Multipart(Vec<Part>),
     Bytes(Vec<u8>),
-    /// A file that is there already.
+    /// An existing file.
     File(String),
 }
 
@@ -190,7 +190,7 @@ pub(crate) struct Part {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PartContent {
     Text(Text),
-    /// The content is not known: a small file is written beside the scenario.
+    /// The content is unknown: a small file is written beside the scenario.
     File(String),
 }
 
@@ -209,7 +209,7 @@ pub(crate) enum Check {
     Matches(String),
     /// A header and its value; None: present.
     Header(String, Option<Text>),
-    /// A path as `json.` has it, and what is there; None: present.
+    /// A path as in `json.`, and its value; `None`: present.
     Json(String, Option<Json>),
     TimeBelow(Duration),
     Size(String),
@@ -234,15 +234,15 @@ pub(crate) enum Save {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Response {
-    /// None: the recording has none.
+    /// `None`: not recorded.
     pub(crate) status: Option<u16>,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) content_type: String,
-    /// Only of texts that values are looked for in.
+    /// Only for texts that are searched for values.
     pub(crate) body: String,
 }
 
-/// What a request loads.
+/// The kind of resource that a request loads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Resource {
     Document,
@@ -252,12 +252,12 @@ pub(crate) enum Resource {
     Asset,
 }
 
-/// A WebSocket with the messages of its life, or with some of them: other steps may stand between.
+/// A WebSocket with all its messages, or with some of them: other steps may be in between.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Socket {
-    /// Which connection of the recording it is.
+    /// The number of the connection in the recording.
     pub(crate) number: usize,
-    /// An item before opens the connection, and one behind closes it.
+    /// An earlier item opens the connection, and a later one closes it.
     pub(crate) continues: bool,
     pub(crate) stays_open: bool,
     /// The name of the connection, if there are several.
@@ -276,7 +276,7 @@ pub(crate) struct Socket {
 #[derive(Clone, Debug)]
 pub(crate) enum Talk {
     Send(Message),
-    /// Sent, and the next message is taken as the reply.
+    /// Sent, and the next message is taken as its reply.
     Request(Message),
     Stay(Duration),
 }
@@ -290,12 +290,12 @@ pub(crate) enum Message {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Phase {
-    /// So many users for a time.
+    /// A constant number of users for a time.
     Users {
         users: u64,
         time: Duration,
     },
-    /// From the users of the phase before to these within a time.
+    /// From the users of the previous phase to this number within a time.
     Ramp {
         to: u64,
         time: Duration,
@@ -337,7 +337,7 @@ pub(crate) fn sockets_mut(items: &mut [Item], visit: &mut dyn FnMut(&mut Socket)
 }
 
 impl Item {
-    /// What the scenario does not have, at its place.
+    /// An omission, at its place.
     pub(crate) fn left_out(line: usize, what: Said) -> Item {
         Item::LeftOut(LeftOut::at_line(line, what))
     }
@@ -374,7 +374,7 @@ impl Recording {
         self.lists_mut().for_each(|items| sockets_mut(items, &mut visit));
     }
 
-    /// Declares a variable once, the first value counts.
+    /// Declares a variable once; the first value counts.
     pub(crate) fn declare(&mut self, variable: Variable) {
         if !self.variables.iter().any(|known| known.name == variable.name) {
             self.variables.push(variable);
@@ -391,7 +391,7 @@ impl Response {
 }
 
 impl Socket {
-    /// Calls `visit` with each text that is sent.
+    /// Calls `visit` with each sent text.
     pub(crate) fn each_text(&mut self, visit: &mut dyn FnMut(&mut Text)) {
         visit(&mut self.url);
         self.headers.iter_mut().for_each(|(_, value)| visit(value));
@@ -460,7 +460,7 @@ impl Exchange {
     }
 }
 
-/// A word that can name a variable, a saved value or a source of data: `userId` is `user_id`.
+/// A name for a variable, a saved value or a data source: `userId` becomes `user_id`.
 pub(crate) fn name_of(text: &str) -> String {
     let mut name = String::new();
     let mut before_is_small = false;
@@ -484,7 +484,7 @@ pub(crate) fn name_of(text: &str) -> String {
     }
 }
 
-/// Words that are no names in expressions (CEL, "Syntax").
+/// Words that are not valid names in expressions (CEL, "Syntax").
 const RESERVED: &str = "as break const continue else false for function if import in let loop \
      namespace null package return true var void while";
 
@@ -493,7 +493,7 @@ mod tests {
     use super::name_of;
 
     #[test]
-    fn names_are_those_of_the_language() {
+    fn names_are_valid_in_the_language() {
         let cases = [
             ("userId", "user_id"),
             ("X-Api-Key", "x_api_key"),

@@ -1,9 +1,9 @@
-//! The visits of an access log again, as they were (`throng run --replay LOG URL`): who came when,
-//! what each asked for, and how long each waited in between.
+//! Replays the visits of an access log (`throng run --replay LOG URL`): when each visitor arrived,
+//! its requests, and the pauses between them.
 //!
-//! A log becomes a scenario and two files: a row for each visit, in the order in which they begin,
-//! and the rate at which they do. User number `n` makes visit number `n`. However long the log is,
-//! only the visits that go on are held: those that are over are sorted in pieces on the disk.
+//! A log becomes a scenario and two files: a row per visit, in the order of their start, and the
+//! rate of starts. User number `n` makes visit number `n`. For a log of any length, only visits in
+//! progress are in memory: complete ones are sorted in pieces on disk.
 
 mod sorter;
 mod visits;
@@ -21,31 +21,31 @@ use visits::{ROWS, Visits};
 
 const VISITS: &str = "visits.jsonl";
 const STARTS: &str = "starts.csv";
-/// Points of the curve of starts; in a longer log they are farther apart.
+/// Points of the curve of starts; in a longer log, their distance is larger.
 const STARTS_MAX: f64 = 10_000.0;
-/// How long the last users may take after the log's last request.
+/// The time for the last users after the log's last request.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// What a log is made into.
+/// The result for a log.
 pub struct Replay {
     pub scenario: String,
-    /// What the log had, and what could not be replayed.
+    /// A summary of the log, and what could not be replayed.
     pub remarks: Vec<Said>,
-    /// The files that it reads; gone when the run is over.
+    /// The files that it reads; deleted after the run.
     folder: Folder,
 }
 
 impl Replay {
-    /// Where the scenario finds its files, as long as this exists.
+    /// The folder of the scenario's files, while this exists.
     pub fn folder(&self) -> &Path {
         &self.folder.0
     }
 }
 
-/// Reads a log, and writes what it becomes: its requests go to this URL, `speed` times as fast.
+/// Reads a log and builds its scenario: requests go to this URL, `speed` times as fast.
 ///
 /// # Errors
-/// The URL is none of HTTP or has a path, the log cannot be read, or the disk is full.
+/// The URL is not an HTTP URL or has a path, the log cannot be read, or the disk is full.
 pub fn replay(log: &Path, url: &str, speed: f64) -> Result<Replay, Box<Diagnostic>> {
     let origin = target(url)?;
     let folder = Folder::new().map_err(|error| unwritable(&error))?;
@@ -76,7 +76,7 @@ pub fn replay(log: &Path, url: &str, speed: f64) -> Result<Replay, Box<Diagnosti
     Ok(Replay { scenario, remarks, folder })
 }
 
-/// A folder that is removed with this.
+/// A folder that is deleted on drop.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -105,7 +105,7 @@ fn unwritable(error: &std::io::Error) -> Box<Diagnostic> {
     mistake(message, say!("free some space, or set TMPDIR to a folder with more space"))
 }
 
-/// Where the requests go; the log has the paths.
+/// The target of the requests; the log contains the paths.
 fn target(url: &str) -> Result<String, Box<Diagnostic>> {
     let help = say!("write `throng run --replay access.log http://127.0.0.1:8080`");
     match Url::parse(url) {
@@ -118,7 +118,7 @@ fn target(url: &str) -> Result<String, Box<Diagnostic>> {
     }
 }
 
-/// How many visits begin per second, as a curve with steps.
+/// The number of visits that start per second, as a step curve.
 fn starts(seconds: &[(u64, u64)], speed: f64) -> String {
     let last = seconds.last().map_or(0, |(second, _)| *second) as f64 + 1.0;
     let width = (last / STARTS_MAX).ceil().max(1.0) as u64;
@@ -143,7 +143,7 @@ fn starts(seconds: &[(u64, u64)], speed: f64) -> String {
     text
 }
 
-/// One session, whose users each take a row; a row of the report for each page that was seen early.
+/// One session, whose users take a row each; one report row per frequent page.
 fn scenario(
     name: &str,
     origin: &str,
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_curve_has_all_starts_in_time() {
+    fn the_curve_contains_all_starts() {
         let text = starts(&[(0, 3), (1, 1), (5, 2)], 2.0);
         assert_eq!(text, "time,rate\n0,6\n0.5,6\n0.5,2\n1,2\n1,0\n2.5,0\n2.5,4\n3,4\n");
         let long: Vec<(u64, u64)> = (0..50_000).map(|second| (second, 1)).collect();

@@ -1,5 +1,5 @@
-//! Tests as Markdown: what a file has, and the scenario that is made of it. Each scenario is
-//! compiled, as `throng check` does. `THRONG_WRITE_TESTS=1` writes the scenarios anew.
+//! Tests as Markdown: the input file, and the resulting scenario. Each scenario is compiled, like
+//! in `throng check`. `THRONG_WRITE_TESTS=1` updates the scenarios.
 
 use std::path::Path;
 
@@ -27,12 +27,12 @@ fn options(words: &str) -> (Option<Format>, Options) {
     (format, options)
 }
 
-/// Compiles a scenario with the files beside it: neither mistakes nor warnings.
+/// Compiles a scenario with its files: no errors or warnings.
 fn check(imported: &Imported) {
     assert_eq!(told(imported, true), "", "{}", imported.scenario);
 }
 
-/// What `throng check` says of a scenario.
+/// The output of `throng check` for a scenario.
 pub(crate) fn told(imported: &Imported, with_warnings: bool) -> String {
     let source = Source::new("shop.yaml", imported.scenario.as_str());
     let read = |path: &Path, _: usize| {
@@ -60,7 +60,7 @@ pub(crate) fn told(imported: &Imported, with_warnings: bool) -> String {
     mistakes.iter().map(|one| one.render(false)).collect()
 }
 
-/// What is made of a text: the scenario and its files, or what is wrong.
+/// The result for a text: the scenario and its files, or the error.
 fn made(format: Format, options: &Options, text: &str) -> String {
     match import(format, text.as_bytes(), "shop.file", options) {
         Ok(imported) => {
@@ -78,7 +78,7 @@ fn made(format: Format, options: &Options, text: &str) -> String {
     }
 }
 
-/// A page with what is made of its inputs.
+/// A page with the results for its inputs.
 fn page(text: &str) -> String {
     let mut out = String::new();
     let mut lines = text.lines().peekable();
@@ -96,7 +96,7 @@ fn page(text: &str) -> String {
         if let (Some(format), options) = options(info) {
             let made = made(format, &options, &block);
             let kind = if made.starts_with("error") { "text" } else { "yaml" };
-            // What was made before is read over.
+            // The previous result is skipped.
             while lines.next_if(|line| line.is_empty()).is_some() {}
             if lines.next_if(|line| matches!(*line, "```yaml" | "```text")).is_some() {
                 lines.by_ref().find(|line| *line == "```");
@@ -108,7 +108,7 @@ fn page(text: &str) -> String {
 }
 
 #[test]
-fn pages_are_made_as_they_say() {
+fn pages_match_their_expected_scenarios() {
     let mut count = 0;
     for entry in std::fs::read_dir(FOLDER).unwrap() {
         let path = entry.unwrap().path();
@@ -125,7 +125,7 @@ fn pages_are_made_as_they_say() {
 }
 
 #[test]
-fn no_secret_stands_in_a_scenario() {
+fn scenarios_contain_no_secrets() {
     let curl = "curl -u ann:open-sesame-1 -H 'X-Api-Key: k3y-4711-abc' 'http://a/x?token=t0k3n-999-xyz' \
                 --json '{\"password\":\"hunter2-hunter2\",\"note\":\"my t0k3n-999-xyz\"}'";
     let har = r#"{"log":{"entries":[{"request":{"method":"GET","url":"http://a/t0p-s3cr3t-value",
@@ -150,7 +150,7 @@ fn no_secret_stands_in_a_scenario() {
 }
 
 #[test]
-fn a_mark_at_the_beginning_of_a_file_is_no_part_of_it() {
+fn a_byte_order_mark_is_skipped() {
     let har = r#"{"log":{"entries":[{"request":{"method":"GET","url":"http://a/x"},
         "response":{"status":200}}]}}"#;
     let postman = r#"{"info":{"name":"x",
@@ -166,8 +166,8 @@ fn a_mark_at_the_beginning_of_a_file_is_no_part_of_it() {
 }
 
 #[test]
-fn a_large_recording_is_read_in_little_memory_and_time() {
-    // 40 MB of one response, of which nothing is kept but its beginning.
+fn a_large_recording_needs_little_memory_and_time() {
+    // 40 MB in one response, of which only the start is kept.
     struct Large {
         at: usize,
     }

@@ -1,11 +1,11 @@
-//! Texts with values inside: what another tool writes as `{{id}}`, `${id}` or `f"{id}"`, and what
-//! a recording sent and another response had before.
+//! Texts with embedded values: `{{id}}`, `${id}` or `f"{id}"` in other tools, and recorded values
+//! that an earlier response contained.
 
 use std::fmt;
 
 use throng_scenario::quote;
 
-/// A text in pieces. Two literals never follow each other, and none is empty.
+/// A text in pieces. Two literals are never adjacent, and none is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Text {
     pieces: Vec<Piece>,
@@ -67,7 +67,7 @@ impl Text {
         }
     }
 
-    /// The expression, if the text is nothing else.
+    /// The expression, if the text consists only of it.
     pub(crate) fn as_value(&self) -> Option<&str> {
         match self.pieces.as_slice() {
             [Piece::Value(expression)] => Some(expression),
@@ -79,7 +79,7 @@ impl Text {
         self.pieces.iter().any(|piece| matches!(piece, Piece::Value(_)))
     }
 
-    /// The same text with each literal piece made anew.
+    /// The same text with each literal piece replaced.
     pub(crate) fn map_literals(&self, mut change: impl FnMut(&str) -> Text) -> Text {
         let mut out = Text::default();
         for piece in &self.pieces {
@@ -99,7 +99,7 @@ impl Text {
         }
     }
 
-    /// The pieces between these characters: literals are cut, values never.
+    /// The pieces between these characters: literals are split, values are not.
     pub(crate) fn split(&self, separator: char) -> Vec<Text> {
         let mut out = vec![Text::default()];
         for piece in &self.pieces {
@@ -120,7 +120,7 @@ impl Text {
         out
     }
 
-    /// Both sides of the first of these characters in a literal.
+    /// Both sides of the first such character in a literal.
     pub(crate) fn split_once(&self, separator: char) -> Option<(Text, Text)> {
         let at = self
             .pieces
@@ -135,12 +135,12 @@ impl Text {
         Some((left, right))
     }
 
-    /// As the scenario language has it, before YAML quotes it.
+    /// In the scenario language, before YAML quoting.
     pub(crate) fn template(&self) -> String {
         let mut out = String::new();
         for piece in &self.pieces {
             match piece {
-                // A dollar before an expression would be read as a part of its beginning.
+                // A dollar sign before an expression would be parsed as part of it.
                 Piece::Literal(text) => out.push_str(&quote::escape(text)),
                 Piece::Value(expression) => {
                     let dollars = out.len() - out.trim_end_matches('$').len();
@@ -152,7 +152,7 @@ impl Text {
         out
     }
 
-    /// As a YAML scalar. What could be read as another type is quoted.
+    /// As a YAML scalar. It is quoted if it could be parsed as another type.
     pub(crate) fn scalar(&self) -> String {
         scalar(&self.template())
     }
@@ -174,7 +174,7 @@ impl fmt::Display for Text {
     }
 }
 
-/// A text as a YAML scalar that is read as text, never as a number or a boolean.
+/// A text as a YAML scalar that is parsed as text, never as a number or a boolean.
 pub(crate) fn scalar(text: &str) -> String {
     let is_word = |c: char| c.is_ascii_alphabetic() || c == '/' || c == '_';
     let is_other_type = matches!(
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_cut_in_its_literals_only() {
+    fn a_text_is_split_only_in_literals() {
         let mut text = Text::literal("/a/");
         text.push_value("x / y");
         text.push("/b?c=d");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_an_expression_stays_text() {
+    fn text_that_looks_like_an_expression_stays_text() {
         let mut text = Text::literal("cost: $");
         text.push_value("vars.price");
         text.push(" ${x}");

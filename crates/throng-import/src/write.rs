@@ -1,5 +1,5 @@
-//! The scenario as YAML. What is long goes into files beside it; what was left out is a comment at
-//! its place, and again in the list at the top.
+//! The scenario as YAML. Long contents are written to files beside it; an omission is a comment at
+//! its place, and is repeated in the list at the top.
 
 mod steps;
 
@@ -14,12 +14,12 @@ use crate::text::{Text, scalar};
 use crate::yaml::{Node, document};
 use crate::{Format, Imported, Options};
 
-/// Remarks at the top of a scenario; what is more is counted.
+/// Remarks at the top of a scenario; the rest is counted.
 const REMARKS_MAX: usize = 40;
-/// The value of a secret until the environment has one, so that `check` can look at the rest.
+/// The value of a secret until the environment sets one, so that `check` works.
 const PLACEHOLDER: &str = "replace-me";
 
-/// Headers that most requests have are said once.
+/// Headers of more than this share of the requests are written once.
 const SHARED_SHARE: f64 = 0.5;
 const SHARED_HEADERS: [&str; 5] =
     ["user-agent", "accept-language", "accept", "origin", "authorization"];
@@ -78,7 +78,7 @@ pub(crate) fn write(
     imported
 }
 
-/// What was left out several times for one reason is told once, with its number.
+/// Repeated omissions for one reason become one remark with their number.
 fn together(left_out: &[LeftOut]) -> Vec<LeftOut> {
     let mut out: Vec<LeftOut> = Vec::new();
     for one in left_out {
@@ -93,7 +93,7 @@ fn together(left_out: &[LeftOut]) -> Vec<LeftOut> {
     out
 }
 
-/// Whether a text has `vars.name` and no longer name.
+/// True if a text contains `vars.name`, not as a prefix of a longer name.
 fn names(text: &str, name: &str) -> bool {
     text.match_indices(name).any(|(at, _)| {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -101,11 +101,11 @@ fn names(text: &str, name: &str) -> bool {
     })
 }
 
-/// The variables that the scenario names, and those that these are made of.
+/// The variables that the scenario uses, and those that they depend on.
 fn used_variables(variables: &[Variable], text: &str) -> Vec<Variable> {
     let mut used: Vec<bool> =
         variables.iter().map(|one| names(text, &format!("vars.{}", one.name))).collect();
-    // A variable may be made of others, and these of others again.
+    // Variables may depend on others, transitively.
     for _ in 0..variables.len().min(100) {
         let values = variables.iter().zip(&used).filter(|(_, used)| **used);
         let values: String = values
@@ -313,7 +313,7 @@ fn session_entries(
     entries
 }
 
-/// Whether an item keeps users from looping at full speed.
+/// True if an item prevents users from looping at full speed.
 fn always_takes_time(item: &Item) -> bool {
     let any = |items: &[Item]| items.iter().any(always_takes_time);
     match item {
@@ -338,7 +338,7 @@ fn is_remark(node: &Node) -> bool {
     }
 }
 
-/// Names and values; a name that is there several times has a list.
+/// Names and values; a repeated name has a list.
 pub(super) fn pairs(pairs: &[(String, Text)]) -> Node {
     let mut map: Vec<(String, Vec<Node>)> = Vec::new();
     for (name, value) in pairs {
@@ -355,7 +355,7 @@ pub(super) fn pairs(pairs: &[(String, Text)]) -> Node {
     Node::Map(map.into_iter().map(one).collect())
 }
 
-/// Takes out of the requests the headers that most of them have with one value.
+/// Removes from the requests the headers that most of them share, and returns these.
 fn share_headers(recording: &mut Recording) -> Vec<(String, Text)> {
     let mut total = 0;
     let mut counted: Vec<(String, Text, usize)> = Vec::new();
@@ -384,7 +384,7 @@ fn share_headers(recording: &mut Recording) -> Vec<(String, Text)> {
     if total < 3 {
         return Vec::new();
     }
-    // Credentials are those of all requests, or of some.
+    // Credentials apply to all requests, or to some.
     let is_common = |one: &&(String, Text, usize)| match one.0.eq_ignore_ascii_case("authorization")
     {
         true => one.2 == total,
@@ -402,7 +402,7 @@ fn share_headers(recording: &mut Recording) -> Vec<(String, Text)> {
     shared
 }
 
-/// Without a word on the load: a small one to begin with.
+/// The default load is small.
 fn load(phases: &[Phase]) -> Node {
     let default = [Phase::Users { users: 10, time: Duration::from_secs(60) }];
     let phases = if phases.is_empty() { &default[..] } else { phases };
@@ -463,7 +463,7 @@ fn one_phase(phase: &Phase, before: &mut u64) -> Node {
     Node::Map(entries)
 }
 
-/// `2/s`, and `1/5s` for less than one in a second.
+/// `2/s`, and `1/5s` below one per second.
 fn rate(per_second: f64) -> String {
     if per_second >= 1.0 || per_second <= 0.0 {
         let rounded = (per_second * 100.0).round() / 100.0;

@@ -1,21 +1,21 @@
-//! YAML as a person writes it: short maps and lists in braces on one line, long ones on lines of
-//! their own, comments before the entry that they are about. No crate writes YAML with comments and
-//! chooses between both styles.
+//! YAML in a hand-written style: short maps and lists in braces on one line, long ones on separate
+//! lines, comments before the entry they describe. No crate writes YAML with comments and chooses
+//! between both styles.
 
 use std::fmt::Write as _;
 
-/// A line is not made longer than this by what is written in braces.
+/// Braces are not used if the line would be longer.
 const WIDTH: usize = 100;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
-    /// As it is written, quotes included.
+    /// As written, including quotes.
     Scalar(String),
     Map(Vec<(String, Node)>),
     List(Vec<Node>),
     /// A map or a list that is never written in braces.
     Block(Box<Node>),
-    /// With comments before it, each one line.
+    /// With comments before it, each on one line.
     Commented(Vec<String>, Box<Node>),
 }
 
@@ -36,7 +36,7 @@ impl Node {
         }
     }
 
-    /// In braces, as far as it has no comments and is not a block.
+    /// In braces, unless it has comments or is a block.
     fn flow(&self, width: usize) -> Option<String> {
         let mut out = String::new();
         self.flow_into(&mut out, width).then_some(out)
@@ -91,7 +91,7 @@ fn comments(out: &mut String, lines: &[String], indent: usize) {
     }
 }
 
-/// `key: value`; the place before the key is written already where `out` ends with a dash.
+/// `key: value`; the indentation is already written if `out` ends with a dash.
 fn entry(out: &mut String, key: &str, value: &Node, indent: usize) {
     let value = match value {
         Node::Commented(lines, inner) => {
@@ -124,7 +124,7 @@ fn behind_key(out: &mut String, key: usize, value: &Node, indent: usize) {
     }
 }
 
-/// On lines of their own.
+/// On separate lines.
 fn below(out: &mut String, node: &Node, indent: usize) {
     out.push('\n');
     match node {
@@ -165,7 +165,7 @@ fn item(out: &mut String, node: &Node, indent: usize) {
             out.push_str(if matches!(node, Node::List(_)) { "- []\n" } else { "- {}\n" });
         }
         _ => {
-            // What begins a line of its own begins behind the dash.
+            // The first line continues after the dash.
             let start = out.len();
             let mut inner = String::new();
             below(&mut inner, node, indent + 2);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn short_values_are_on_one_line_and_long_ones_below() {
+    fn short_values_are_inline_and_long_ones_below() {
         let long = Node::scalar("x".repeat(60));
         let step = Node::block(map(&[
             ("http", Node::scalar("GET /")),

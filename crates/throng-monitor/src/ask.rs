@@ -6,23 +6,23 @@ use ureq::http::Request;
 
 use crate::fetch::{agent, failed};
 
-/// Of a response's body, to be read at all.
+/// The maximum size of a response body that is read.
 const BODY_BYTES_MAX: u64 = 1 << 20;
 
 /// What came back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answered {
     pub status: u16,
-    /// Its beginning; of [`ask`] the first MiB.
+    /// The start of the body; for [`ask`], the first MiB.
     pub body: String,
 }
 
-/// Blocks until there is a response, or none in time.
+/// Blocks until there is a response or a timeout.
 pub fn ask(call: &HttpCall) -> Result<Answered, Said> {
     ask_up_to(call, BODY_BYTES_MAX)
 }
 
-/// As [`ask`], with as much of the body.
+/// Like [`ask`], with up to this much of the body.
 pub fn ask_up_to(call: &HttpCall, body_bytes_max: u64) -> Result<Answered, Said> {
     let mut request = Request::builder().method(call.method.as_str()).uri(&call.url);
     for (name, value) in &call.headers {
@@ -38,7 +38,7 @@ pub fn ask_up_to(call: &HttpCall, body_bytes_max: u64) -> Result<Answered, Said>
     let status = answer.status().as_u16();
     let reader = answer.body_mut().as_reader();
     let mut body = Vec::new();
-    // A body that is cut off is still a response.
+    // A truncated body is still a response.
     let _ = std::io::Read::read_to_end(&mut std::io::Read::take(reader, body_bytes_max), &mut body);
     Ok(Answered { status, body: String::from_utf8_lossy(&body).into_owned() })
 }

@@ -1,5 +1,5 @@
-//! What a command prints: executed once, in a process group of its own, without input, for no
-//! longer than it may take.
+//! The output of a command: it runs once, in its own process group, without input, up to a time
+//! limit.
 
 use std::io::Read as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -11,15 +11,15 @@ use throng_base::units::{format_bytes, write_duration};
 use throng_base::{Clock, Said, Time};
 use throng_host::kill_group;
 
-/// Of what is printed to either output, and of the time it takes.
+/// Limits of each output stream, and of the time.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub bytes: u64,
     pub time: Duration,
 }
 
-/// Blocks until the program with its arguments has ended. One that does not end is killed, with
-/// all that it has started.
+/// Blocks until the program has ended. After the time limit, it is killed with all processes that
+/// it has started.
 pub fn printed<S: AsRef<str>>(
     command: &[S],
     limits: Limits,
@@ -35,7 +35,7 @@ pub fn printed<S: AsRef<str>>(
     let errors = read(child.stderr.take(), limits.bytes);
     let take = |pipe: &Receiver<String>| take(pipe, until, limits.time, clock);
     let came = take(&output).and_then(|text| Ok((text, take(&errors)?)));
-    // What it has left in the background would hold its pipes for ever.
+    // Background processes would keep its pipes open.
     kill_group(&mut child);
     let status = ended(&mut child)?;
     let (output, errors) = came?;
@@ -57,13 +57,13 @@ fn ended(child: &mut Child) -> Result<ExitStatus, Said> {
     child.wait().map_err(|error| Said::of_error(&error))
 }
 
-/// All that a pipe brings, up to a byte more than is read.
+/// The content of a pipe, up to one byte above the limit.
 fn read(pipe: Option<impl std::io::Read + Send + 'static>, bytes_max: u64) -> Receiver<String> {
     let (tell, told) = channel();
     let work = move || {
         let mut bytes = Vec::new();
         if let Some(pipe) = pipe {
-            // What came before an error is what there is.
+            // After an error, the bytes before it are used.
             let _ = pipe.take(bytes_max + 1).read_to_end(&mut bytes);
         }
         let _ = tell.send(String::from_utf8_lossy(&bytes).into_owned());

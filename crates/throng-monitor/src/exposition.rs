@@ -1,10 +1,10 @@
-//! The text format of Prometheus, version 0.0.4, and OpenMetrics 1.0 as far as both have samples.
+//! The text format of Prometheus, version 0.0.4, and the common subset of OpenMetrics 1.0.
 //! <https://prometheus.io/docs/instrumenting/exposition_formats/>
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Of a sample. Nobody has more; a line that does is not read.
+/// The maximum number of labels per sample; a line with more is unreadable.
 const LABELS_MAX: usize = 64;
 
 /// Names and values.
@@ -14,21 +14,21 @@ type Labels<'a> = Vec<(&'a str, Cow<'a, str>)>;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample<'a> {
     pub name: &'a str,
-    /// As they stand there.
+    /// In their order in the text.
     pub labels: Labels<'a>,
     pub value: f64,
-    /// It only grows, and begins again at 0: its rate says something, its value does not.
+    /// A counter: its rate is meaningful, its value is not.
     pub is_counter: bool,
 }
 
-/// What a text says. `unreadable` counts the lines that are neither samples nor comments.
+/// The content of a text. `unreadable` counts the lines that are neither samples nor comments.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Read<'a> {
     pub samples: Vec<Sample<'a>>,
     pub unreadable: u64,
 }
 
-/// Reads a text and keeps the samples that `wants` them by its name and labels.
+/// Reads a text and keeps the samples that `wants` accepts by name and labels.
 pub fn read<'a>(
     text: &'a str,
     mut wants: impl FnMut(&str, &[(&'a str, Cow<'a, str>)]) -> bool,
@@ -76,7 +76,7 @@ fn sample(line: &str) -> Option<Parts<'_>> {
     Some((name, labels, number(value)?))
 }
 
-/// Up to the `}`, and what comes behind it.
+/// Up to the `}`, and the rest of the line.
 fn labels(text: &str) -> Option<(Labels<'_>, &str)> {
     let mut labels = Vec::new();
     let mut rest = text.trim_start_matches([' ', '\t']);
@@ -100,7 +100,7 @@ fn labels(text: &str) -> Option<(Labels<'_>, &str)> {
     }
 }
 
-/// A text in quotes: `\\`, `\"` and `\n` stand for one character each.
+/// A quoted text with the escapes `\\`, `\"` and `\n`.
 fn quoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let text = text.strip_prefix('"')?;
     let end = text.find(['"', '\\'])?;
@@ -123,7 +123,7 @@ fn quoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
     None
 }
 
-/// As Go reads numbers: also `+Inf`, `-Inf` and `NaN`.
+/// Numbers as in Go, including `+Inf`, `-Inf` and `NaN`.
 fn number(text: &str) -> Option<f64> {
     match text {
         "+Inf" | "Inf" => Some(f64::INFINITY),
@@ -134,15 +134,15 @@ fn number(text: &str) -> Option<f64> {
     }
 }
 
-/// Letters, digits, `_`, and `others`; no digit comes first.
+/// Letters, digits, `_`, and `others`; it does not start with a digit.
 fn is_name(text: &str, others: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_' || others.contains(c);
     text.chars().next().is_some_and(is_letter)
         && text.chars().all(|c| is_letter(c) || c.is_ascii_digit())
 }
 
-/// Counters of the kernel that node_exporter passes on without a type, or as gauges; and those
-/// among them that are gauges after all.
+/// Kernel counters that node_exporter exports without a type, or as gauges; and the gauges among
+/// them.
 const KERNEL_COUNTERS: [&str; 3] = ["node_netstat_", "node_vmstat_", "node_nf_conntrack_stat_"];
 const KERNEL_GAUGES: [&str; 7] = [
     "node_netstat_Tcp_CurrEstab",
@@ -154,17 +154,18 @@ const KERNEL_GAUGES: [&str; 7] = [
     "node_netstat_Ip_Forwarding",
 ];
 
-/// By its type; without one, by the ending that names of counters have.
+/// By its type, or else by the usual suffix of counter names.
 fn is_counter(types: &HashMap<&str, &str>, name: &str) -> bool {
     const ENDINGS: [&str; 3] = ["_count", "_sum", "_bucket"];
     if KERNEL_COUNTERS.iter().any(|start| name.starts_with(start)) {
-        // Of `vmstat`, what begins so is how much there is of something.
+        // In `vmstat`, this prefix means a current amount.
         return !KERNEL_GAUGES.contains(&name) && !name.starts_with("node_vmstat_nr_");
     }
     if let Some(kind) = types.get(name) {
         return matches!(*kind, "counter" | "histogram");
     }
-    // The parts of a histogram or summary; the counters of OpenMetrics, whose type has no `_total`.
+    // The parts of a histogram or summary; the counters of OpenMetrics, whose type line omits
+    // `_total`.
     let of = |ending: &&str| name.strip_suffix(*ending).and_then(|name| types.get(name));
     if let Some(kind) = ENDINGS.iter().find_map(of) {
         return matches!(*kind, "histogram" | "summary");
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_of_the_kernel_are_known_whatever_their_type() {
+    fn kernel_counters_are_recognized_with_any_type() {
         let text = "# TYPE node_netstat_TcpExt_ListenDrops untyped\n\
                     node_netstat_TcpExt_ListenDrops 7\n\
                     # TYPE node_nf_conntrack_stat_drop gauge\nnode_nf_conntrack_stat_drop 1\n\
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_none_are_counted_and_passed_over() {
+    fn invalid_lines_are_counted_and_skipped() {
         for line in [
             "up",
             "up{",

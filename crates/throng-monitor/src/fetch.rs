@@ -1,4 +1,4 @@
-//! Reads texts over HTTP, with limits, in the thread that asks.
+//! Reads texts over HTTP, with limits, on the calling thread.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use throng_base::Said;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-/// Of an answer: some ten times what an exporter of a large host says.
+/// The maximum size of a response: about ten times that of an exporter on a large host.
 const TEXT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Connections are kept from one request to the next.
+/// Connections are kept between requests.
 pub struct Fetcher {
     agent: ureq::Agent,
 }
 
 impl Fetcher {
-    /// For requests to these URLs; each may take as long as `patience`.
+    /// For requests to these URLs, with the timeout `patience` each.
     pub fn new<'a>(urls: impl IntoIterator<Item = &'a str>, patience: Duration) -> Fetcher {
         Fetcher { agent: agent(urls, patience) }
     }
 
-    /// The text of an answer with the status 200.
+    /// The text of a response with the status 200.
     pub fn text(&self, url: &str, headers: &[(String, String)]) -> Result<String, Said> {
         let mut request = self.agent.get(url);
         for (name, value) in headers {
@@ -37,8 +37,8 @@ impl Fetcher {
     }
 }
 
-/// Settings of a client for requests of throng itself to these URLs: no proxy, no redirects, and
-/// the certificates that this host trusts.
+/// The client settings for throng's own requests to these URLs: no proxy, no redirects, and the
+/// certificates that this host trusts.
 pub fn agent<'a>(urls: impl IntoIterator<Item = &'a str>, time_max: Duration) -> ureq::Agent {
     let mut tls = TlsConfig::builder();
     let is_secure =
@@ -62,7 +62,7 @@ pub fn agent<'a>(urls: impl IntoIterator<Item = &'a str>, time_max: Duration) ->
     config.build().new_agent()
 }
 
-/// Why there is no response, in throng's words where the library's say little.
+/// Why there is no response, in throng's words if the library's are unclear.
 pub(crate) fn failed(error: ureq::Error) -> Said {
     match error {
         ureq::Error::Timeout(_) => say!("no response in time"),

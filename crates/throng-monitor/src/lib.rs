@@ -1,16 +1,15 @@
-//! Series of other sources beside a run: what exporters on the target's hosts say of themselves,
-//! asked for again and again over HTTP in the text format of Prometheus or as JSON, read over ssh,
-//! or asked over the bus of a fleet.
+//! Series of other sources during a run: exporters on the target's hosts, polled over HTTP in the
+//! Prometheus text format or as JSON, read over ssh, or queried over the bus of a fleet.
 //!
 //! - [`ask()`]: one request of an event of the scenario.
-//! - [`command`]: what a command prints.
+//! - [`command`]: the output of a command.
 //! - [`exposition`]: the text format, sample by sample.
 //! - [`fetch`]: texts over HTTP.
-//! - [`poll`]: a thread for each source, which tells what it has read; a slow or dead source is
-//!   told, and slows nothing.
-//! - [`readings`]: this host for other readers: what `throng monitor` answers.
+//! - [`poll`]: a thread per source, which reports its readings; a slow or failed source is
+//!   reported, and delays no other.
+//! - [`readings`]: this host for other readers: the responses of `throng monitor`.
 //! - [`remote`]: `throng monitor` on another host, over ssh.
-//! - [`services`]: Redis, nginx, HAProxy and others on this host, which it answers with.
+//! - [`services`]: Redis, nginx, HAProxy and others on this host, which are part of the responses.
 
 #![forbid(unsafe_code)]
 

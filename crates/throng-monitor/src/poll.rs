@@ -1,4 +1,4 @@
-//! A thread for each source, which asks it again and again until the run has ended.
+//! A thread per source, which polls it until the run has ended.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -17,70 +17,70 @@ use crate::exposition::{self, Read, Sample};
 use crate::remote::{Heard, Remote};
 use crate::scrape::{ANSWER_MAX, Page};
 
-/// Of a source; what more matches is counted and left out.
+/// The maximum number of series per source; more matches are counted and left out.
 pub const SERIES_MAX: usize = 128;
-/// How long a host may be silent, copying the program included.
+/// How long a host may be silent, including the copy of the program.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// How long a monitor that has joined a fleet has to answer before the run.
+/// How long a monitor in a fleet may take to reply before the run.
 const JOINED_MAX: Duration = Duration::from_secs(3);
-/// Between two connections to a host.
+/// The pause between two connections to a host.
 const AGAIN: Duration = Duration::from_secs(5);
-/// How often a thread that waits for a host looks whether the run has ended.
+/// How often a thread that waits for a host checks whether the run has ended.
 const SLICE: Duration = Duration::from_millis(100);
 /// The longest time between two readings of a host.
 const HOST_EVERY_MAX: Duration = Duration::from_secs(60);
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Of what a series is called.
+/// The maximum length of a series name.
 const NAME_CHARS_MAX: usize = 200;
 
-/// What one asking of a source, its `monitor` by its number, has brought.
+/// The result of one poll of a source, which is identified by the number of its `monitor`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Polled {
     pub monitor: u16,
-    /// When it was asked.
+    /// The time of the poll.
     pub at: Time,
     pub scraped: Result<Scraped, Said>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scraped {
-    /// Those that were not there before.
+    /// Series that are new.
     pub new: Vec<NewSeries>,
-    /// By the number of their series. A figure that is not finite is left out.
+    /// By the number of their series. A value that is not finite is left out.
     pub values: Vec<(u16, f64)>,
-    /// What nothing has matched so far, told once.
+    /// Metrics without a match so far, reported once.
     pub missing: Vec<String>,
-    /// Series that match and for which there is no room.
+    /// Matching series beyond the maximum.
     pub left_out: u64,
-    /// What else a person should know.
+    /// A further note for the user.
     pub note: Option<Said>,
 }
 
-/// Numbered for each source, from 0.
+/// Numbered per source, from 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewSeries {
     pub number: u16,
     pub name: String,
-    /// It only grows, and begins again at 0.
+    /// A counter: it only grows, and restarts at 0.
     pub is_counter: bool,
 }
 
-/// Reads a monitor that has joined a fleet, by its name: a text of metrics whose maxima are those
-/// of the first time, waited for no longer than the second.
+/// Reads a monitor in a fleet, by its name: a text of metrics whose maxima cover the first
+/// duration, with the second as timeout.
 pub type ReadJoined = Arc<dyn Fn(&str, Duration, Duration) -> Result<String, Said> + Send + Sync>;
 
-/// All sources of a run. When it goes, nothing is asked any more.
+/// All sources of a run. Dropping it ends the polls.
 pub struct Polls {
     stop: Vec<Sender<()>>,
-    /// Threads that end connections to other hosts.
+    /// Threads that close connections to other hosts.
     hosts: Vec<JoinHandle<()>>,
 }
 
-/// Hosts that were reached before the run began, by the numbers of their `monitor`.
+/// Hosts that were reached before the run started, by the numbers of their `monitor`.
 pub type Reached = HashMap<u16, Remote>;
 
 impl Polls {
-    /// `tell` takes what each asking brings, in the threads that ask.
+    /// `tell` receives the result of each poll, on the polling threads.
     pub fn begin(
         monitors: &[Monitor],
         (mut reached, joined): (Reached, ReadJoined),
@@ -114,7 +114,7 @@ impl Polls {
 }
 
 impl Drop for Polls {
-    /// A connection to another host is ended before the program ends.
+    /// A connection to another host is closed before the program ends.
     fn drop(&mut self) {
         self.stop.clear();
         for host in self.hosts.drain(..) {
@@ -123,9 +123,9 @@ impl Drop for Polls {
     }
 }
 
-/// Starts the monitors of other hosts, and waits until each of them has answered or failed, at most
-/// for the time `within`; asks those that have joined. Failures come with the index of their entry
-/// in `monitor`.
+/// Starts the monitors of other hosts, and waits until each of them has replied or failed, at most
+/// for the time `within`; queries those in the fleet. Failures have the index of their entry in
+/// `monitor`.
 pub fn reach(
     monitors: &[Monitor],
     joined: &ReadJoined,
@@ -160,7 +160,7 @@ pub fn reach(
     (reached, failed)
 }
 
-/// Those that have not joined, asked all at once.
+/// Those in the fleet that did not reply; all are queried in parallel.
 fn unanswered(monitors: &[Monitor], joined: &ReadJoined) -> Vec<(u16, Said)> {
     std::thread::scope(|scope| {
         let ask = |(number, monitor): (u16, &Monitor)| {
@@ -176,7 +176,7 @@ fn unanswered(monitors: &[Monitor], joined: &ReadJoined) -> Vec<(u16, Said)> {
     })
 }
 
-/// What a thread needs to ask a source.
+/// The parameters of a polling thread.
 struct Asking<'a> {
     number: u16,
     monitor: &'a Monitor,
@@ -189,7 +189,7 @@ impl Asking<'_> {
         (self.tell)(Polled { monitor: self.number, at, scraped });
     }
 
-    /// Asks for a text, again and again: over HTTP, or over the bus of a fleet.
+    /// Polls for a text over HTTP, or over the bus of a fleet.
     fn text(&self, joined: &ReadJoined, stopped: &Receiver<()>) {
         let every = self.monitor.every;
         let answer_max = ANSWER_MAX.min(every);
@@ -209,13 +209,13 @@ impl Asking<'_> {
                 None => known.take(&text),
                 Some(values) => known.take_json(&text, values),
             });
-            // What comes late would look like what was so when it was asked.
+            // A late result would appear to be from the time of the poll.
             match stopped.try_recv() {
                 Err(TryRecvError::Empty) => self.tell(at, scraped),
                 _ => return,
             }
             let now = self.clock.now();
-            // A source that was slow is not asked several times at once to catch up.
+            // A slow source is not polled repeatedly to catch up.
             while due <= now {
                 due = due.saturating_add(every.max(Duration::from_millis(1)));
             }
@@ -226,7 +226,7 @@ impl Asking<'_> {
         }
     }
 
-    /// Takes the readings of another host, and starts its monitor again where that has ended.
+    /// Receives the readings of another host, and restarts its monitor if it has ended.
     fn host(&self, host: &SshHost, mut reached: Option<Remote>, stopped: &Receiver<()>) {
         let every = self.monitor.every.min(HOST_EVERY_MAX);
         let mut known = Known::new(self.monitor.metrics.clone());
@@ -285,11 +285,11 @@ impl Asking<'_> {
     }
 }
 
-/// The series of a source, as far as they have been seen.
+/// The known series of a source.
 pub struct Known {
     metrics: Vec<Metric>,
     is_read: bool,
-    /// By the metric that they are of, and their names.
+    /// By their metric, and their names.
     numbers: HashMap<(usize, String), u16>,
 }
 
@@ -298,7 +298,7 @@ impl Known {
         Known { metrics, is_read: false, numbers: HashMap::new() }
     }
 
-    /// What a text of the source says.
+    /// The content of a text of the source.
     pub fn take(&mut self, text: &str) -> Result<Scraped, Said> {
         let wanted = |name: &str, labels: &[(&str, _)]| {
             self.metrics.iter().any(|metric| metric.selector.matches(name, labels))
@@ -341,13 +341,13 @@ impl Known {
         Ok(scraped)
     }
 
-    /// Whether it has not been read before.
+    /// True if it has not been read before.
     fn is_first(&mut self) -> bool {
         !std::mem::replace(&mut self.is_read, true)
     }
 
-    /// What a JSON document says: each value is a series. Lists count their items, texts that are
-    /// numbers are numbers, and `true` is 1.
+    /// The content of a JSON document: each value is a series. A list counts its items, a numeric
+    /// text is a number, and `true` is 1.
     pub fn take_json(&mut self, text: &str, values: &[JsonValue]) -> Result<Scraped, Said> {
         let document = Document::new(text.as_bytes());
         let mut scraped = Scraped::default();
@@ -398,14 +398,14 @@ impl Known {
                 number
             }
         };
-        // The same series twice in one text is against the format.
+        // A series must not occur twice in one text.
         if !scraped.values.iter().any(|(it, _)| *it == number) {
             scraped.values.push((number, value));
         }
     }
 }
 
-/// A value as a figure.
+/// A value as a number.
 fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Bool(flag) => Some(f64::from(u8::from(*flag))),
@@ -418,8 +418,8 @@ fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// `node_load1`, `node_cpu_seconds_total{cpu="0",mode="idle"}`; of one that has a name of its own,
-/// the labels that its selector leaves open: `idle{cpu="0"}`.
+/// `node_load1`, `node_cpu_seconds_total{cpu="0",mode="idle"}`; for a metric with its own name, the
+/// labels that its selector leaves open: `idle{cpu="0"}`.
 fn called(metric: &Metric, sample: &Sample<'_>) -> String {
     let mut text = metric.name.clone().unwrap_or_else(|| sample.name.to_string());
     let is_told = |label: &str| metric.name.is_none() || !metric.selector.is_fixed(label);
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_only_so_many_series_and_their_names_are_short() {
+    fn series_and_their_names_are_limited() {
         let mut known = Known::new(vec![metric(None, "up", false)]);
         let long = "x".repeat(1_000);
         let line = |at: usize| format!("up{{a=\"{at}\",b=\"{long}\"}} {at}\n");

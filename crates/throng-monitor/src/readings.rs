@@ -1,5 +1,5 @@
-//! The readings of this host for whoever asks: `throng monitor`. Queues are looked at in a thread
-//! of their own; the rest is read when a reader comes, so figures are those of that moment.
+//! The readings of this host for clients: `throng monitor`. Queues are read on a separate thread;
+//! the rest is read for each client, so figures are current.
 
 use std::io;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -13,20 +13,20 @@ use throng_host::probe::{Figures, Format, Probe, Wanted};
 
 use crate::services::{Service, Services};
 
-/// Readers that come within so long of each other get the same figures: several of them cost no
-/// more than one.
+/// Clients within this time of each other get the same figures, so that several cost no more than
+/// one.
 const SHARED_FOR: Duration = Duration::from_millis(400);
 
-/// What is read beside what every host has.
+/// What is read in addition to the host itself.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
     pub processes: Vec<Wanted>,
-    /// Whose queues are looked at; all where it is empty.
+    /// The ports whose queues are read; all if empty.
     pub ports: Vec<u16>,
     pub services: Vec<Service>,
 }
 
-/// A host that is looked at until this is dropped.
+/// A host that is monitored until this is dropped.
 pub struct Readings {
     clock: Clock,
     host: Mutex<HostReadings>,
@@ -42,8 +42,9 @@ struct HostReadings {
 }
 
 impl Readings {
-    /// Begins to look. Where the kernel does not tell of its sockets, everything else is read,
-    /// and the second value says why. `tell` takes what becomes of services, from other threads.
+    /// Starts monitoring. If the kernel does not report its sockets, everything else is read, and
+    /// the second value is the reason. `tell` receives state changes of services, from other
+    /// threads.
     pub fn begin(
         asked: Asked,
         clock: &Clock,
@@ -62,7 +63,7 @@ impl Readings {
             let work = move || {
                 let mut due = clock.now() + LOOK_EVERY;
                 while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(due - clock.now()) {
-                    // An answer that did not come is a look less, which is counted.
+                    // A missing response is a missed reading, which is counted.
                     drop(lock(&listeners).look());
                     due = (due + LOOK_EVERY).max(clock.now());
                 }
@@ -75,7 +76,7 @@ impl Readings {
         (Readings { clock, host, listeners, services, _stop: stop }, trouble)
     }
 
-    /// Everything as it is now; maxima are those of a window that ends now.
+    /// All current values; maxima are those of a window that ends now.
     pub fn text(&self, window: Duration, format: Format) -> String {
         let mut figures = lock(&self.host).figures(&self.clock);
         if let Some(listeners) = &self.listeners {
@@ -107,7 +108,7 @@ impl HostReadings {
     }
 }
 
-/// What a thread that panicked has left is as good as before.
+/// The data stays valid after a panic of another thread.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -120,7 +121,7 @@ mod tests {
     use crate::exposition::read;
 
     #[test]
-    fn what_is_told_is_read_back_and_readers_share_a_reading() {
+    fn readings_are_parsed_back_and_shared_by_readers() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let asked = Asked {

@@ -1,5 +1,5 @@
-//! `throng monitor` on another host, started over ssh. Its readings come through the connection;
-//! a host without this version of throng gets a copy of the program for as long as the run goes on.
+//! `throng monitor` on another host, started over ssh. Its readings arrive over the connection; a
+//! host without this version of throng gets a copy of the program for the duration of the run.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -13,9 +13,9 @@ use throng_base::{Said, system::in_own_group};
 use throng_host::kill_group;
 use throng_program::monitor::SshHost;
 
-/// A command for the shell to use instead of `ssh`, as git's GIT_SSH_COMMAND.
+/// A shell command to use instead of `ssh`, like git's GIT_SSH_COMMAND.
 const SSH_COMMAND: &str = "THRONG_SSH_COMMAND";
-/// How a client asks no questions, and finds out that the other side is gone.
+/// Options without prompts, and with detection of a lost connection.
 const SSH_OPTIONS: [&str; 9] = [
     "-T",
     "-o",
@@ -27,15 +27,15 @@ const SSH_OPTIONS: [&str; 9] = [
     "-o",
     "ServerAliveCountMax=3",
 ];
-/// The end of ssh(1) itself, and not of the command on the other host.
+/// The exit code of ssh(1) itself, as opposed to that of the remote command.
 const SSH_FAILED: i32 = 255;
-/// The line with which a host asks for the program: its machine, and what version it has.
+/// The line in which a host requests the program: its architecture, and its version of throng.
 const NEEDED: &str = "# needs throng: ";
 const READING_BYTES_MAX: usize = 16 * 1024 * 1024;
 const LINE_BYTES_MAX: u64 = 64 * 1024;
-/// Readings that wait to be taken; more are not read.
+/// The maximum number of readings that wait to be taken; more are not read.
 const WAITING_MAX: usize = 4;
-/// How long a connection that has ended is given to say why.
+/// How long a closed connection may take to report its cause.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// A monitor that runs on another host until this is dropped.
@@ -43,22 +43,22 @@ pub struct Remote {
     child: Child,
     told: Receiver<Heard>,
     last_words: Arc<Mutex<String>>,
-    /// What was heard before the run began.
+    /// What was received before the run started.
     kept: VecDeque<Heard>,
 }
 
-/// What comes from the other host.
+/// A message from the other host.
 pub(crate) enum Heard {
     /// A text of metrics.
     Reading(String),
-    /// What a person should know.
+    /// A note for the user.
     Note(Said),
-    /// Nothing more comes: a cause, where it is known.
+    /// The end: with a cause, if it is known.
     End(Option<Said>),
 }
 
 impl Remote {
-    /// Starts it. Whether the host can be reached is heard later.
+    /// Starts it. Whether the host can be reached is known later.
     pub fn start(host: &SshHost, every: Duration, throng_version: &str) -> Result<Remote, Said> {
         let (mut command, program) = ssh();
         command.args(SSH_OPTIONS);
@@ -70,7 +70,7 @@ impl Remote {
         let script = script(host, every, throng_version, bytes);
         command.arg("--").arg(&host.login).arg(format!("exec sh -c {}", quoted(&script)));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Ctrl-C at the terminal ends the run first, and this with it.
+        // Ctrl-C at the terminal ends the run first, which then ends this.
         in_own_group(&mut command);
         let failed = |error: io::Error| {
             let error = Said::of_error(&error);
@@ -91,7 +91,7 @@ impl Remote {
         Ok(Remote { child, told, last_words: words, kept: VecDeque::new() })
     }
 
-    /// What comes next; `None` if nothing has come in this time.
+    /// The next message; `None` after this time.
     pub(crate) fn next(&mut self, within: Duration) -> Option<Heard> {
         if let Some(heard) = self.kept.pop_front() {
             return Some(heard);
@@ -105,9 +105,9 @@ impl Remote {
         }
     }
 
-    /// Waits for the first reading, which is kept, or for the end; `None` if neither has come.
+    /// Waits for the first reading, which is kept, or for the end; `None` on a timeout.
     pub(crate) fn begins(&mut self, within: Duration) -> Option<Result<(), Said>> {
-        // What warns comes before the first reading, if at all, and there is only so much of it.
+        // Warnings precede the first reading, and their number is limited.
         for _ in 0..WAITING_MAX * 2 {
             match self.told.recv_timeout(within) {
                 Ok(Heard::End(cause)) => return Some(Err(cause.unwrap_or_else(|| self.ended()))),
@@ -152,7 +152,7 @@ impl Drop for Remote {
     }
 }
 
-/// The client, and what it is called.
+/// The client program, and its name.
 fn ssh() -> (Command, String) {
     match std::env::var(SSH_COMMAND).ok().filter(|line| !line.trim().is_empty()) {
         None => (Command::new("ssh"), "ssh".to_string()),
@@ -164,7 +164,7 @@ fn ssh() -> (Command, String) {
     }
 }
 
-/// What the other host's shell does. A copy is removed however its monitor ends.
+/// The script for the other host's shell. A copy is removed in any case.
 fn script(host: &SshHost, every: Duration, version: &str, bytes: u64) -> String {
     let mut words = format!("monitor --stdio --every {}ms", every.as_millis());
     for option in &host.options {
@@ -186,7 +186,7 @@ fn script(host: &SshHost, every: Duration, version: &str, bytes: u64) -> String 
     )
 }
 
-/// A word that a shell takes as it is.
+/// A word, quoted for a shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
@@ -195,7 +195,7 @@ fn in_thread(work: impl FnOnce() + Send + 'static) {
     drop(std::thread::Builder::new().name("ssh".into()).spawn(work));
 }
 
-/// Keeps the last line of an error output, and passes on what the monitor there warns of.
+/// Keeps the last line of the error output, and passes on the monitor's warnings.
 fn listen(errors: Option<impl io::Read>, last: &Mutex<String>, tell: &SyncSender<Heard>) {
     let Some(errors) = errors else { return };
     let mut errors = BufReader::new(errors);
@@ -209,7 +209,7 @@ fn listen(errors: Option<impl io::Read>, last: &Mutex<String>, tell: &SyncSender
     }
 }
 
-/// The next line, without its end. One that is too long comes in parts.
+/// The next line, without its end. A line that is too long is returned in parts.
 fn line(from: &mut impl io::BufRead) -> Option<String> {
     let mut bytes = Vec::new();
     match from.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes) {
@@ -218,10 +218,10 @@ fn line(from: &mut impl io::BufRead) -> Option<String> {
     }
 }
 
-/// Takes readings from an output.
+/// Receives readings from an output.
 struct RemoteReader {
     tell: SyncSender<Heard>,
-    /// What is copied where it is needed, and where to.
+    /// The program to copy if needed, and its destination.
     program: Option<(File, Option<ChildStdin>)>,
     /// Closed when the error output has ended.
     last: Receiver<()>,
@@ -230,12 +230,12 @@ struct RemoteReader {
 impl RemoteReader {
     fn work(mut self, output: Option<impl io::Read>) {
         let cause = output.and_then(|output| self.read(&mut BufReader::new(output)));
-        // The cause may still be on its way.
+        // The cause may still arrive.
         let _ = self.last.recv_timeout(LAST_WORDS);
         let _ = self.tell.send(Heard::End(cause));
     }
 
-    /// Until nothing more comes: a cause, where it is one of ours.
+    /// Until the end: a cause, if it is one of ours.
     fn read(&mut self, output: &mut impl io::BufRead) -> Option<Said> {
         let mut reading = String::new();
         loop {
@@ -257,7 +257,7 @@ impl RemoteReader {
         }
     }
 
-    /// Sends the program to a host that says what it is.
+    /// Sends the program to a host that requested it.
     fn copy(&mut self, needed: &str) -> Result<(), Said> {
         let mut words = needed.splitn(3, ' ');
         let (system, machine) =
@@ -280,7 +280,7 @@ impl RemoteReader {
             return Err(say!("the ssh connection ended"));
         };
         let copied = io::copy(&mut own, &mut input).and_then(|_| input.flush());
-        // A host that takes no more says itself why.
+        // A host that stops reading reports the reason itself.
         drop(copied);
         Ok(())
     }
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn readings_are_what_stands_between_two_ends() {
+    fn readings_are_delimited_by_end_lines() {
         let (mut reader, told) = reader();
         let text = "Welcome!\nup 1\n# EOF\nup 2\nload 3\r\n# EOF\nup";
         assert!(reader.read(&mut BufReader::new(text.as_bytes())).is_none());
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_of_another_kind_gets_no_copy() {
+    fn a_host_of_another_architecture_gets_no_copy() {
         let (mut reader, _told) = reader();
         let text = format!("{NEEDED}Linux riscv64 \n");
         let cause = reader.read(&mut BufReader::new(text.as_bytes())).expect("a cause");
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_taken_as_they_are() {
+    fn shell_words_are_quoted() {
         assert_eq!(quoted("it's $HOME"), "'it'\\''s $HOME'");
         let options = vec!["--process=a b".to_string()];
         let host = SshHost { login: "shop-1".into(), port: None, options };

@@ -1,4 +1,4 @@
-//! Asks for a page over HTTP.
+//! Requests a page over HTTP.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use throng_base::Said;
 
 use crate::fetch::Fetcher;
 
-/// How long an answer is waited for, where the time between two is longer.
+/// The maximum timeout of a response, if the polling interval is longer.
 pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(10);
 const ACCEPT: &str = "text/plain; version=0.0.4, */*; q=0.1";
 
-/// A page, with the connection that is kept to its server.
+/// A page, with a kept connection to its server.
 pub(crate) struct Page {
     fetcher: Fetcher,
     url: String,
@@ -18,14 +18,14 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// An answer has to be complete within `answer_max`.
+    /// A response must be complete within `answer_max`.
     pub(crate) fn new(url: &str, headers: &[(String, String)], answer_max: Duration) -> Page {
         let accept = ("Accept".to_string(), ACCEPT.to_string());
         let headers = std::iter::once(accept).chain(headers.iter().cloned()).collect();
         Page { fetcher: Fetcher::new([url], answer_max), url: url.to_string(), headers }
     }
 
-    /// The text of an answer with the status 200.
+    /// The text of a response with the status 200.
     pub(crate) fn text(&self) -> Result<String, Said> {
         self.fetcher.text(&self.url, &self.headers)
     }

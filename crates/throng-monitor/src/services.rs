@@ -1,6 +1,6 @@
-//! Services of this host that tell of themselves, beside what its kernel tells: Redis, nginx,
-//! HAProxy, any Prometheus endpoint, and commands of whoever starts the monitor. A thread asks
-//! each of them once per second while there are readers. One that hangs delays no other.
+//! Services of this host that export figures in addition to the kernel's: Redis, nginx, HAProxy,
+//! any Prometheus endpoint, and commands given to the monitor. A thread polls each of them once per
+//! second while there are readers. One that hangs delays no other.
 
 mod command;
 pub(crate) mod figure;
@@ -23,19 +23,19 @@ use figure::Figure;
 use redis::Redis;
 
 const EVERY: Duration = Duration::from_secs(1);
-/// How long an answer, or a command, may take.
+/// The timeout of a response, or of a command.
 const ASK_MAX: Duration = Duration::from_secs(3);
-/// Older figures are not told any more.
+/// Older figures are not reported.
 const AGE_MAX: Duration = Duration::from_secs(10);
-/// Without a reader for so long, nothing is asked.
+/// Without a reader for this long, polling pauses.
 const READ_WITHIN: Duration = Duration::from_secs(60);
-/// Of a service; the first ones count.
+/// The maximum per service; the first ones count.
 const FIGURES_MAX: usize = 500;
 
-/// What is asked.
+/// The service to poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Service {
-    /// Host and port or a socket's path, and what AUTH wants.
+    /// Host and port or a socket's path, and the credentials for AUTH.
     Redis {
         place: String,
         password: Option<String>,
@@ -51,7 +51,7 @@ pub enum Service {
     Prometheus {
         url: String,
     },
-    /// A line for the shell, given on the monitor's own command line.
+    /// A shell command from the monitor's own command line.
     Command {
         name: String,
         line: String,
@@ -59,7 +59,7 @@ pub enum Service {
 }
 
 impl Service {
-    /// What it is called in labels and messages: no credentials, no scheme.
+    /// Its name in labels and messages: no credentials, no scheme.
     pub fn name(&self) -> String {
         let place = match self {
             Service::Command { name, .. } => return name.clone(),
@@ -73,7 +73,7 @@ impl Service {
     }
 }
 
-/// Services that are asked until this is dropped.
+/// Services that are polled until this is dropped.
 pub(crate) struct Services {
     clock: Clock,
     all: Vec<Known>,
@@ -87,7 +87,7 @@ struct Known {
     last: Arc<Mutex<Last>>,
 }
 
-/// What a service said last, and when it was asked.
+/// The last result of a service, and its time.
 #[derive(Default)]
 struct Last {
     at: Option<Time>,
@@ -96,7 +96,7 @@ struct Last {
 }
 
 impl Services {
-    /// `tell` takes, once each, that a service cannot be read and that it can be again.
+    /// `tell` is called when a service cannot be read and when it recovers, once each.
     pub(crate) fn begin(
         services: Vec<Service>,
         clock: &Clock,
@@ -120,7 +120,7 @@ impl Services {
         Services { clock: clock.clone(), all, read, _stop: stop }
     }
 
-    /// Which of them can be read; a service that has not answered yet is in neither.
+    /// Which of them can be read; a service without a result so far is in neither list.
     pub(crate) fn tell(&self, figures: &mut Figures) {
         for known in &self.all {
             let last = lock(&known.last);
@@ -131,7 +131,7 @@ impl Services {
         }
     }
 
-    /// The lines of all that they said in the last seconds.
+    /// The lines of all results of the last seconds.
     pub(crate) fn text(&self, format: Format) -> String {
         let now = self.clock.now();
         *lock(&self.read) = now;
@@ -143,7 +143,7 @@ impl Services {
     }
 }
 
-/// A service with what is kept between two askings.
+/// A service with its state between two polls.
 enum Source {
     Redis(Redis),
     Nginx(Page),
@@ -188,7 +188,7 @@ impl Source {
     }
 }
 
-/// The samples of a text, as they are.
+/// The samples of a text, unchanged.
 fn prometheus(text: &str) -> Vec<Figure> {
     let read = exposition::read(text, |_, _| true);
     let figure = |sample: exposition::Sample<'_>| {
@@ -198,7 +198,7 @@ fn prometheus(text: &str) -> Vec<Figure> {
     read.samples.into_iter().filter(|it| it.value.is_finite()).map(figure).collect()
 }
 
-/// What a thread needs to ask a service.
+/// The parameters of a polling thread.
 struct Asking {
     name: String,
     source: Source,
@@ -246,7 +246,7 @@ impl Asking {
     }
 }
 
-/// What a thread that panicked has left is as good as before.
+/// The data stays valid after a panic of another thread.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

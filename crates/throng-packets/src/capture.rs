@@ -1,5 +1,5 @@
-//! Captures, pcap and pcapng: what lies in their frames as TCP segments and UDP datagrams. It is
-//! read as it streams, so that a capture may be larger than memory.
+//! Captures, pcap and pcapng: the TCP segments and UDP datagrams in their frames. They are read as
+//! a stream, so that a capture may be larger than memory.
 
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
@@ -13,19 +13,19 @@ const BLOCK_BYTES_MAX: usize = 16 << 20;
 const BUFFER_BYTES: usize = 64 << 10;
 /// Interfaces of one section of a pcapng file.
 const INTERFACES_MAX: usize = 4096;
-/// Tags of VLANs in each other.
+/// The maximum number of nested VLAN tags.
 const VLANS_MAX: usize = 4;
 
-/// What one frame carries.
+/// The content of one frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Since 1970; 0 where nobody knows.
+    /// Since 1970; 0 if unknown.
     pub time_ns: u64,
     pub source: SocketAddr,
     pub target: SocketAddr,
     pub carried: Carried,
     pub payload: &'a [u8],
-    /// Bytes behind the payload that were sent and not captured.
+    /// Bytes after the payload that were sent but not captured.
     pub cut_bytes: usize,
 }
 
@@ -35,25 +35,25 @@ pub enum Carried {
     Segment { sequence: u32, acknowledged: Option<u32>, syn: bool, fin: bool, rst: bool },
 }
 
-/// What there was besides, so that nothing is passed over in silence.
+/// Frames that were skipped, so that nothing is ignored silently.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
     pub frames: u64,
     /// Neither TCP nor UDP over IP.
     pub others: u64,
-    /// Parts of IP packets, which are not put together.
+    /// Fragments of IP packets, which are not reassembled.
     pub fragments: u64,
-    /// Of link types that are not known; the last of them.
+    /// Frames with unsupported link types, and the last of these.
     pub foreign: u64,
     pub link_type: i32,
-    /// It ends in the middle of a frame, or cannot be read any further.
+    /// It ends in the middle of a frame, or cannot be read further.
     pub torn: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoCapture;
 
-/// Whether a file begins as a capture does.
+/// True if a file starts like a capture.
 pub fn is_capture(bytes: &[u8]) -> bool {
     let Some(magic) = bytes.first_chunk::<4>() else { return false };
     let magics = [0xa1b2_c3d4u32, 0xa1b2_3c4d, 0xa1b2_cd34, 0x0a0d_0d0a];
@@ -61,7 +61,7 @@ pub fn is_capture(bytes: &[u8]) -> bool {
     magics.contains(&big) || magics.contains(&little)
 }
 
-/// Reads a capture to its end, or to where it breaks.
+/// Reads a capture to its end, or to the first error.
 pub fn read(input: impl Read + Send, sink: &mut dyn FnMut(Frame<'_>)) -> Result<Passed, NoCapture> {
     let input = Filling(input);
     let mut reader = pcap_parser::create_reader(BUFFER_BYTES, input).map_err(|_| NoCapture)?;
@@ -94,8 +94,8 @@ pub fn read(input: impl Read + Send, sink: &mut dyn FnMut(Frame<'_>)) -> Result<
     Ok(reading.passed)
 }
 
-/// Fills each buffer as far as there are bytes: the kind of a capture is told by what the first
-/// read gives, and a pipe gives little at once.
+/// Fills each buffer completely: the format is detected in the first read, and a pipe may return
+/// few bytes.
 struct Filling<R>(R);
 
 impl<R: Read> Read for Filling<R> {
@@ -107,7 +107,7 @@ impl<R: Read> Read for Filling<R> {
                 Ok(bytes) => filled += bytes,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) if filled == 0 => return Err(error),
-                // It comes again with the next read.
+                // The next read returns the error again.
                 Err(_) => break,
             }
         }
@@ -115,7 +115,7 @@ impl<R: Read> Read for Filling<R> {
     }
 }
 
-/// One IP packet, as `tcpdump -x` prints it.
+/// One IP packet in the output of `tcpdump -x`.
 pub fn read_packet<'a>(packet: &'a [u8], passed: &mut Passed) -> Option<Frame<'a>> {
     passed.frames += 1;
     frame_of_ip(packet, 0, 0, passed)
@@ -138,7 +138,7 @@ struct Reading {
 struct Interface {
     link: Linktype,
     snapped_bytes_max: u32,
-    /// Of times, in units per second.
+    /// Resolution of timestamps, in units per second.
     resolution: u64,
     offset_s: i64,
 }
@@ -261,7 +261,7 @@ fn ip_of(link: Linktype, bytes: &[u8]) -> Link<'_> {
         // NULL and LOOP: an address family before the packet.
         0 | 108 => behind(4),
         1 => typed(12, 14),
-        // RAW as systems number it, RAW, IPV4, IPV6.
+        // RAW in its platform-specific numbers, RAW, IPV4, IPV6.
         12 | 14 | 101 | 228 | 229 => behind(0),
         // LINUX_SLL and LINUX_SLL2.
         113 => typed(14, 16),
@@ -311,7 +311,7 @@ fn frame_of_ip<'a>(
         passed.fragments += 1;
         return None;
     }
-    // What the frame has behind the packet to be long enough for Ethernet was not cut off.
+    // Ethernet padding after the packet was not truncated.
     let cut_bytes = if ip.incomplete { cut_bytes } else { 0 };
     let (source_port, target_port, carried, payload) = match &sliced.transport {
         Some(TransportSlice::Tcp(tcp)) => {

@@ -111,7 +111,7 @@ pub struct ReflectionOptions {
 /// Why nothing was shown.
 pub enum Failure {
     Refused(Box<Diagnostic>),
-    /// All that is wrong with a declaration.
+    /// All errors in a declaration.
     Mistakes(Vec<Diagnostic>),
 }
 
@@ -121,18 +121,18 @@ impl From<Box<Diagnostic>> for Failure {
     }
 }
 
-/// What is known when everything was shown.
+/// The result after everything was shown.
 pub struct Shown {
     /// All bytes match the declaration.
     pub fits: bool,
-    /// A message to write as it is.
+    /// A message to write as raw bytes.
     pub raw: Option<Vec<u8>>,
 }
 
-/// Shows what the options ask for. `warned` gets the warnings about the declaration.
+/// Shows what the options request. `warned` receives the warnings about the declaration.
 ///
 /// # Errors
-/// The declaration or the input is wrong.
+/// The declaration or the input is not valid.
 pub fn show(
     options: &ProtocolOptions,
     ink: Ink,
@@ -150,7 +150,7 @@ pub fn show(
         (sinks.text)(shipped.text);
         return Ok(shown);
     }
-    // Without a URL there is a file.
+    // Without a URL, the file is set.
     let file = options.file.as_deref().unwrap_or(Path::new(""));
     let protocol = load(file, warned)?;
     let only = options.message.as_deref().map(|name| named(&protocol, name)).transpose()?;
@@ -166,7 +166,7 @@ pub fn show(
     Ok(shown)
 }
 
-/// The protocols that come with throng: names, and what they describe.
+/// The built-in protocols: names, and descriptions.
 fn list(is_json: bool, out: &mut dyn FnMut(&str)) {
     let width = library::ALL.iter().map(|one| one.name.len()).max().unwrap_or_default();
     for one in library::ALL {
@@ -194,7 +194,7 @@ fn load(file: &Path, warned: impl FnOnce(&[Diagnostic])) -> Result<Arc<Protocol>
     Ok(protocol)
 }
 
-/// The text of a file, or of one that comes with throng.
+/// The text of a file, or of a built-in one.
 fn source(file: &Path) -> Result<Arc<Source>, Box<Diagnostic>> {
     if let Some(name) = file.to_str().and_then(|name| name.strip_prefix(library::PREFIX)) {
         let shipped = library::find(name).ok_or_else(|| Box::new(library::unknown(name)))?;
@@ -284,7 +284,7 @@ impl Command<'_> {
         };
         let packet = &bytes[..bytes.len().saturating_sub(delimiter)];
         let mut decoded = Decoded::default();
-        // Where no field says which message it is, it is the one that was asked for.
+        // If no field identifies the message, it is the requested one.
         let Ok(read) = self.protocol.decode_as(message, packet, &mut decoded) else {
             return String::new();
         };

@@ -1,4 +1,5 @@
-//! Bytes and captures as text, by a declaration: frames become streams, and streams packets.
+//! Bytes and captures as text, using a declaration: frames become streams, and streams become
+//! packets.
 
 use std::collections::BTreeSet;
 
@@ -12,17 +13,17 @@ use crate::reading::{Found, Place, Reading, Sink, Tally};
 use crate::streams::Streams;
 use crate::telling::Telling;
 
-/// Ports that are listed.
+/// The maximum number of listed ports.
 const PORTS_SHOWN_MAX: usize = 12;
 
-/// Where the text goes, and what a person should know besides.
+/// Receivers of the output and of notes.
 pub struct Sinks<'s> {
     pub text: &'s mut dyn FnMut(&str),
     pub warn: &'s mut dyn FnMut(Said),
 }
 
-/// Decodes what `input` is or names; of a capture only this port. Whether all of it fits the
-/// declaration.
+/// Decodes the bytes or the file in `input`; of a capture, only this port. Returns whether all of
+/// it matches the declaration.
 ///
 /// # Errors
 /// The input cannot be read, or has nothing to decode.

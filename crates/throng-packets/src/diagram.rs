@@ -1,22 +1,22 @@
-//! A packet as a drawing: eight bytes in a line, a box for each field, as in the RFCs.
+//! A packet as a drawing: eight bytes per line, a box per field, as in the RFCs.
 
 use throng_base::columns::cut;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::layout::{Bytes, Row};
 
-/// Bytes in a line, and how wide one is drawn.
+/// Bytes per line, and the width of a byte.
 const LINE_BYTES: usize = 8;
 const BYTE_COLUMNS: usize = 8;
-/// A field with more bytes is cut short.
+/// A longer field is shortened.
 const DRAWN_BYTES_MAX: u64 = 16;
 const LINES_MAX: usize = 64;
-/// Before the drawing stand the offsets.
+/// The width of the offsets before the drawing.
 const MARGIN: usize = 7;
 
 type Line = [Option<usize>; LINE_BYTES];
 
-/// The drawing of these fields, whose first begins at `begin`; empty when there are none.
+/// The drawing of these fields, of which the first starts at `begin`; empty if there are none.
 pub(crate) fn diagram(rows: &[Row], begin: Bytes) -> String {
     let cells = cells(rows);
     if cells.is_empty() {
@@ -35,7 +35,7 @@ struct Cell {
     size: Bytes,
 }
 
-/// Fields that stand in others are not drawn; bit fields share the box of their bytes.
+/// Nested fields are not drawn; bit fields share the box of their bytes.
 fn cells(rows: &[Row]) -> Vec<Cell> {
     let mut cells: Vec<Cell> = Vec::new();
     let mut bits_end: Option<u64> = None;
@@ -62,10 +62,10 @@ fn cells(rows: &[Row]) -> Vec<Cell> {
 
 struct Drawing {
     lines: Vec<Line>,
-    /// Where each line begins.
+    /// The offset of each line.
     offsets: Vec<Bytes>,
     column: usize,
-    /// Whether columns are offsets: no longer behind a field that was cut short.
+    /// A field was shortened: columns are no longer offsets.
     is_cut: bool,
 }
 
@@ -90,7 +90,7 @@ impl Drawing {
         }
         self.is_cut = false;
         if is_short {
-            // To the end of the line; what follows begins another.
+            // To the end of the line; the next cell starts a new one.
             self.fill(index, LINE_BYTES - self.column);
             self.is_cut = true;
             return;
@@ -160,7 +160,7 @@ impl Drawing {
             out.push(if is_edge { '│' } else { ' ' });
             let mut label = String::new();
             if let Some(index) = cell.filter(|index| !labelled[*index]) {
-                // The name stands where there is most room for it.
+                // The name is in the widest part.
                 let here = end - column;
                 let there = below.iter().filter(|other| **other == cell).count();
                 if here >= there {
@@ -179,7 +179,7 @@ impl Drawing {
     }
 }
 
-/// The name of a field with what is to be known of its length, or as much of it as there is room.
+/// The name of a field with its length, shortened to fit.
 fn fitted(cell: &Cell, room: usize) -> String {
     let size = match (cell.size.varies, cell.size.least) {
         (true, 0) => " …".to_string(),
@@ -194,7 +194,7 @@ fn fitted(cell: &Cell, room: usize) -> String {
     cut(&cell.label, room)
 }
 
-/// The line between two lines of bytes: none within a field that goes on.
+/// The line between two lines of bytes: none within a field that continues.
 fn border(above: &Line, below: &Line) -> String {
     let is_drawn = |column: usize| above[column] != below[column];
     let edge = |line: &Line, column: usize| {

@@ -1,25 +1,25 @@
-//! Bytes as people paste them: pairs of digits with anything between them, or a dump as `xxd`,
-//! `hexdump -C`, `od`, Wireshark and `tcpdump -x` print it.
+//! Bytes in pasted text: pairs of digits with any separators, or a dump of `xxd`, `hexdump -C`,
+//! `od`, Wireshark or `tcpdump -x`.
 
 use std::ops::Range;
 
-/// The most bytes that a text may stand for.
+/// The maximum number of bytes in a text.
 pub const BYTES_MAX: usize = 64 << 20;
 
-/// Bytes in a row of the dumps that have no colon behind the offset.
+/// Bytes per row in dumps without a colon after the offset.
 const ROW_BYTES: usize = 16;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pasted {
     Bytes(Vec<u8>),
-    /// What `tcpdump -x` prints: IP packets, each from its first byte on.
+    /// The output of `tcpdump -x`: IP packets, each from its first byte on.
     Frames(Vec<Vec<u8>>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HexMistake {
     pub kind: HexMistakeKind,
-    /// Where in the text, in bytes.
+    /// The position in the text, in bytes.
     pub place: Range<usize>,
 }
 
@@ -47,7 +47,7 @@ pub fn read(text: &str) -> Result<Pasted, HexMistake> {
     }
 }
 
-/// Pairs of digits; `0x`, `\x` and what separates is passed over, so is what follows a `#`.
+/// Pairs of digits; `0x`, `\x`, separators and text after a `#` are skipped.
 fn digits(text: &str) -> Result<Vec<u8>, HexMistake> {
     let mistake = |kind, place| Err(HexMistake { kind, place });
     let (bytes, mut out) = (text.as_bytes(), Vec::with_capacity(text.len() / 2));
@@ -56,7 +56,7 @@ fn digits(text: &str) -> Result<Vec<u8>, HexMistake> {
         if matches!(bytes[at..], [b'0' | b'\\', b'x' | b'X', ..]) {
             at += 2;
             let run = run_of_digits(&bytes[at..]);
-            // `0x1` is a byte as well, and there is none without a digit.
+            // `0x1` is a byte, too; `0x` without a digit is not.
             match run {
                 0 => return mistake(HexMistakeKind::OddDigits, at - 2..at),
                 1 => out.push(digit(bytes[at])),
@@ -94,7 +94,7 @@ fn digits(text: &str) -> Result<Vec<u8>, HexMistake> {
 
 fn run_of_digits(bytes: &[u8]) -> usize {
     let run = bytes.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-    // The 0 of a `0x` that stands right behind digits belongs to it.
+    // The 0 of a `0x` that directly follows digits belongs to it.
     match (bytes[..run].last(), bytes.get(run)) {
         (Some(b'0'), Some(b'x' | b'X')) => run - 1,
         _ => run,
@@ -112,7 +112,7 @@ fn digit(digit: u8) -> u8 {
     }
 }
 
-/// Rows that begin with `0x0010:`; the lines between them are what tcpdump says of the packets.
+/// Rows that start with `0x0010:`; the lines between them are packet summaries.
 fn tcpdump(text: &str) -> Option<Vec<Vec<u8>>> {
     let mut frames: Vec<Vec<u8>> = Vec::new();
     let mut total = 0;
@@ -133,7 +133,7 @@ fn tcpdump(text: &str) -> Option<Vec<Vec<u8>>> {
     (!frames.is_empty()).then_some(frames)
 }
 
-/// Rows that begin with an offset, all of them, in any of the other forms.
+/// Rows with offsets in any of the other formats.
 fn dump(text: &str) -> Option<Vec<u8>> {
     let mut out: Vec<u8> = Vec::new();
     let (mut rows, mut folded) = (0, false);
@@ -161,11 +161,11 @@ fn dump(text: &str) -> Option<Vec<u8>> {
         });
         rows += 1;
     }
-    // An offset alone is no dump: these are bytes themselves.
+    // An offset alone is not a dump: these digits are bytes.
     (rows > 0 && !out.is_empty()).then_some(out)
 }
 
-/// hexdump and od leave out rows that are like the one before: up to this offset.
+/// hexdump and od omit rows that are equal to the previous one, up to this offset.
 fn repeat_last_row(out: &mut Vec<u8>, until: usize) -> Option<()> {
     let last = out.len().checked_sub(ROW_BYTES)?;
     let row: [u8; ROW_BYTES] = out[last..].try_into().ok()?;
@@ -177,7 +177,7 @@ fn repeat_last_row(out: &mut Vec<u8>, until: usize) -> Option<()> {
     Some(())
 }
 
-/// Groups of pairs with one blank between them; two blanks begin the text beside them.
+/// Groups of pairs separated by one space; two spaces start the text column.
 fn columns(rest: &str) -> Option<Vec<u8>> {
     let groups = rest.find("  ").map_or(rest, |end| &rest[..end]).trim_end();
     let mut out = Vec::with_capacity(ROW_BYTES);
@@ -191,7 +191,8 @@ fn columns(rest: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Single pairs behind an offset without a colon; after sixteen, three blanks or a bar comes text.
+/// Single pairs after an offset without a colon; after sixteen, three spaces or a bar start the
+/// text column.
 fn row_of_pairs(rest: &str) -> Option<Vec<u8>> {
     let rest = rest.split('|').next().unwrap_or_default();
     if rest.is_empty() {
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_read_whatever_separates_them() {
+    fn pairs_are_read_with_any_separators() {
         for text in [
             "c4a700001201",
             "C4 A7 00 00 12 01",
@@ -237,7 +238,7 @@ mod tests {
         ] {
             assert_eq!(bytes(text), [0xc4, 0xa7, 0, 0, 0x12, 1], "{text}");
         }
-        // Nor are zeros an offset of nothing.
+        // Zeros are not an offset, either.
         assert_eq!((bytes("0000"), bytes("000000")), (vec![0; 2], vec![0; 3]));
     }
 
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hex_has_a_place() {
+    fn errors_in_hex_have_a_position() {
         let kind = |text: &str| read(text).map_err(|it| (it.kind, it.place)).unwrap_err();
         assert_eq!(kind(""), (HexMistakeKind::Empty, 0..0));
         assert_eq!(kind("c4 zz"), (HexMistakeKind::NoDigit('z'), 3..4));

@@ -1,4 +1,4 @@
-//! What is to be decoded, as the command line names it: a file, standard input, or the bytes
+//! The input to decode, as given on the command line: a file, standard input, or the bytes
 //! themselves.
 
 use std::io::{Cursor, Read};
@@ -10,12 +10,12 @@ use throng_protocol::framed::declaration::{Declaration, Framing};
 use crate::capture;
 use crate::hex::{self, HexMistake, HexMistakeKind, Pasted};
 
-/// The largest file of bytes that is no capture.
+/// The maximum size of a file of bytes that is not a capture.
 const FILE_BYTES_MAX: u64 = 256 << 20;
-/// What a text of the command line is called in messages.
+/// The name of a command line text in messages.
 const COMMAND_LINE: &str = "command line";
 
-/// What is to be decoded.
+/// The input to decode.
 pub enum Input {
     Bytes(Vec<u8>),
     Frames(Vec<Vec<u8>>),
@@ -59,7 +59,7 @@ pub fn find(input: &str, declaration: &Declaration) -> Result<Input, Box<Diagnos
     whole(input, first, declaration)
 }
 
-/// A file that is no capture: bytes, or text that says what the bytes are.
+/// A file that is not a capture: bytes, or text that encodes bytes.
 fn whole(name: &str, bytes: Vec<u8>, declaration: &Declaration) -> Result<Input, Box<Diagnostic>> {
     let ends_with = |end: &str| name.to_ascii_lowercase().ends_with(end);
     if ends_with(".bin") {
@@ -68,7 +68,7 @@ fn whole(name: &str, bytes: Vec<u8>, declaration: &Declaration) -> Result<Input,
     let Ok(text) = std::str::from_utf8(&bytes) else { return Ok(Input::Bytes(bytes)) };
     match hex::read(text) {
         Ok(pasted) => Ok(pasted.into()),
-        // Packets of lines are text themselves.
+        // Packets of a line protocol are text themselves.
         Err(mistake) => {
             match matches!(declaration.framing, Framing::Delimiter { .. } | Framing::Xml { .. }) {
                 true if !ends_with(".hex") => Ok(Input::Bytes(bytes)),

@@ -1,5 +1,4 @@
-//! Where the fields of a protocol lie in its packets, as rows of a table: offset, bytes, name, type
-//! and what the field is for.
+//! The fields of a protocol's packets, as rows of a table: offset, bytes, name, type and purpose.
 
 use throng_base::Said;
 use throng_base::units::format_count;
@@ -8,12 +7,12 @@ use throng_protocol::framed::declaration::{
     Prefix, Repeat, Role, Transport, Type,
 };
 
-/// How deep structures are drawn in each other.
+/// The maximum nesting of structures that are drawn.
 const DEPTH_MAX: usize = 8;
-/// Rows of one table; a declaration with more is drawn in part.
+/// The maximum number of rows per table; a larger declaration is drawn partially.
 const ROWS_MAX: usize = 2_000;
 
-/// A number of bytes, or the least of them.
+/// A number of bytes, or its minimum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bytes {
     pub least: u64,
@@ -25,12 +24,12 @@ pub struct Row {
     /// From the first byte of the packet.
     pub at: Bytes,
     pub size: Bytes,
-    /// Of a bit field: the first bit from the left of its first byte, and how many.
+    /// For a bit field: the first bit from the left of its first byte, and the number of bits.
     pub bits: Option<(u32, u32)>,
     pub depth: usize,
     pub id: String,
     pub ty: String,
-    /// What it is for, each a phrase in the language of the person.
+    /// Its purpose, as translated phrases.
     pub notes: Vec<Said>,
     pub is_body: bool,
 }
@@ -50,14 +49,14 @@ impl Bytes {
     }
 }
 
-/// The rows of the packet that all messages have in common.
+/// The rows of the packet that all messages share.
 pub fn packet_rows(declaration: &Declaration) -> Vec<Row> {
     let mut laying = Laying::new(declaration);
     laying.fields(&declaration.packet, Bytes::default(), 0);
     laying.rows
 }
 
-/// The rows of a message's body, and where the body begins.
+/// The rows of a message's body, and the offset of the body.
 pub fn body_rows(declaration: &Declaration, message: &Message) -> Vec<Row> {
     let mut laying = Laying::new(declaration);
     let is_body = |field: &&Field| field.role == Role::Body;
@@ -69,7 +68,7 @@ pub fn body_rows(declaration: &Declaration, message: &Message) -> Vec<Row> {
     laying.rows
 }
 
-/// What carries the packets, in one word.
+/// The transport, in one word.
 pub fn transport_word(transport: Transport) -> &'static str {
     match transport {
         Transport::Tcp => "tcp",
@@ -80,7 +79,7 @@ pub fn transport_word(transport: Transport) -> &'static str {
     }
 }
 
-/// How packets are told apart.
+/// The framing of packets.
 pub fn framing_text(declaration: &Declaration) -> String {
     let text = match &declaration.framing {
         Framing::Delimiter { bytes, bytes_max } => {
@@ -115,7 +114,7 @@ pub fn framing_text(declaration: &Declaration) -> String {
     text.spoken()
 }
 
-/// As it is written in a file where it is round: `64 KiB`.
+/// In the notation of a file if it is round: `64 KiB`.
 fn size_text(bytes: u64) -> Said {
     match bytes {
         0 => say!("0"),
@@ -141,9 +140,9 @@ impl<'d> Laying<'d> {
         Laying { declaration, rows: Vec::new() }
     }
 
-    /// Adds the rows of fields that stand one behind another; gives where the next one begins.
+    /// Adds the rows of consecutive fields; returns the offset of the next one.
     fn fields(&mut self, fields: &[Field], mut at: Bytes, depth: usize) -> Bytes {
-        // The bits that neighbouring bit fields have used.
+        // The bits that adjacent bit fields have used.
         let mut bits = 0;
         for field in fields {
             if let Type::Bits(width) = field.ty {
@@ -257,7 +256,7 @@ impl<'d> Laying<'d> {
         sum.plus(Bytes::exactly(bits.div_ceil(8)))
     }
 
-    /// As it is written in a file: `u16le`, `str`, `item[3]`.
+    /// In the notation of a file: `u16le`, `str`, `item[3]`.
     fn type_text(&self, field: &Field) -> String {
         if field.role == Role::Body {
             return String::new();
@@ -357,7 +356,7 @@ fn listed(names: &[String]) -> String {
     names.join(", ")
 }
 
-/// Names of values that are shown of one field.
+/// The maximum number of value names shown per field.
 const LABELS_MAX: usize = 12;
 
 fn role_notes(field: &Field) -> Vec<Said> {
@@ -440,7 +439,7 @@ fn prefix_size(prefix: Prefix) -> Bytes {
     }
 }
 
-/// A constant as it stands in the bytes, where that helps to find it.
+/// A constant in its encoded form, if that helps to find it.
 fn literal_text(literal: &Literal, ty: &Type) -> String {
     match (literal, ty) {
         (Literal::Int(value), Type::Unsigned(bits)) if *bits > 8 => {

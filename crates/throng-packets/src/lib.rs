@@ -1,13 +1,13 @@
-//! The packets of declared protocols, for the person who writes the declaration: pure functions
-//! from bytes to what they mean, and from a declaration to its drawing.
+//! The packets of declared protocols, to help write declarations: pure functions from bytes to
+//! their meaning, and from a declaration to its drawing.
 //!
-//! - [`input`] is what was given: [`hex`] reads bytes as people paste them, [`capture`] reads pcap
-//!   and pcapng; [`streams`] puts the segments of a capture into order.
-//! - [`reading`] finds packets in bytes and matches replies with requests; [`telling`] says what it
-//!   found, for people and as JSON.
-//! - [`mod@decode`] goes the whole way, from what was given to text.
+//! - [`input`] is the input: [`hex`] reads pasted bytes, [`capture`] reads pcap and pcapng;
+//!   [`streams`] reorders the segments of a capture.
+//! - [`reading`] finds packets in bytes and matches replies with requests; [`telling`] prints the
+//!   results, in readable form and as JSON.
+//! - [`mod@decode`] combines them, from the input to text.
 //! - [`command`]: `throng protocol`.
-//! - [`page`] draws a declaration, by [`layout`].
+//! - [`page`] draws a declaration, using [`layout`].
 
 #![forbid(unsafe_code)]
 
@@ -29,7 +29,7 @@ pub mod telling;
 #[cfg(test)]
 mod tests;
 
-/// How text is painted, and how wide it may be.
+/// The styling of text, and its maximum width.
 #[derive(Clone, Copy, Debug)]
 pub struct Ink {
     pub colour: bool,

@@ -1,5 +1,4 @@
-//! `throng protocol FILE`: the packets of a declaration, drawn and as tables, for a person and as
-//! JSON.
+//! `throng protocol FILE`: the packets of a declaration, as drawings and tables, and as JSON.
 
 use std::fmt::Write as _;
 
@@ -19,11 +18,11 @@ use crate::layout::{
 };
 
 const WIDTH_MAX: usize = 120;
-/// Columns of names and types; what is longer moves what follows.
+/// The column width of names and types; a longer one shifts the rest of the line.
 const ID_COLUMNS_MAX: usize = 24;
 const TYPE_COLUMNS_MAX: usize = 20;
 
-/// All of it, or one message only.
+/// The whole page, or only one message.
 pub fn page(declaration: &Declaration, name: &str, only: Option<&Message>, ink: &Ink) -> String {
     let mut out = format!("{}\n", ink.bold(name));
     let is_document = declaration.format.is_some();
@@ -76,7 +75,7 @@ fn endian_text(endian: Endian) -> Said {
     }
 }
 
-/// Where the columns of all tables are, so that they stand below each other.
+/// The column positions of all tables, so that they are aligned.
 struct Columns {
     at: usize,
     size: usize,
@@ -133,7 +132,7 @@ impl Columns {
             let start = self.line(&bytes_text(row.at), &size_text(row), &id, &row.ty);
             let notes: Vec<String> = row.notes.iter().map(Said::spoken).collect();
             let notes = notes.join("; ");
-            // The notes go on below themselves; where there is too little room, further left.
+            // Notes continue below themselves; with too little room, further left.
             let width = ink.width.clamp(40, WIDTH_MAX);
             let indent = match start.width() + 20 <= width {
                 true => start.width(),
@@ -249,7 +248,7 @@ fn heartbeat_text(heartbeat: &Heartbeat) -> String {
     }
 }
 
-/// The same for programs.
+/// The same as JSON.
 pub fn machine(declaration: &Declaration, only: Option<&Message>) -> Value {
     let chosen = |message: &&Message| only.is_none_or(|one| one.name.value == message.name.value);
     let messages: Vec<Value> = declaration

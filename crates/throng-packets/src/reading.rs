@@ -1,6 +1,6 @@
-//! Bytes of a protocol into packets, one stream per connection and direction: what is whole is
-//! decoded, what breaks the declaration is told with its place, and reading goes on with the next
-//! packet where there is a sign of one. Replies are matched with their requests.
+//! Splits the bytes of a protocol into packets, one stream per connection and direction: complete
+//! packets are decoded, violations of the declaration are reported with their position, and reading
+//! resumes at the next recognizable packet. Replies are matched with their requests.
 
 use std::collections::HashMap;
 
@@ -19,42 +19,42 @@ use web::Web;
 mod twins;
 mod web;
 
-/// Requests without a reply that are remembered.
+/// The maximum number of stored requests without a reply.
 const OUTSTANDING_MAX: usize = 1_000_000;
 
-/// What is read of a file at once.
+/// The bytes of a file that are read at a time.
 const FED_BYTES: usize = 64 << 10;
 
-/// Where in the input a packet was found.
+/// The position of a packet in the input.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Place {
-    /// Of a capture: the connection and the direction.
+    /// In a capture: the connection and the direction.
     pub stream: Option<(Ends, Direction)>,
-    /// Of a capture.
+    /// In a capture.
     pub time_ns: Option<u64>,
     /// From the first byte of the stream, datagram or input.
     pub position: u64,
 }
 
-/// Whether somebody asked for a packet.
+/// How a packet relates to requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Exchange {
     /// Neither a request nor a reply.
     Alone,
     Request,
-    /// The reply to this message, so long after it.
+    /// The reply to this message, after this time.
     Reply {
         to: MessageId,
         took_ns: Option<u64>,
     },
-    /// A packet of the reply to this message, which goes on behind it.
+    /// A packet of a multi-packet reply to this message, which is not complete.
     Part {
         to: MessageId,
         took_ns: Option<u64>,
     },
-    /// A reply to one of several requests: nothing in it says to which.
+    /// A reply to one of several requests: its content does not show to which.
     Unpaired,
-    /// A reply that nobody has asked for.
+    /// A reply without a request.
     Orphan,
 }
 
@@ -66,22 +66,22 @@ pub enum Found<'a> {
         packet: Packet,
         exchange: Exchange,
     },
-    /// The bytes begin with the broken packet and may go on behind it.
-    /// Decoded is what was read of it.
+    /// The bytes start with the broken packet and may extend beyond it. `decoded` is the part that
+    /// was read.
     Broken {
         bytes: &'a [u8],
         broken: &'a Broken,
         decoded: Option<&'a Decoded>,
     },
-    /// Passed over until the next packet, or the end.
+    /// Skipped up to the next packet, or the end.
     Skipped {
         bytes: u64,
     },
-    /// Not in the capture.
+    /// Missing in the capture.
     Gap {
         bytes: u64,
     },
-    /// The beginning of a packet whose end did not come.
+    /// The start of a packet without its end.
     Left {
         bytes: &'a [u8],
         is_cut_off: bool,
@@ -92,7 +92,7 @@ pub enum Found<'a> {
     },
 }
 
-/// What it all came to.
+/// The totals.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
     /// By message id.
@@ -100,7 +100,7 @@ pub struct Tally {
     pub broken: u64,
     pub skipped_bytes: u64,
     pub gap_bytes: u64,
-    /// Of packets that did not end; some of them only because the capture did.
+    /// Bytes of incomplete packets; some are incomplete only because the capture ended.
     pub left_bytes: u64,
     pub cut_off: u64,
     pub replies: u64,
@@ -109,16 +109,16 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Whether all bytes are as the declaration has them.
+    /// True if all bytes match the declaration.
     pub fn fits(&self) -> bool {
-        // What lies before the first packet of a stream that was seen from its middle on breaks
-        // nothing, but for a stream that has no packets.
+        // Bytes before the first packet of a stream that was captured from its middle are not an
+        // error, unless the stream has no packets.
         let is_nothing_read = self.skipped_bytes > 0 && self.packets.iter().all(|n| *n == 0);
         self.broken == 0 && self.cut_off == 0 && !is_nothing_read
     }
 }
 
-/// Where what is found goes.
+/// Receives the results.
 pub type Sink<'s> = &'s mut dyn FnMut(Place, Found<'_>);
 
 pub struct Reading<'p> {
@@ -128,55 +128,55 @@ pub struct Reading<'p> {
     judge: Judge<'p>,
 }
 
-/// What decides on a single packet.
+/// The state for judging a single packet.
 struct Judge<'p> {
     protocol: &'p Protocol,
     decoded: Decoded,
     outstanding: HashMap<Asked, Vec<Outstanding>>,
     twins: Twins,
     waiting: usize,
-    /// The packets of a packet are read.
+    /// The packets inside a packet are read.
     is_within: bool,
     tally: Tally,
 }
 
-/// A request whose reply has not come.
+/// A request without a reply so far.
 struct Outstanding {
     message: MessageId,
     time_ns: Option<u64>,
-    /// Of the fields that its reply may repeat.
+    /// Values of the fields that its reply may repeat.
     values: Box<[Value]>,
-    /// One of those before it was answered, and it is not known which: it may be this one.
+    /// An earlier request was answered, and it is not known which: it may be this one.
     is_unsure: bool,
 }
 
-/// The connection, who asked, and the value that the reply carries.
+/// The connection, the direction of the request, and the correlation value.
 type Asked = (usize, Option<Direction>, Option<u64>);
 
-/// How the next packet is found in a stream that is lost.
+/// How the next packet is found after an error in a stream.
 #[derive(Clone, Debug, PartialEq)]
 enum Anchor {
     /// Every packet begins with these bytes.
     Magic(Vec<u8>),
-    /// A packet begins behind these.
+    /// A packet starts after these.
     Delimiter(Vec<u8>),
-    /// Packets may begin where a segment does.
+    /// Packets may start at the start of a segment.
     Segment,
 }
 
 #[derive(Default)]
 struct Side {
     reader: PacketReader,
-    /// The bytes since the beginning of the packet that is read, from `begin` on.
+    /// The bytes from the start of the current packet, from `begin` on.
     pending: Vec<u8>,
     begin: usize,
-    /// Where in the stream that is.
+    /// Its position in the stream.
     position: u64,
-    /// The next packet is looked for.
+    /// The next packet is searched for.
     seeking: bool,
-    /// What is pending begins with a packet that is broken.
+    /// The pending bytes start with a broken packet.
     is_behind_broken: bool,
-    /// Bytes that were passed over since it was looked for.
+    /// Bytes that were skipped during the search.
     unread: u64,
     web: Option<Box<Web>>,
 }
@@ -197,9 +197,9 @@ impl<'p> Reading<'p> {
         Reading { protocol, anchor, sides: HashMap::new(), judge }
     }
 
-    /// Bytes of nobody knows whom.
+    /// Bytes without a connection.
     pub fn bytes(&mut self, bytes: &[u8], sink: Sink<'_>) {
-        // One datagram is one packet, and one stream a long row of them.
+        // A datagram is one packet; a stream contains many.
         let at_once = match self.protocol.declaration().transport {
             Transport::Tcp | Transport::Tls => FED_BYTES,
             Transport::Udp | Transport::WebSocket | Transport::WebSocketTls => usize::MAX,
@@ -243,7 +243,7 @@ impl<'p> Reading<'p> {
         }
     }
 
-    /// No more bytes. Of a capture the ends may come later than the capture has them.
+    /// The end of the input. The streams of a capture may be incomplete.
     pub fn end(mut self, is_capture: bool, sink: Sink<'_>) -> Tally {
         let mut sides: Vec<_> = self.sides.drain().collect();
         sides
@@ -258,7 +258,7 @@ impl<'p> Reading<'p> {
 }
 
 impl Judge<'_> {
-    /// A datagram, or a message of a WebSocket: a packet, or several.
+    /// A datagram, or a message of a WebSocket: one packet, or several.
     fn message(&mut self, place: Place, bytes: &[u8], sink: Sink<'_>) {
         records(self.protocol, place).split(bytes, &mut |packet| {
             let offset = packet.as_ptr().addr() - bytes.as_ptr().addr();
@@ -274,7 +274,7 @@ impl Judge<'_> {
             Some(Direction::Up) => self.protocol.decode_sent(bytes, &mut self.decoded),
             _ => self.protocol.decode(bytes, &mut self.decoded),
         };
-        // Nobody knows who has sent it: a kind may be another message in the other direction.
+        // The sender is unknown: a kind may be another message in the other direction.
         if direction.is_none() && read.is_err() {
             let broken = std::mem::take(&mut self.decoded);
             match self.protocol.decode_sent(bytes, &mut self.decoded) {
@@ -300,7 +300,7 @@ impl Judge<'_> {
         }
     }
 
-    /// The packets within a packet; their positions are those in what was unpacked.
+    /// The packets inside a packet; their positions are relative to the unpacked bytes.
     fn inner(&mut self, place: Place, bytes: &[u8], sink: Sink<'_>) {
         if self.is_within {
             return;
@@ -330,7 +330,7 @@ impl Judge<'_> {
                 self.tally.replies += 1;
                 return found;
             }
-            // What answers its like is a request where nothing like it was asked for.
+            // A message that answers its own kind is a request if none is outstanding.
             if !info.answers.contains(&packet.message) {
                 self.tally.orphans += 1;
                 return Exchange::Orphan;
@@ -353,8 +353,8 @@ impl Judge<'_> {
         Exchange::Request
     }
 
-    /// The request that a part of a reply answers: the first one, as the targets of protocols
-    /// without a number answer in turn.
+    /// The request of a partial reply: the first one, because targets of protocols without
+    /// correlation reply in order.
     fn going_on(
         &self,
         key: &Asked,
@@ -367,9 +367,9 @@ impl Judge<'_> {
         Some(Exchange::Part { to: asked.message, took_ns })
     }
 
-    /// Takes the request that the reply answers. Where no field correlates, that is the one whose
-    /// values it repeats, or the only one; of several that are alike one is taken, and it is not
-    /// said which.
+    /// Takes the request that the reply answers. Without a correlation field, it is the one whose
+    /// values are repeated, or the only one; among several equal ones, one is taken and marked as
+    /// unsure.
     fn asked(
         &mut self,
         key: &Asked,
@@ -416,7 +416,7 @@ impl Judge<'_> {
 }
 
 impl Side {
-    /// Where the next packet begins; of a stream that has ended.
+    /// The position of the next packet, in a stream that has ended.
     fn place(&self) -> Place {
         Place { position: self.position, ..Place::default() }
     }
@@ -431,7 +431,7 @@ impl Side {
         sink: Sink<'_>,
     ) {
         self.pending.extend_from_slice(bytes);
-        // What the reader has not seen of them.
+        // The part that the reader has not seen.
         let mut fresh = self.pending.len() - bytes.len();
         while !self.rest().is_empty() {
             if self.seeking && !self.seek(anchor, judge, place, sink) {
@@ -473,7 +473,7 @@ impl Side {
         self.position += bytes as u64;
     }
 
-    /// Passes over what is no packet; whether one begins there.
+    /// Skips bytes that are not a packet; returns whether one starts there.
     fn seek(
         &mut self,
         anchor: &Anchor,
@@ -481,7 +481,7 @@ impl Side {
         place: Place,
         sink: Sink<'_>,
     ) -> bool {
-        // Not the same place once more.
+        // Not at the same position again.
         let from = usize::from(std::mem::take(&mut self.is_behind_broken));
         let found = match (anchor, from) {
             (Anchor::Segment, 1) => None,
@@ -538,7 +538,7 @@ impl Side {
         *self = Side { position: position + bytes, seeking: true, web, ..Side::default() };
     }
 
-    /// `is_whole` says that the stream has no more bytes than these.
+    /// `is_whole` means that the stream has no more bytes than these.
     fn finish(&mut self, judge: &mut Judge<'_>, place: Place, is_whole: bool, sink: Sink<'_>) {
         let left = std::mem::take(&mut self.pending);
         if self.seeking {
@@ -575,13 +575,13 @@ impl Anchor {
         }
     }
 
-    /// Where in the bytes a packet begins.
+    /// The position of the next packet in the bytes.
     fn find(&self, bytes: &[u8], judge: &mut Judge<'_>) -> Option<usize> {
         let find = |wanted: &[u8]| bytes.windows(wanted.len()).position(|part| part == wanted);
         match self {
             Anchor::Magic(magic) => find(magic),
             Anchor::Delimiter(delimiter) => find(delimiter).map(|at| at + delimiter.len()),
-            // Only what is a good packet as a whole is believed to be one.
+            // Only a completely valid packet is accepted.
             Anchor::Segment => {
                 let (mut rest, mut room) = (bytes, Vec::new());
                 let records = Records::Declared(judge.protocol);
@@ -594,7 +594,7 @@ impl Anchor {
         }
     }
 
-    /// How many of the bytes are no beginning of a packet, when none was found in them.
+    /// The number of bytes that cannot start a packet, if none was found.
     fn useless(&self, bytes: &[u8]) -> usize {
         match self {
             Anchor::Magic(wanted) | Anchor::Delimiter(wanted) => {
@@ -605,7 +605,7 @@ impl Anchor {
     }
 }
 
-/// The bytes that every packet begins with.
+/// The bytes that every packet starts with.
 fn magic(declaration: &Declaration) -> Option<Vec<u8>> {
     let field = declaration.packet.first()?;
     let is_plain = field.repeat.is_none() && field.condition.is_none();

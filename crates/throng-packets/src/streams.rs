@@ -1,5 +1,6 @@
-//! TCP streams out of captured segments: in order, each byte once, per connection and direction.
-//! UDP datagrams pass through. What the capture has missed is a gap, said with its length.
+//! Reassembles TCP streams from captured segments: in order, each byte once, per connection and
+//! direction. UDP datagrams pass through. Bytes that are missing in the capture become a gap with
+//! its length.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -7,13 +8,13 @@ use std::net::SocketAddr;
 
 use crate::capture::{Carried, Frame};
 
-/// What one direction may hold behind a hole before the hole is given up.
+/// The maximum number of bytes that a direction buffers after a gap before the gap is reported.
 const HELD_BYTES_MAX: usize = 4 << 20;
 const HELD_SEGMENTS_MAX: usize = 4096;
-/// Bytes that the peer has acknowledged and that do not come within so many frames of the
-/// connection were missed by the capture.
+/// The number of frames of a connection after which acknowledged but missing bytes are considered
+/// lost by the capture.
 const PATIENCE_FRAMES: u32 = 200;
-/// Connections that are told apart; more are counted.
+/// The maximum number of separate connections; more are counted.
 pub const CONVERSATIONS_MAX: usize = 200_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,9 +37,9 @@ pub enum What<'a> {
     /// The next bytes of a stream.
     Bytes(&'a [u8]),
     Datagram(&'a [u8]),
-    /// So many bytes of the stream are not in the capture.
+    /// This many bytes of the stream are missing in the capture.
     Gap(u64),
-    /// The stream has ended, in order or by a reset.
+    /// The stream has ended, gracefully or by a reset.
     End {
         reset: bool,
     },
@@ -49,7 +50,7 @@ pub struct Event<'a> {
     pub ends: Ends,
     pub direction: Direction,
     pub time_ns: u64,
-    /// The stream was not seen from its beginning.
+    /// The start of the stream was not captured.
     pub is_midway: bool,
     pub what: What<'a>,
 }
@@ -58,9 +59,9 @@ pub struct Streams {
     port: Option<u16>,
     conversations: HashMap<Key, Conversation>,
     begun: usize,
-    /// Frames of connections that were too many.
+    /// Frames of connections beyond the maximum.
     pub too_many: u64,
-    /// Segments that repeated what was there already.
+    /// Segments that repeated earlier bytes.
     pub repeated: u64,
 }
 
@@ -75,32 +76,32 @@ struct Conversation {
 
 #[derive(Default)]
 struct Half {
-    /// The sequence number of the next byte; none before the first segment.
+    /// The sequence number of the next byte; `None` before the first segment.
     next: Option<u32>,
     /// Bytes of the stream before `next`.
     read: u64,
     is_midway: bool,
-    /// What came behind a hole, by its position in the stream.
+    /// Segments after a gap, by their position in the stream.
     held: BTreeMap<u64, Held>,
     held_bytes: usize,
-    /// Where the stream ends, once that is known.
+    /// The end of the stream, once it is known.
     end: Option<u64>,
     ended: bool,
-    /// Frames since the peer has acknowledged what is missing.
+    /// Frames since the peer acknowledged the missing bytes.
     waited: u32,
 }
 
 struct Held {
     time_ns: u64,
     bytes: Vec<u8>,
-    /// Bytes behind it that were not captured.
+    /// Bytes after it that were not captured.
     cut_bytes: u64,
 }
 
 type Sink<'s> = &'s mut dyn FnMut(Event<'_>);
 
 impl Streams {
-    /// With a port only connections of that port.
+    /// With a port, only its connections.
     pub fn new(port: Option<u16>) -> Streams {
         let conversations = HashMap::new();
         Streams { port, conversations, begun: 0, too_many: 0, repeated: 0 }
@@ -117,7 +118,7 @@ impl Streams {
             && self.conversations.get(&key).is_some_and(|it| it.is_over_before(source, sequence))
             && let Some(mut old) = self.conversations.remove(&key)
         {
-            // The same ports once more: another connection.
+            // The same ports again: another connection.
             old.flush(sink);
         }
         let count = self.conversations.len();
@@ -137,7 +138,7 @@ impl Streams {
         self.repeated += conversation.frame(frame, sink);
     }
 
-    /// The capture is over: what is held behind holes comes now.
+    /// The end of the capture: segments after gaps are delivered.
     pub fn end(&mut self, sink: Sink<'_>) {
         let mut left: Vec<Conversation> = self.conversations.drain().map(|(_, it)| it).collect();
         left.sort_by_key(|conversation| conversation.ends.number);
@@ -145,7 +146,7 @@ impl Streams {
     }
 }
 
-/// The client is who asks for the connection; where that was not seen, who has the higher port.
+/// The client opens the connection; if that was not captured, it has the higher port.
 fn ends(number: usize, frame: &Frame<'_>, port: Option<u16>) -> Ends {
     let (source, target) = (frame.source, frame.target);
     let from_client = match (frame.carried, port) {
@@ -160,14 +161,14 @@ fn ends(number: usize, frame: &Frame<'_>, port: Option<u16>) -> Ends {
 }
 
 impl Conversation {
-    /// Whether a request for a connection with this sequence number is a new one.
+    /// True if a SYN with this sequence number opens a new connection.
     fn is_over_before(&self, source: SocketAddr, sequence: u32) -> bool {
         let half = if source == self.ends.client { &self.up } else { &self.down };
         let first = half.next.map(|next| next.wrapping_sub(half.read as u32).wrapping_sub(1));
         first.is_some_and(|first| first != sequence)
     }
 
-    /// The number of segments that repeated something: 0 or 1.
+    /// The number of segments that repeated bytes: 0 or 1.
     fn frame(&mut self, frame: &Frame<'_>, sink: Sink<'_>) -> u64 {
         let direction = match frame.source == self.ends.client {
             true => Direction::Up,
@@ -220,7 +221,7 @@ impl Direction {
     }
 }
 
-/// Whose events they are.
+/// The identity of the stream for events.
 struct EventSide {
     ends: Ends,
     direction: Direction,
@@ -233,7 +234,7 @@ impl EventSide {
 }
 
 impl Half {
-    /// Whether it repeated something.
+    /// True if it repeated bytes.
     fn segment(
         &mut self,
         sequence: u32,
@@ -254,7 +255,7 @@ impl Half {
             return false;
         }
         let (begin, bytes) = match self.position(sequence) {
-            // It begins before what is read already.
+            // It starts before the next expected byte.
             Err(before) if before >= frame.payload.len() as u64 => return true,
             Err(before) => (self.read, &frame.payload[before as usize..]),
             Ok(position) => (position, frame.payload),
@@ -279,7 +280,8 @@ impl Half {
         repeated
     }
 
-    /// Where in the stream a sequence number is; or how many bytes before what is read.
+    /// The position of a sequence number in the stream; or the number of bytes before the next
+    /// expected one.
     fn position(&self, sequence: u32) -> Result<u64, u64> {
         let ahead = sequence.wrapping_sub(self.next.unwrap_or(sequence)) as i32;
         match u64::try_from(ahead) {
@@ -310,7 +312,7 @@ impl Half {
         self.waited = 0;
     }
 
-    /// What is held and has no hole before it any more.
+    /// Delivers buffered segments without a gap before them.
     fn deliver_held(&mut self, told: &EventSide, sink: Sink<'_>) {
         while let Some(entry) = self.held.first_entry()
             && *entry.key() <= self.read
@@ -324,7 +326,7 @@ impl Half {
         }
     }
 
-    /// Gives up the first hole.
+    /// Skips the first gap.
     fn skip_hole(&mut self, told: &EventSide, sink: Sink<'_>) {
         let Some((begin, held)) = self.held.first_key_value() else { return };
         let (missing, time_ns) = (begin.saturating_sub(self.read), held.time_ns);
@@ -335,7 +337,7 @@ impl Half {
         self.deliver_held(told, sink);
     }
 
-    /// The peer has got what is missing here, for long enough.
+    /// The peer has acknowledged the missing bytes for long enough.
     fn lose_patience(&mut self, acknowledged: u32, told: &EventSide, sink: Sink<'_>) {
         let Some(hole_end) = self.held.first_key_value().map(|(begin, _)| *begin) else { return };
         if self.position(acknowledged).is_ok_and(|position| position >= hole_end) {

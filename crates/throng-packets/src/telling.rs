@@ -1,4 +1,4 @@
-//! What was read of bytes, packet by packet, for a person or a line of JSON each.
+//! Prints the packets that were found, in readable form or as one JSON line each.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::layout::hex_text;
 use crate::reading::{Exchange, Found, Place, Tally};
 use crate::streams::Direction;
 
-/// Bytes of a field in a line, and lines of a field, unless all is to be shown.
+/// Bytes per line of a field, and lines per field, unless everything is shown.
 const FIELD_BYTES: usize = 8;
 const FIELD_LINES_MAX: usize = 4;
-/// Bytes in a line of a broken packet, and lines around the place.
+/// Bytes per line of a broken packet, and lines around the position.
 const EXCERPT_BYTES: usize = 16;
 const EXCERPT_LINES: usize = 3;
 /// Characters of a value.
@@ -35,7 +35,7 @@ pub struct How {
     pub full: bool,
     /// Show only this message.
     pub only: Option<String>,
-    /// No packets, only what they came to.
+    /// Only the totals, without packets.
     pub summary: bool,
 }
 
@@ -43,7 +43,7 @@ pub struct Telling<'p> {
     protocol: &'p Protocol,
     how: How,
     ink: Ink,
-    /// Of the first packet.
+    /// The time of the first packet.
     begun_ns: Option<u64>,
     packets: u64,
     /// The connection that was named last.
@@ -55,7 +55,7 @@ impl<'p> Telling<'p> {
         Telling { protocol, how, ink, begun_ns: None, packets: 0, named: 0 }
     }
 
-    /// The text of what was found; empty when it is not to be told.
+    /// The text of a result; empty if it is not shown.
     pub fn tell(&mut self, place: Place, found: &Found<'_>) -> String {
         if let Some(now) = place.time_ns {
             self.begun_ns.get_or_insert(now);
@@ -124,7 +124,7 @@ impl<'p> Telling<'p> {
         out
     }
 
-    /// Names the connection when it is another than before.
+    /// Names the connection if it differs from the last one.
     fn stream(&mut self, place: Place) -> String {
         match place.stream {
             Some((ends, _)) if ends.number != self.named => {
@@ -217,7 +217,7 @@ impl<'p> Telling<'p> {
         let value = self.value(part);
         let note = match part.note.is_empty() {
             true => String::new(),
-            // Others are names that the declaration gives to values.
+            // Other notes are names of values in the declaration.
             false => self.ink.dim(&format!("  {}", part.note.spoken())),
         };
         let mut out = format!("{start}{}  {value}{note}\n", self.ink.bold(&path));
@@ -236,7 +236,7 @@ impl<'p> Telling<'p> {
     fn value(&self, part: &Part) -> String {
         let text = match &part.value {
             Value::Null => String::new(),
-            // The bytes stand beside it.
+            // The bytes are beside it.
             Value::Bytes(bytes) => bytes_text(bytes.len()).spoken(),
             Value::Text(text) => format!("\"{}\"", text.escape_debug()),
             Value::Int(value) if *value >= 256 && part.type_word.starts_with('u') => {
@@ -275,7 +275,7 @@ impl<'p> Telling<'p> {
         out + &self.excerpt(bytes, Some(broken.position))
     }
 
-    /// The bytes around a place, with a mark under it; or the first ones.
+    /// The bytes around a position, with a mark below it; or the first ones.
     fn excerpt(&self, bytes: &[u8], position: Option<usize>) -> String {
         let line = position.unwrap_or(0).min(bytes.len()) / EXCERPT_BYTES;
         let first = line.saturating_sub(EXCERPT_LINES - 2);
@@ -289,7 +289,7 @@ impl<'p> Telling<'p> {
                 marked = true;
             }
         }
-        // The place may be right behind the last byte.
+        // The position may be directly after the last byte.
         if let (Some(position), false) = (position, marked)
             && position == bytes.len()
         {
@@ -313,7 +313,7 @@ impl<'p> Telling<'p> {
         format!("   {}{} · {at}\n", self.start(place), self.ink.warn(&text.spoken()))
     }
 
-    /// What it all came to.
+    /// The totals.
     pub fn summary(&self, tally: &Tally, passed: Option<&Passed>, repeated: u64) -> String {
         if self.how.json {
             return format!("{}\n", self.summary_json(tally, passed, repeated));
@@ -430,7 +430,7 @@ impl<'p> Telling<'p> {
     }
 }
 
-/// What else there is to know, a sentence each.
+/// Further remarks, one sentence each.
 fn remarks(tally: &Tally, passed: Option<&Passed>, repeated: u64) -> Vec<Said> {
     let mut out = Vec::new();
     let mut add = |number: u64, text: &dyn Fn(String) -> Said| {

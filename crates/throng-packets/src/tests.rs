@@ -1,4 +1,4 @@
-//! Declarations, made here, through drawing and decoding.
+//! Declarations from this file, drawn and used for decoding.
 
 use throng_protocol::framed::Protocol;
 use throng_protocol::framed::declaration::*;
@@ -38,7 +38,7 @@ fn number(id: &str, bits: u8) -> Field {
     field(id, Type::Unsigned(bits), Role::Value)
 }
 
-/// The chat of the examples, in short.
+/// The chat of the examples, simplified.
 pub(super) fn chat() -> Declaration {
     let length = Role::Length { counts: Counts::Body, plus: 0, bytes_max: Some(placed(65_536)) };
     let mut magic = number("magic", 16);
@@ -108,7 +108,7 @@ fn a_drawing_has_bits_and_large_fields() {
 }
 
 #[test]
-fn a_protocol_is_told_to_programs() {
+fn a_protocol_is_printed_as_json() {
     let json = machine(&chat(), None);
     assert_eq!(json["packet"][1]["at"], 2);
     assert_eq!(json["roles"][3]["role"], "correlates");
@@ -117,14 +117,14 @@ fn a_protocol_is_told_to_programs() {
 }
 
 #[test]
-fn what_is_decoded_may_be_any_file_of_a_size_that_is_held() {
+fn any_file_up_to_the_size_limit_is_decoded() {
     let declaration = chat();
     let wrong = |input: &str| find(input, &declaration).err().map(|it| it.message.english());
     let folder = env!("CARGO_MANIFEST_DIR");
     assert_eq!(wrong(folder), Some(format!("cannot read {folder}: it is a directory")));
     let missing = format!("{folder}/nothing.bin");
     assert_eq!(wrong(&missing), Some(format!("cannot read {missing}: there is no such file")));
-    // It never ends.
+    // It is endless.
     let endless = "cannot read /dev/zero: it is larger than 256 MiB";
     assert_eq!(wrong("/dev/zero").as_deref(), Some(endless));
     assert_eq!(wrong("/dev/null").as_deref(), Some("the input contains no bytes"));

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_within_the_budget_is_permitted() {
+    fn loads_within_the_budget_are_permitted() {
         for load in [
             "load: [{users: 10, for: 60s}]",
             "load: [{arrivals: 5/s, max: 10, for: 30s}]",
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_more_is_refused() {
+    fn loads_above_the_budget_are_refused() {
         for (budget, load, wanted) in [
             ("users=10", "load: [{users: 11, for: 1s}]", "11 users"),
             ("users=10", "load: [{arrivals: 1/s, for: 1s, name: a}]", "`a` has no maximum"),

@@ -1,5 +1,5 @@
 //! `throng check`: what a scenario will do, without sending anything: sessions as trees, the load
-//! over time, what it comes to in requests, rows and user ids.
+//! over time, and estimates of requests, rows and user IDs.
 
 mod audits;
 mod drawing;
@@ -32,7 +32,7 @@ use estimate::Estimate;
 const STEPS_SHOWN_MAX: usize = 200;
 const ROWS_SHOWN_MAX: usize = 20;
 
-/// What a program will do, for people, and what is wrong with its sources of rows.
+/// What a program will do, in readable form, and the errors in its sources of rows.
 pub struct Checked {
     pub warnings: Vec<Diagnostic>,
     pub text: String,
@@ -76,7 +76,7 @@ fn open_tables(program: &Program) -> Result<Vec<Arc<Table>>, DataError> {
     (0..).zip(&program.data).map(open).collect()
 }
 
-/// The sources whose rows are used once and end the run when they are used up, and their rows.
+/// The sources whose rows are used once and end the run when they are exhausted, and their rows.
 fn ending(program: &Program, tables: &[Arc<Table>]) -> Vec<(u16, u64)> {
     let ends = |source: &Source| {
         source.take == Take::Unique && matches!(source.at_end, AtEnd::Unsaid | AtEnd::Stop)
@@ -98,7 +98,7 @@ fn by_chance(spacing: Spacing) -> Option<Said> {
     (spacing == Spacing::Poisson).then(|| say!("at random (Poisson)"))
 }
 
-/// `500/s`, `10/s to 900/s`, and what other shapes are.
+/// `500/s`, `10/s to 900/s`, and descriptions of other shapes.
 fn rate_words(rate: &Rate) -> Said {
     let of = |rate: f64| format!("{}/s", (rate * 1000.0).round() / 1000.0);
     match rate {
@@ -144,7 +144,7 @@ impl Report<'_> {
         out
     }
 
-    /// What is done once, before and after the load.
+    /// Steps that run once, before and after the load.
     fn once(&self, out: &mut String) {
         for once in &self.outline.once {
             let (word, time) = (once.part.word(), write_duration(once.time_max));
@@ -200,12 +200,12 @@ impl Report<'_> {
         out
     }
 
-    /// A text of the scenario, without secrets and harmless.
+    /// A text of the scenario, without secrets and control characters.
     fn told(&self, text: &str) -> String {
         clean(&self.program.secrets.mask(text))
     }
 
-    /// What a request carries has names that say what is secret; in other notes they are words.
+    /// The content of a request has names that show what is secret; other notes are prose.
     fn note(&self, note: &str) -> String {
         let secrets = &self.program.secrets;
         let carried = ["header ", "cookie ", "metadata "];
@@ -245,7 +245,7 @@ impl Report<'_> {
         }
     }
 
-    /// The sources of rows with how many there are and how many are needed.
+    /// The sources of rows with their available and required numbers.
     fn data(&self, tables: &[Arc<Table>]) -> String {
         let mut out = String::new();
         let most = self.forecast.course(Assumed::most());
@@ -358,7 +358,7 @@ impl Report<'_> {
         parts.collect::<Vec<String>>().join(", ")
     }
 
-    /// What all of it comes to.
+    /// The estimated totals.
     fn expectation(&self, tables: &[Arc<Table>]) -> String {
         let mut out = format!("{}\n", self.style.bold(&tell!("expected")));
         let ending = ending(self.program, tables);
@@ -368,7 +368,7 @@ impl Report<'_> {
         out
     }
 
-    /// What the run is judged by, and what ends it early or pauses its growth.
+    /// The thresholds of the run, and what ends it early or pauses its growth.
     fn conditions(&self) -> [String; 3] {
         let of_rules =
             |rules: &'_ [AbortRule]| rules.iter().map(|rule| rule.condition.text.clone()).collect();
@@ -398,7 +398,7 @@ impl Report<'_> {
     }
 }
 
-/// Who falls out and comes back, and how.
+/// Which users disconnect and reconnect, and how.
 fn churning(churn: &Churn) -> String {
     let ways: Vec<&str> = churn.ways.iter().map(|way| way.word()).collect();
     let ways = ways.join(", ");
@@ -412,8 +412,8 @@ fn churning(churn: &Churn) -> String {
     text.spoken()
 }
 
-/// What every step of a session that can say it says besides its checks and saves, mostly because
-/// `defaults` says it: said once, it does not hide what differs.
+/// Notes, other than checks and saves, that every step of a session has if it can, mostly because
+/// of `defaults`: shown once, they do not hide differences.
 fn usual_notes(session: &SessionOutline) -> Vec<&str> {
     fn flat<'o>(lines: &'o [Line], into: &mut Vec<&'o Line>) {
         for line in lines {
@@ -436,7 +436,7 @@ fn usual_notes(session: &SessionOutline) -> Vec<&str> {
     usual
 }
 
-/// Whether a note is one of those that `defaults` may give to the step of this line.
+/// True if a note is one that `defaults` may give to the step of this line.
 fn can_say(line: &str, note: &str) -> bool {
     let verb = first_word(line);
     match first_word(note) {
@@ -455,7 +455,7 @@ fn first_word(text: &str) -> &str {
     text.split(' ').next().unwrap_or_default()
 }
 
-/// Notes side by side, as many as there is room for.
+/// Notes side by side, as many as fit.
 fn rows_of(notes: &[&str], width: usize) -> Vec<String> {
     let mut rows: Vec<String> = Vec::new();
     for note in notes {
@@ -470,7 +470,7 @@ fn rows_of(notes: &[&str], width: usize) -> Vec<String> {
     rows
 }
 
-/// How long an iteration is and how much it asks for.
+/// The estimated duration of an iteration, and its number of requests.
 fn expected_text(expected: Expected) -> String {
     let Expected { low_seconds, mean_seconds, high_seconds, requests, guessed, .. } = expected;
     let about = if guessed { "~" } else { "" };

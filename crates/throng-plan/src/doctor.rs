@@ -1,4 +1,4 @@
-//! What the rules about a host have found, for people and for programs.
+//! The findings about a host, in readable form and as JSON.
 
 mod page;
 
@@ -8,7 +8,7 @@ use throng_host::doctor::{Applied, Examination, Fix, Needs, Role};
 
 pub use page::page;
 
-/// For programs: the same in English. `docs/doctor.md` says what each field is.
+/// As JSON, in English. `docs/doctor.md` documents each field.
 pub fn as_json(needs: &Needs, examination: &Examination, applied: &[Applied]) -> Value {
     let next = examination.next_limit();
     let findings = examination.findings.iter().map(|finding| {

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_user_costs_is_told_by_what_changes() {
+    fn the_cost_of_a_user_is_derived_from_changes() {
         let samples = im();
         assert_eq!(user_bytes(&samples), Some(1_000.0));
         let (connect, request) = times(&samples);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_tells_nothing() {
+    fn too_few_samples_give_no_cost() {
         assert_eq!(user_bytes(&[]), None);
         assert_eq!(times(&[]), (None, None));
         let few = [Sample { users: 100, memory_bytes: 20_000_000, cpu_ns: 1, ..Sample::default() }];

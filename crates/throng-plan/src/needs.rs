@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn users_are_those_whom_the_phases_have_time_to_bring() {
+    fn users_are_limited_by_the_time_of_the_phases() {
         let users = |load: &str| {
             let needs = of(&format!("target: ws://127.0.0.1:9\nload: [{load}]"), STAYING);
             (needs.users, needs.opened_per_second)
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_keeps_a_connection_holds_one() {
+    fn only_users_that_keep_a_connection_hold_one() {
         let holds = |target: &str, steps: &str| {
             of(&format!("target: {target}\nload: [{{users: 5, for: 1s}}]"), steps).holds
         };
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_go_where_they_go() {
+    fn sessions_use_their_targets() {
         let text = "name: test\ntarget: udp://127.0.0.1:9\nsessions:\n  device:\n    weight: 3\n    \
                     steps:\n      - connect\n      - stay: forever\n  caller:\n    weight: 1\n    \
                     target: http://127.0.0.1:8\n    steps:\n      - http: GET /\n      \
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn who_arrives_is_there_for_its_pauses() {
+    fn arriving_users_stay_for_their_pauses() {
         let users = |load: &str, steps: &str| loaded(load, steps).users;
         let arriving = "{arrivals: 100/s, for: 10m}";
         assert_eq!(users(arriving, "- connect"), 100, "nobody knows");
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_left_without_a_word_are_kept_for_two_minutes() {
+    fn silently_dropped_connections_are_kept_for_two_minutes() {
         let vanished = |load: &str| {
             let needs = loaded(load, STAYING_RAW);
             (needs.vanished, needs.leaves_behind)
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_leave_connections_behind_too() {
+    fn sessions_drop_connections_too() {
         let vanished = |load: &str, steps: &str| loaded(load, steps).vanished;
         let arriving = "{arrivals: 10/s, for: 10m}";
         assert_eq!(vanished(arriving, "- connect\n- disconnect: vanish"), 1_200);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_of_datagrams_wait_for_nothing() {
+    fn ports_of_datagrams_have_no_time_wait() {
         let churn = |target: &str, way: &str| {
             let load = "load: [{users: 100, for: 10s, churn: {rate: 10/s, how: WAY}}]";
             let load = load.replace("WAY", way);

@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_beside_needs_its_own() {
+    fn a_target_on_the_same_host_needs_its_own_resources() {
         let local = Wish { is_local: true, ..million() };
         let (one, both) =
             (reckon(&million(), &cost(), &machine()), reckon(&local, &cost(), &machine()));
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_more_slowly_needs_fewer_machines() {
+    fn slower_starts_need_fewer_machines() {
         let quick = Wish { opened_per_s: Some(200_000.0), ..million() };
         let reckoned = reckon(&quick, &cost(), &machine());
         assert_eq!(reckoned.machines_with_addresses, 4);
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_without_a_word_takes_its_part() {
+    fn dropped_connections_take_their_share() {
         let left = Wish { vanished: 5_000, leaves_behind: true, ..million() };
         let (one, other) =
             (reckon(&million(), &cost(), &machine()), reckon(&left, &cost(), &machine()));

@@ -1,7 +1,7 @@
-//! A plan as people and programs read it.
+//! A plan in readable form and as JSON.
 //!
-//! - `page`: what is wanted, what a user costs, how many machines; `commands` or `fleet` at its
-//!   end: what to do. `explain`: where a user's bytes go. [`json`]: the same for programs.
+//! - `page`: the requested load, the cost of a user, the number of machines; `commands` or `fleet`
+//!   at its end: what to do. `explain`: the memory of a user. [`json`]: the same as JSON.
 
 mod commands;
 mod explain;
@@ -16,18 +16,18 @@ use throng_results::terminal::Style;
 use crate::Plan;
 pub use json::json;
 
-/// A plan, and what the command line says beside it.
+/// A plan, and the values from the command line.
 pub struct Planned {
     pub file: Option<PathBuf>,
     pub set: Vec<String>,
-    /// Requests per second that a machine of the service carries.
+    /// Requests per second that a machine of the service handles.
     pub per_machine: Option<f64>,
-    /// The most agents that a fleet can have.
+    /// The maximum number of agents in a fleet.
     pub agents_max: u64,
     pub plan: Plan,
 }
 
-/// The plan for people; `explain` adds where the bytes of a user go.
+/// The plan in readable form; `explain` adds the memory of a user.
 pub fn text(planned: &Planned, explain: bool, style: &Style) -> String {
     let mut out = page::page(planned, style);
     if explain {

@@ -1,4 +1,4 @@
-//! What scenarios and command lines ask for, and that a user stays small.
+//! The requested load of scenarios and command lines, and the memory limit of a user.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn wished(text: &str, users: Option<u64>, rate: Option<f64>) -> Wish {
     wish(&compiled(text), &Given { is_scenario: true, users, rate }, None)
 }
 
-/// What is promised: 1,200 B of ours for each user who stays on a WebSocket.
+/// The promised limit: 1,200 B of throng's memory per user that stays on a WebSocket.
 #[test]
 fn a_websocket_user_stays_below_its_limit() {
     for text in [IM, IDLE] {
@@ -28,7 +28,7 @@ fn a_websocket_user_stays_below_its_limit() {
 }
 
 #[test]
-fn a_scenario_says_what_is_wanted() {
+fn a_scenario_determines_the_load() {
     let wish = wished(IM, None, None);
     assert_eq!((wish.users, wish.opened_per_s), (90_000, Some(3000.0)));
     assert_eq!((wish.heartbeats_per_s, wish.requests_per_s), (3000.0, 3000.0));
@@ -87,7 +87,7 @@ fn connections_left_without_a_word_grow_with_the_users() {
 fn a_rate_needs_users_by_what_each_asks() {
     let shop = "name: shop\ntarget: http://192.0.2.1\nsessions:\n  s:\n    steps:\n      \
                 - http: GET /\n      - think: 900ms\nload: [{users: 100, for: 1m}]\n";
-    // A request a second, with an answer of 100 ms.
+    // One request per second, with a response time of 100 ms.
     assert_eq!(wished(shop, None, None).requests_per_s.round(), 100.0);
     let wish = wished(shop, None, Some(5000.0));
     assert_eq!((wish.users, wish.requests_per_s), (5000, 5000.0));
@@ -97,7 +97,7 @@ fn a_rate_needs_users_by_what_each_asks() {
 }
 
 #[test]
-fn connections_that_are_not_kept_wait_for_their_end() {
+fn closed_connections_stay_in_time_wait() {
     let short = "name: shop\ntarget: http://192.0.2.1\nconnection: {keep_alive: false}\nsessions:\n  \
                  s:\n    steps: [{http: GET /}]\nload: [{users: {to: 10, rate: 5/s}, for: 1m}]\n";
     let wish = wished(short, None, Some(200.0));
@@ -105,7 +105,7 @@ fn connections_that_are_not_kept_wait_for_their_end() {
 }
 
 #[test]
-fn all_who_fall_out_come_back_but_only_some_ports_wait() {
+fn all_users_reconnect_but_only_some_ports_are_in_time_wait() {
     let flapping = "name: flap\ntarget: ws://192.0.2.1/\nsessions:\n  s:\n    steps: [{connect: /}, \
                     {stay: forever}]\nload:\n  - {users: {to: 100, rate: 50/s}}\n  - {churn: {rate: 9/s, \
                     how: [fin, reset, vanish]}, for: 1m}\n";

@@ -8,8 +8,8 @@ use clap::Args;
 use throng_base::Said;
 use throng_base::flags::{count, duration};
 
-/// Which deliveries go wrong, and which joins are forgotten. A delivery is one message to one
-/// connection that is open. Where several faults meet, the first of these happens.
+/// Which deliveries fail, and which joins are forgotten. A delivery is one message to one open
+/// connection. If several faults apply, the first of these is used.
 #[derive(Args, Clone, Copy, Debug, PartialEq, Eq)]
 #[command(next_help_heading = "Deliveries (chat, push, mqtt)")]
 pub struct FaultOptions {
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_nth_is_exact_over_all_threads() {
+    fn every_nth_fault_is_exact_over_all_threads() {
         let options = FaultOptions {
             lose_every: Some(10),
             twice_every: Some(4),

@@ -1,4 +1,4 @@
-//! A running server: its threads, what they share, and how it is started and stopped.
+//! A running server: its threads, their shared state, and how it starts and stops.
 
 use std::fmt;
 use std::io;
@@ -30,18 +30,18 @@ use crate::worker::{self, WorkerPlace};
 
 /// A server that runs until it is stopped or dropped.
 pub struct Running {
-    /// Where it listens.
+    /// The address it listens on.
     pub listen: SocketAddr,
-    /// Where it tells its statistics, if that was asked for.
+    /// The address for statistics, if requested.
     pub admin: Option<SocketAddr>,
     setup: Arc<Setup>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Starts a server. It listens when this returns.
+/// Starts a server. It is listening when this returns.
 ///
 /// # Errors
-/// Impossible options, an address that cannot be bound, a limit of the system.
+/// Options that are not valid, an address that cannot be bound, a system limit.
 pub fn start(kind: Kind, options: Options) -> io::Result<Running> {
     options.check(kind)?;
     worker::check_free(options.listen)?;
@@ -83,32 +83,32 @@ pub fn start(kind: Kind, options: Options) -> io::Result<Running> {
 }
 
 impl Running {
-    /// What was served so far.
+    /// What the server has served so far.
     pub fn stats(&self) -> Stats {
         self.setup.stats()
     }
 
-    /// Sets all counts back; what is open stays open.
+    /// Resets all counts; connections stay open.
     pub fn reset(&self) {
         self.setup.reset();
     }
 
-    /// The age of the server; its stalls are counted from its start.
+    /// The age of the server; its stalls are measured from its start.
     pub fn age(&self) -> Duration {
         self.setup.clock.now() - Time::ZERO
     }
 
-    /// How many threads serve.
+    /// The number of threads.
     pub fn workers(&self) -> usize {
         self.setup.mailboxes.workers()
     }
 
-    /// Sends a message to all who are logged in to an `im` server.
+    /// Sends a message to all users that are logged in to an `im` server.
     pub fn broadcast(&self, body: &[u8]) {
         self.setup.broadcast(body);
     }
 
-    /// Closes all connections, waits for the threads and tells what was served.
+    /// Closes all connections, waits for the threads and returns what was served.
     pub fn stop(mut self) -> Stats {
         self.end();
         self.stats()
@@ -142,7 +142,7 @@ impl Running {
         self.setup.mailboxes.ring_all();
         self.setup.push.iter().for_each(push::Service::stop);
         for thread in self.threads.drain(..) {
-            // A worker that panicked has said so; the others have still to be waited for.
+            // A worker that panicked has reported it; the others must still be joined.
             let _ = thread.join();
         }
     }
@@ -197,7 +197,7 @@ impl Setup {
     }
 }
 
-/// Starts the threads of a push service that push and that mirror. They end when it is stopped.
+/// Starts the push and mirror threads of a push service. They end when it stops.
 fn start_push(setup: &Arc<Setup>) -> io::Result<Vec<JoinHandle<()>>> {
     let Some(service) = &setup.push else { return Ok(Vec::new()) };
     let mut threads = Vec::new();
@@ -230,10 +230,10 @@ fn start_push(setup: &Arc<Setup>) -> io::Result<Vec<JoinHandle<()>>> {
     Ok(threads)
 }
 
-/// What is done before tables of descriptors part, and whether they may: the inner error is that of
-/// a sandbox that forbids it. Where tokio's signals are compiled in, every runtime needs a
-/// descriptor that the first runtime of the process makes; it must be there before. On a thread of
-/// its own, as a runtime cannot be dropped inside another, and a thread that has parted stays so.
+/// Prepares separate descriptor tables; the inner error is that of a sandbox that forbids them. If
+/// tokio's signals are compiled in, every runtime needs a descriptor that the first runtime of the
+/// process creates, so it must exist before. This runs on its own thread, because a runtime cannot
+/// be dropped inside another, and a thread with a separate table keeps it.
 fn prepare_own_tables() -> io::Result<io::Result<()>> {
     let prepare = || {
         Builder::new_current_thread().enable_io().build()?;

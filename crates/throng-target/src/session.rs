@@ -1,4 +1,5 @@
-//! What a connection speaks: machines that turn bytes into answers. No sockets, no clock.
+//! The protocol of a connection: state machines that turn bytes into responses, without sockets or
+//! a clock.
 
 mod chat;
 mod mqtt;
@@ -20,7 +21,7 @@ use chat::Chat;
 use mqtt::Mqtt;
 use push::Push;
 
-/// What a listener serves.
+/// The protocol of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Http,
@@ -48,17 +49,17 @@ impl Role {
     }
 }
 
-/// The state of what one connection speaks, small while it is idle.
+/// The protocol state of one connection, small while it is idle.
 #[derive(Debug)]
 pub(crate) enum Session {
     Http(Http),
-    /// Bytes are said back as they come.
+    /// Echoes bytes.
     Raw,
     WebSocket(WebSocket),
     Chat(Chat),
     Push(Push),
     Mqtt(Mqtt),
-    /// From here on HTTP/2: another task goes on with the connection.
+    /// HTTP/2 from here on: another task continues the connection.
     Http2,
 }
 
@@ -66,12 +67,12 @@ pub(crate) enum Session {
 #[derive(Debug)]
 pub(crate) struct Http {
     role: Role,
-    /// Bytes of an incomplete head that need not be looked at again.
+    /// Bytes of an incomplete head that were searched already.
     scanned: u32,
     reading: Option<Box<Reading>>,
 }
 
-/// A request whose body is still to come.
+/// A request whose body is incomplete.
 #[derive(Debug)]
 struct Reading {
     plan: Plan,
@@ -85,7 +86,7 @@ struct Reading {
 pub(crate) struct WebSocket {
     role: Role,
     reader: websocket::Reader,
-    /// The key of the user who is logged in.
+    /// The key of the logged-in user.
     user: Option<u64>,
 }
 
@@ -99,7 +100,7 @@ impl Session {
         }
     }
 
-    /// Whether a user is logged in.
+    /// True if a user is logged in.
     pub(crate) fn is_logged_in(&self) -> bool {
         match self {
             Session::WebSocket(websocket) => websocket.user.is_some(),
@@ -126,7 +127,7 @@ impl Session {
         }
     }
 
-    /// Hears that the connection ends: whoever was logged in is not any more. More than once.
+    /// The connection ends: its user is logged out. May be called more than once.
     pub(crate) fn end(&mut self, setup: &Setup, address: Address) {
         match self {
             Session::WebSocket(websocket) => {
@@ -143,8 +144,8 @@ impl Session {
         }
     }
 
-    /// Understands what it can of `input` and returns how much that was. What is left must be
-    /// given again, with what comes after it.
+    /// Parses complete requests of `input` and returns their length. The rest must be passed again,
+    /// followed by newer bytes.
     pub(crate) fn receive(&mut self, input: &mut [u8], turn: &mut Turn<'_>) -> usize {
         let mut used = 0;
         while used < input.len() && !turn.is_over() {
@@ -169,7 +170,7 @@ impl Session {
     }
 }
 
-/// One piece of bytes said back.
+/// Echoes one piece of bytes.
 fn raw(input: &[u8], turn: &mut Turn<'_>) -> usize {
     turn.counts.messages += 1;
     if turn.draws_reset() {
@@ -186,7 +187,7 @@ fn raw(input: &[u8], turn: &mut Turn<'_>) -> usize {
 type Step = (usize, Option<Session>);
 
 impl Http {
-    /// Goes on by at most one request.
+    /// Handles at most one request.
     fn receive(&mut self, input: &[u8], turn: &mut Turn<'_>) -> Step {
         if let Some(reading) = self.reading.take() {
             return (self.go_on(*reading, input, turn), None);
@@ -265,7 +266,7 @@ impl Http {
         Ok(Reading { plan, reply, body, kept: Vec::new(), received: 0 })
     }
 
-    /// Reads what `input` has of the body, and answers when that was all of it.
+    /// Reads the part of the body that is in `input`, and responds if the body is complete.
     fn go_on(&mut self, mut reading: Reading, input: &[u8], turn: &mut Turn<'_>) -> usize {
         match reading.read(input) {
             Err(refusal) => {
@@ -299,7 +300,7 @@ impl Reading {
     }
 }
 
-/// Whether this is, or may become, the start of a GET.
+/// True if this is, or may become, the start of a GET.
 fn begins_get(input: &[u8]) -> bool {
     let start = b"GET ";
     let common = input.len().min(start.len());
@@ -314,12 +315,12 @@ fn refuse(refusal: Refusal, head_only: bool, turn: &mut Turn<'_>) -> Option<Sess
     None
 }
 
-/// Answers a request that is completely read.
+/// Responds to a complete request.
 fn answer(reading: Reading, turn: &mut Turn<'_>) {
     let Reading { plan, reply, kept, .. } = reading;
     let (setup, finish) = (turn.setup, reply.finish());
     if let Plan::Admin(admin) = plan {
-        // Without latency and uncounted: it is not what the server is measured by.
+        // Without latency and uncounted: admin requests are not part of the load.
         let text = admin.perform(turn.setup, &kept);
         let mut bytes = Vec::new();
         let reply = Reply { slow: None, ..reply };
@@ -349,7 +350,7 @@ fn answer(reading: Reading, turn: &mut Turn<'_>) {
     turn.answer(finish, |out, random| http::render(&plan, &kept, reply, setup, random, out));
 }
 
-/// Answers a request to speak WebSocket, RFC 6455, section 4.2.
+/// Responds to a WebSocket upgrade (RFC 6455, section 4.2).
 fn upgrade(role: Role, head: &Head<'_>, turn: &mut Turn<'_>) -> Option<Session> {
     let key = head.fields.get("sec-websocket-key").and_then(websocket::accept_key);
     let refusal = match key {
@@ -374,14 +375,14 @@ fn upgrade(role: Role, head: &Head<'_>, turn: &mut Turn<'_>) -> Option<Session> 
     refuse(refusal, false, turn)
 }
 
-/// The first sub-protocol that the client offers; this server speaks them all.
+/// The first subprotocol that the client offers; this server accepts any.
 fn first_protocol(fields: Fields<'_>) -> Option<&str> {
     let offered = fields.get("sec-websocket-protocol")?.split(',').next()?.trim();
     (!offered.is_empty()).then_some(offered)
 }
 
 impl WebSocket {
-    /// Goes on by at most one frame.
+    /// Handles at most one frame.
     fn receive(&mut self, input: &mut [u8], turn: &mut Turn<'_>) -> usize {
         let (role, user) = (self.role, &mut self.user);
         let result = self.reader.read(input, |event| match event {
@@ -430,7 +431,7 @@ fn echo(opcode: Opcode, data: &[u8], turn: &mut Turn<'_>) {
     }
 }
 
-/// Answers a message to the messenger.
+/// Replies to a message to the messenger.
 fn message(text: &[u8], user: &mut Option<u64>, turn: &mut Turn<'_>) {
     let fault = match turn.fault() {
         Fault::Reset => return turn.reset(),
@@ -447,7 +448,7 @@ fn message(text: &[u8], user: &mut Option<u64>, turn: &mut Turn<'_>) {
     });
 }
 
-/// Does what a command asks for.
+/// Executes a command.
 fn obey(command: &Command<'_>, user: &mut Option<u64>, turn: &mut Turn<'_>) -> Outcome {
     match command {
         Command::Malformed => return Outcome::Malformed,

@@ -1,4 +1,4 @@
-//! What all workers of a server share.
+//! The state that all workers of a server share.
 
 use std::io;
 use std::sync::Arc;
@@ -22,29 +22,29 @@ pub(crate) struct Setup {
     pub(crate) options: Options,
     pub(crate) clock: Clock,
     pub(crate) worker_stats: WorkerStats,
-    /// The answer to a plain GET, ready made; empty when it is too large for that.
+    /// The prepared response to a plain GET; empty if it is too large.
     pub(crate) default_answer: Vec<u8>,
     pub(crate) tls: Option<Arc<rustls::ServerConfig>>,
-    /// Wakes each worker and brings its letters.
+    /// Wakes workers and holds their messages.
     pub(crate) mailboxes: Mailboxes,
     pub(crate) faults: Faults,
     pub(crate) rooms: Rooms,
-    /// Of an HTTP server that has limits.
+    /// For an HTTP server with limits.
     pub(crate) capacity: Option<Capacity>,
-    /// Of a server that accepts so many connections, or so many per second.
+    /// For a server with a limit of connections, or of new connections per second.
     pub(crate) door: Door,
-    /// Of a push service.
+    /// For a push service.
     pub(crate) push: Option<Service>,
-    /// Of a broker.
+    /// For a broker.
     pub(crate) mqtt: Option<Broker>,
-    /// How many broadcasts were posted.
+    /// The number of broadcasts so far.
     pub(crate) posted: AtomicU64,
     pub(crate) stopped: AtomicBool,
     pub(crate) shortage_told: AtomicBool,
 }
 
 impl Setup {
-    /// Posts a broadcast to all workers.
+    /// Sends a broadcast to all workers.
     pub(crate) fn broadcast(&self, body: &[u8]) {
         let number = self.posted.fetch_add(1, Ordering::Relaxed) + 1;
         let body: Arc<[u8]> = body.into();
@@ -63,7 +63,7 @@ impl Setup {
         }
     }
 
-    /// What was served so far.
+    /// What the server has served so far.
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = self.worker_stats.stats();
         if !self.kind.delivers() {
@@ -82,14 +82,14 @@ impl Setup {
         stats
     }
 
-    /// The highest rate for a threshold; none of a server that carries any. A simulation takes
-    /// some seconds, once for each question.
+    /// The highest rate for a threshold; `None` for a server without limits. A simulation takes
+    /// some seconds, once per question.
     pub(crate) fn law(&self, question: Question) -> Option<Law> {
         let failing = self.options.errors + self.options.resets;
         self.capacity.as_ref()?.law(question, &self.options.capacity, failing)
     }
 
-    /// Sets all counts back; what is open stays open.
+    /// Resets all counts; connections stay open.
     pub(crate) fn reset(&self) {
         self.worker_stats.reset();
         self.mailboxes.reset();
@@ -110,7 +110,7 @@ impl Setup {
         }
     }
 
-    /// Tells once that connections cannot be accepted.
+    /// Reports once that connections cannot be accepted.
     pub(crate) fn tell_shortage(&self, error: &io::Error) {
         if !self.shortage_told.swap(true, Ordering::Relaxed) {
             self.tell(&format!(

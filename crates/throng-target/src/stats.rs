@@ -207,7 +207,7 @@ sums! {
         pub resumed: u64,
         /// Rejected CONNECT packets.
         pub refused: u64,
-        /// Connections closed because their client connected again.
+        /// Connections that were closed because their client connected again.
         pub taken_over: u64,
         /// DISCONNECT packets from clients.
         pub disconnects: u64,

@@ -21,14 +21,14 @@ pub(crate) enum Stream {
 pub(crate) struct Tls {
     socket: TcpStream,
     machine: ServerConnection,
-    /// Of the last bytes that the machine was given.
+    /// The timestamp of the bytes that the state machine received last.
     stamp: Option<u64>,
-    /// The peer has said goodbye, or the socket has ended.
+    /// The peer has sent `close_notify`, or the socket has ended.
     ended: bool,
 }
 
 impl Stream {
-    /// A connection that begins with a handshake where `config` is given.
+    /// A connection that starts with a handshake if `config` is given.
     pub(crate) fn new(socket: TcpStream, config: Option<&Arc<ServerConfig>>) -> io::Result<Stream> {
         let Some(config) = config else { return Ok(Stream::Plain(socket)) };
         let machine = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
@@ -61,7 +61,7 @@ impl Stream {
         self.socket().poll_write_ready(cx)
     }
 
-    /// How much of `bytes` is taken now; `WouldBlock` when nothing is.
+    /// The number of `bytes` that are taken now; `WouldBlock` if none.
     pub(crate) fn try_write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Stream::Plain(socket) => socket.try_write(bytes),
@@ -69,7 +69,7 @@ impl Stream {
         }
     }
 
-    /// Whether something that was taken has not reached the socket.
+    /// True if accepted bytes have not reached the socket.
     pub(crate) fn holds_back(&self) -> bool {
         match self {
             Stream::Plain(_) => false,
@@ -77,7 +77,7 @@ impl Stream {
         }
     }
 
-    /// Gives the socket what was held back, as far as it takes it.
+    /// Writes buffered bytes to the socket, as many as it takes.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         match self {
             Stream::Plain(_) => Ok(()),
@@ -85,11 +85,11 @@ impl Stream {
         }
     }
 
-    /// Says that nothing more will be sent.
+    /// Sends `close_notify`.
     pub(crate) fn say_goodbye(&mut self) {
         if let Stream::Tls(tls) = self {
             tls.machine.send_close_notify();
-            // Whoever does not read any more does not hear it.
+            // A peer that no longer reads does not receive it.
             let _ = tls.flush();
         }
     }
@@ -156,15 +156,15 @@ fn poll_receive(
     }
 }
 
-/// Reads what is there. A read that leaves room has emptied the socket: then it is not ready any
-/// more, and the next look costs no system call.
+/// Reads the available bytes. A read that leaves room has emptied the socket: it is then marked as
+/// not ready, which saves the next system call.
 fn try_receive(socket: &TcpStream, buffer: &mut [u8]) -> io::Result<Received> {
     let mut emptied = None;
     let result = socket.try_io(Interest::READABLE, || {
         let received = system::receive(socket, buffer)?;
         if (1..buffer.len()).contains(&received.bytes) {
             emptied = Some(received);
-            // This is how the runtime hears that nothing is left.
+            // This tells the runtime that the socket is empty.
             return Err(io::ErrorKind::WouldBlock.into());
         }
         Ok(received)
@@ -172,7 +172,7 @@ fn try_receive(socket: &TcpStream, buffer: &mut [u8]) -> io::Result<Received> {
     emptied.map_or(result, Ok)
 }
 
-/// Reads for the machine, and keeps the stamp.
+/// Reads for the TLS state machine, and keeps the timestamp.
 struct TryRead<'s>(&'s TcpStream, &'s mut Option<u64>);
 
 impl io::Read for TryRead<'_> {
@@ -195,9 +195,9 @@ impl io::Write for TryWrite<'_> {
     }
 }
 
-/// How a server speaks TLS with a certificate that it makes for itself, for these names. Nobody
-/// trusts it: a tester says `tls: {verify: false}`. The first of `protocols` (ALPN) that a client
-/// offers too is spoken; without any nothing is said about it.
+/// A TLS configuration with a self-signed certificate for these names; clients need `tls: {verify:
+/// false}`. With `protocols`, the first that the client offers, too, is selected by ALPN; without,
+/// ALPN is not used.
 pub(crate) fn self_signed(
     names: Vec<String>,
     protocols: &[&[u8]],

@@ -1,8 +1,8 @@
-//! Structs of counts that add up: each worker writes its own, readers add them.
+//! Structs of counts that can be added: each worker writes its own, readers add them.
 
 use std::collections::BTreeMap;
 
-/// Adds the counts of another worker. What only readers fill in is left as it is.
+/// Adds the counts of another worker. Fields that only readers set are not changed.
 pub(crate) trait Sums {
     fn add(&mut self, other: &Self);
 }

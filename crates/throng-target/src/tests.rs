@@ -1,4 +1,4 @@
-//! Whole servers on loopback, spoken to by small clients of std's sockets.
+//! Complete servers on loopback, tested with small clients on std sockets.
 
 mod grpc;
 mod http2;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::websocket::tests::masked;
 use crate::{Kind, Latency, Options, Running, Stats, start};
 
-/// No test waits longer than this for anything.
+/// The timeout of every wait in these tests.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) fn options() -> Options {
@@ -31,7 +31,7 @@ pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// An answer: its head, and its body with the coding undone.
+/// A response: its head, and its body after decoding.
 pub(crate) struct Answer {
     head: String,
     body: Vec<u8>,
@@ -111,7 +111,7 @@ pub(crate) fn get(address: SocketAddr, path: &str) -> Answer {
     ask(&mut connect(address), &format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"))
 }
 
-/// Waits until the figures are as `wanted`.
+/// Waits until the stats are as `wanted`.
 pub(crate) fn until(running: &Running, wanted: impl Fn(&Stats) -> bool) -> Stats {
     let clock = throng_base::Clock::start();
     loop {
@@ -124,7 +124,7 @@ pub(crate) fn until(running: &Running, wanted: impl Fn(&Stats) -> bool) -> Stats
     }
 }
 
-/// Whether the peer has closed: `Ok` after a FIN, the error after a reset.
+/// How the peer closed: `Ok` after a FIN, the error after a reset.
 pub(crate) fn end_of(stream: &mut TcpStream) -> std::io::Result<usize> {
     stream.read(&mut [0; 1024])
 }
@@ -158,7 +158,7 @@ fn routes() {
 }
 
 #[test]
-fn what_the_client_sent_comes_back() {
+fn the_request_is_echoed() {
     let running = http(options());
     let mut stream = connect(running.listen);
     let cookies =
@@ -183,7 +183,7 @@ fn what_the_client_sent_comes_back() {
 }
 
 #[test]
-fn heads_alone_old_versions_and_expectations() {
+fn head_requests_old_versions_and_expectations_are_handled() {
     let running = http(options());
     let mut stream = connect(running.listen);
     let head = ask(&mut stream, "HEAD /bytes/100000 HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -206,7 +206,7 @@ fn heads_alone_old_versions_and_expectations() {
 }
 
 #[test]
-fn pipelined_requests_are_answered_in_order() {
+fn pipelined_requests_get_responses_in_order() {
     for latency in ["none", "0s..1ms"] {
         let running = http(Options { latency: latency.parse().unwrap(), ..options() });
         let mut stream = connect(running.listen);
@@ -225,7 +225,7 @@ fn pipelined_requests_are_answered_in_order() {
 }
 
 #[test]
-fn a_request_is_understood_however_it_is_split() {
+fn a_request_may_be_split_anywhere() {
     let running = http(options());
     let request =
         b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
@@ -241,7 +241,7 @@ fn a_request_is_understood_however_it_is_split() {
 }
 
 #[test]
-fn what_is_no_request_is_refused_and_counted() {
+fn malformed_requests_are_refused_and_counted() {
     let running = http(options());
     let endless = format!("GET / HTTP/1.1\r\nA: {}", "x".repeat(200_000));
     let large = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n";
@@ -292,7 +292,7 @@ fn fuzz_a_server_survives_garbage() {
 }
 
 #[test]
-fn answers_come_slowly_in_pieces() {
+fn slow_responses_are_sent_in_pieces() {
     let running = http(options());
     let mut stream = connect(running.listen);
     let slow = ask(
@@ -314,7 +314,7 @@ fn answers_come_slowly_in_pieces() {
 }
 
 #[test]
-fn a_client_that_leaves_while_it_waits_is_noticed() {
+fn a_client_that_disconnects_while_waiting_is_noticed() {
     let running = http(options());
     let mut stream = connect(running.listen);
     stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nSleep: 3600000\r\n\r\n").unwrap();
@@ -326,7 +326,7 @@ fn a_client_that_leaves_while_it_waits_is_noticed() {
 }
 
 #[test]
-fn a_client_that_does_not_read_holds_nothing_up() {
+fn a_client_that_does_not_read_delays_no_other() {
     let running = http(Options { workers: Some(1), ..Options::default() });
     let mut deaf = connect(running.listen);
     deaf.write_all(b"GET /bytes/1000000000000 HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
@@ -387,7 +387,7 @@ fn a_stall_stops_every_connection() {
 }
 
 #[test]
-fn shares_of_errors_and_resets_are_kept_and_counted() {
+fn shares_of_errors_and_resets_are_exact_and_counted() {
     let running = http(Options { errors: 0.3, resets: 0.2, ..options() });
     let (mut errors, mut resets) = (0, 0);
     for _ in 0..400 {
@@ -413,7 +413,7 @@ fn shares_of_errors_and_resets_are_kept_and_counted() {
 }
 
 #[test]
-fn connections_are_closed_at_their_age() {
+fn connections_are_closed_at_the_age_limit() {
     let close_after = Some(Duration::from_millis(20));
     let running = http(Options { close_after, ..options() });
     let mut idle = connect(running.listen);
@@ -426,8 +426,8 @@ fn connections_are_closed_at_their_age() {
 }
 
 #[test]
-fn connections_go_to_workers_by_their_source() {
-    // Each worker takes one connection and then no other for an hour.
+fn connections_are_assigned_to_workers_by_source() {
+    // Each worker accepts one connection, and the next an hour later.
     let slow_accept = Some(Duration::from_secs(3600));
     let workers = Some(8);
     let running = http(Options { workers, slow_accept, by_source: true, ..options() });
@@ -448,7 +448,7 @@ fn connect_from(last: u8, to: SocketAddr) -> TcpStream {
 }
 
 #[test]
-fn statistics_are_served_and_set_back() {
+fn statistics_are_served_and_reset() {
     let admin = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
     let running = http(Options { admin, ..options() });
     let admin = running.admin.unwrap();
@@ -461,7 +461,7 @@ fn statistics_are_served_and_set_back() {
     assert_eq!(stats["connections"]["accepted"], 2);
     assert_eq!(stats["service_time"]["count"], 2);
     assert_eq!(stats, serde_json::to_value(running.stats()).unwrap());
-    // Asking the server itself costs a connection, but is no request.
+    // A request for the statistics opens a connection, but is not counted as a request.
     assert_eq!(get(running.listen, "/throng/stats").json()["requests"], 2);
     assert_eq!(get(admin, "/throng/reset").status(), 200);
     let stats = until(&running, |stats| stats.connections.open == 1);
@@ -483,7 +483,7 @@ fn bytes_are_echoed() {
         let writing = std::thread::spawn(move || writer.write_all(&sent).unwrap());
         assert!(read_bytes(&mut stream, large.len()) == large);
         writing.join().unwrap();
-        // What only begins like a request is echoed too.
+        // Bytes that only start like a request are echoed, too.
         let mut stream = connect(running.listen);
         stream.write_all(b"GET lost\r\n\r\n").unwrap();
         assert_eq!(read_bytes(&mut stream, 12), b"GET lost\r\n\r\n");
@@ -494,7 +494,7 @@ fn bytes_are_echoed() {
 }
 
 #[test]
-fn raw_bytes_can_be_answered_by_a_reset() {
+fn raw_bytes_can_cause_a_reset() {
     let running = start(Kind::Echo, Options { resets: 1.0, ..options() }).unwrap();
     let mut stream = connect(running.listen);
     stream.write_all(b"ping").unwrap();
@@ -515,7 +515,7 @@ fn upgrade(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// A frame of the server: its first byte and its payload.
+/// A server frame: its first byte and its payload.
 fn read_frame(stream: &mut TcpStream) -> (u8, Vec<u8>) {
     let start = read_bytes(stream, 2);
     let length = match start[1] {
@@ -554,7 +554,7 @@ fn messages_are_echoed() {
 }
 
 #[test]
-fn bad_frames_are_answered_by_a_close() {
+fn bad_frames_cause_a_close() {
     let running = start(Kind::Echo, options()).unwrap();
     for (bytes, code) in [(vec![0x81, 1, b'a'], 1002u16), (masked(0x81, &[0xff]), 1007)] {
         let mut stream = upgrade(running.listen);
@@ -589,7 +589,7 @@ fn login(stream: &mut TcpStream, user: &str) {
 }
 
 #[test]
-fn the_messenger_knows_its_commands() {
+fn the_messenger_executes_its_commands() {
     let running = im(None, options());
     let mut stream = upgrade(running.listen);
     let mut code = |text: &str| say(&mut stream, text)["response"]["code"].clone();
@@ -607,7 +607,7 @@ fn the_messenger_knows_its_commands() {
 }
 
 #[test]
-fn who_is_online_is_counted() {
+fn online_users_are_counted() {
     let running = im(None, options());
     let mut streams: Vec<TcpStream> = (0..9).map(|_| upgrade(running.listen)).collect();
     for (i, stream) in streams.iter_mut().enumerate() {
@@ -617,7 +617,7 @@ fn who_is_online_is_counted() {
     let online = |logged_in, users| serde_json::json!({ "online": logged_in, "users": users });
     assert_eq!(get(admin, "/online").json(), online(9, 5));
     assert_eq!(running.stats().double_logins, 4);
-    // Another login on the same connection is one online still.
+    // A second login on the same connection still counts one user online.
     login(&mut streams[0], "someone else");
     assert_eq!(get(admin, "/online").json(), online(9, 6));
     streams.drain(1..6);
@@ -626,7 +626,7 @@ fn who_is_online_is_counted() {
 }
 
 #[test]
-fn broadcasts_reach_all_who_are_logged_in() {
+fn broadcasts_reach_all_logged_in_users() {
     let running = im(None, options());
     let mut members: Vec<TcpStream> = (0..5).map(|_| upgrade(running.listen)).collect();
     members.iter_mut().enumerate().for_each(|(i, stream)| login(stream, &format!("u{i}")));
@@ -652,7 +652,7 @@ fn broadcasts_reach_all_who_are_logged_in() {
 }
 
 #[test]
-fn the_clock_broadcasts() {
+fn broadcasts_are_sent_at_the_interval() {
     let running = im(Some(Duration::from_millis(5)), options());
     let mut stream = upgrade(running.listen);
     login(&mut stream, "u1");
@@ -661,7 +661,7 @@ fn the_clock_broadcasts() {
 }
 
 #[test]
-fn members_who_do_not_read_lose_messages_and_nobody_else_does() {
+fn only_users_that_do_not_read_lose_messages() {
     let running = im(None, Options { workers: Some(1), ..Options::default() });
     let mut deaf = upgrade(running.listen);
     login(&mut deaf, "deaf");
@@ -704,7 +704,7 @@ fn bad_upgrades_are_refused() {
 }
 
 #[test]
-fn tables_of_their_own_hold_and_wake() {
+fn separate_descriptor_tables_work_and_wake() {
     let connections = crate::system::raise_descriptor_limit().unwrap() + 1;
     let running = im(None, Options { connections, workers: Some(3), ..Options::default() });
     let mut members: Vec<TcpStream> = (0..12).map(|_| upgrade(running.listen)).collect();
@@ -748,7 +748,7 @@ fn event_streams_are_counted_event_by_event() {
     let answer = read_answer(&mut stream, false);
     assert_eq!(answer.field("content-type"), Some("text/event-stream"));
     assert_eq!(answer.text().matches("\n\n").count(), 20);
-    // The connection goes on, and the next stream where it was said to.
+    // The connection stays open, and the next stream resumes after the last event.
     let ask = "GET /events?every=0s&count=25&close_after=3 HTTP/1.1\r\nHost: a\r\n";
     stream.write_all(format!("{ask}Last-Event-ID: 20\r\n\r\n").as_bytes()).unwrap();
     let mut rest = String::new();

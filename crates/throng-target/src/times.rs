@@ -1,13 +1,13 @@
-//! How long requests took, counted finer than a tester reports it: within 0.1 % of the value.
+//! Service times with a resolution of 0.1 %, finer than a load generator reports.
 //!
-//! A server keeps its own books; it has no histogram in common with the tester. Below 1,024 ns
-//! every value has a bucket; above, every power of two is cut into 512 equal ones. A power of two
-//! that a value fell into takes 4 KiB.
+//! A server has its own histogram, which shares no code with the generator's. Below 1,024 ns every
+//! value has a bucket; above, every power of two is divided into 512 equal ones. A power of two
+//! with at least one value takes 4 KiB.
 
 /// Buckets per power of two.
 const BUCKETS: usize = 512;
 const BUCKET_BITS: u32 = BUCKETS.ilog2();
-/// Powers of two that are told apart: all that 64 bits have. The first is what is below `BUCKETS`.
+/// The distinguished powers of two: all those of 64 bits. The first is below `BUCKETS`.
 const OCTAVES: usize = (u64::BITS - BUCKET_BITS + 1) as usize;
 
 type Octave = Option<Box<[u64; BUCKETS]>>;
@@ -41,8 +41,7 @@ impl Times {
         self.max
     }
 
-    /// The value that a share `quantile` (0 to 1) of all values do not exceed, as the middle of
-    /// its bucket; 0 when empty.
+    /// The quantile (0 to 1) of all values, as the middle of its bucket; 0 when empty.
     pub(crate) fn value_at(&self, quantile: f64) -> u64 {
         let rank = (quantile * self.count as f64).ceil().max(1.0) as u64;
         if rank >= self.count {
@@ -72,7 +71,7 @@ impl Times {
     }
 }
 
-/// The power of two of a value, and the bucket in it.
+/// The power of two of a value, and its bucket.
 fn place(nanos: u64) -> (usize, usize) {
     match nanos.checked_ilog2().and_then(|bits| bits.checked_sub(BUCKET_BITS)) {
         None => (0, nanos as usize),
@@ -93,7 +92,7 @@ mod tests {
     use throng_base::Random;
 
     #[test]
-    fn every_bucket_holds_its_middle() {
+    fn every_bucket_contains_its_middle() {
         for octave in 0..OCTAVES {
             for bucket in 0..BUCKETS {
                 assert_eq!(place(middle(octave, bucket)), (octave, bucket));
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn no_times_have_no_quantiles() {
+    fn without_times_quantiles_are_zero() {
         let times = Times::default();
         assert_eq!((times.count(), times.value_at(0.5), times.max()), (0, 0, 0));
     }

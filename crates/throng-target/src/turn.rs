@@ -1,4 +1,4 @@
-//! What a session says in answer to one read: at once, or later when the latency law says so.
+//! The responses of a session to one read: immediate, or later if the latency law delays them.
 
 use throng_base::{Random, Time};
 
@@ -12,20 +12,20 @@ use crate::queue::{Entry, Orders, Refused};
 use crate::setup::Setup;
 use crate::stats::{ChatStats, Stats, WorkerStats};
 
-/// An answer that is not written at once.
+/// A response that is not written immediately.
 #[derive(Debug)]
 pub(crate) struct Item {
     pub(crate) due: Time,
     pub(crate) bytes: Vec<u8>,
     pub(crate) tail: Tail,
-    /// When the last byte of its request arrived; none for what is no answer.
+    /// The arrival of its request's last byte; `None` for output that is not a response.
     pub(crate) arrived: Option<Time>,
     pub(crate) finish: Option<Finish>,
-    /// The number of its request in the server's queue, from which `due` is not known yet.
+    /// The number of its request in the server's queue; until it departs, `due` is unknown.
     pub(crate) queued: Option<u64>,
 }
 
-/// What the faults of the server make of a request.
+/// The fault of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     None,
@@ -53,46 +53,46 @@ impl Fault {
     }
 }
 
-/// More answers of one connection do not wait; then it is not read until some are written.
+/// The maximum number of waiting responses per connection; beyond it, the connection is not read.
 pub(crate) const WAITING_ANSWERS_MAX: usize = 1024;
-/// When so much is to be written, no further request is answered before it is.
+/// While this much output is pending, no further requests are handled.
 const OUT_BYTES_MAX: usize = 256 * 1024;
 
-/// One read of one connection, while a session works on it.
+/// One read of one connection, while a session handles it.
 pub(crate) struct Turn<'a> {
     pub(crate) setup: &'a Setup,
     pub(crate) worker_stats: &'a WorkerStats,
-    /// Where the connection is; only of those that others may speak to.
+    /// The address of the connection, if it receives deliveries.
     pub(crate) address: Address,
     pub(crate) random: &'a mut Random,
-    /// When the bytes arrived and were read; of an answer that waited for something else, when
-    /// its request arrived and it could be given.
+    /// When the bytes arrived and were read; for a response that waited for something else, when
+    /// its request arrived and when it became ready.
     pub(crate) arrival: Arrival,
-    /// What is written at once.
+    /// The immediate output.
     pub(crate) out: Vec<u8>,
-    /// The moments at which the requests answered in `out` had arrived.
+    /// The arrivals of the requests whose responses are in `out`.
     pub(crate) served: Vec<Time>,
     pub(crate) later: Vec<Item>,
     /// The worker's index.
     pub(crate) worker: u16,
-    /// How many answers the connection has waiting, `later` included.
+    /// The number of waiting responses of the connection, including `later`.
     pub(crate) waiting: usize,
     pub(crate) last_due: Time,
-    /// Of the request that is being answered, its number in the server's queue.
+    /// The number of the current request in the server's queue.
     pub(crate) ticket: Option<u64>,
-    /// What is to be done for the server's queue after the turn.
+    /// Actions for the server's queue after the turn.
     pub(crate) orders: Orders,
     pub(crate) counts: Stats,
-    /// The connection ends after `out`; nothing more is read.
+    /// The connection ends after `out`; it is not read again.
     pub(crate) finish: Option<Finish>,
-    /// An answer in `later` ends the connection; nothing more is understood.
+    /// A response in `later` ends the connection; no more input is handled.
     pub(crate) deaf: bool,
-    /// The room that the connection is in from now on.
+    /// The new room of the connection.
     pub(crate) room: Option<Option<u64>>,
 }
 
 impl Turn<'_> {
-    /// Whether the session must stop: the connection ends, or too much is unwritten.
+    /// True if the session must stop: the connection ends, or too much output is pending.
     pub(crate) fn is_over(&self) -> bool {
         self.finish.is_some() || self.deaf || self.is_full()
     }
@@ -111,7 +111,7 @@ impl Turn<'_> {
         Fault::draw(&self.setup.options, self.random, &mut self.counts)
     }
 
-    /// Draws whether a request that cannot fail is answered by a reset, and counts that.
+    /// Draws whether a request that cannot fail is reset, and counts that.
     pub(crate) fn draws_reset(&mut self) -> bool {
         let resets = self.setup.options.resets;
         let drawn = resets > 0.0 && self.random.chance(resets);
@@ -119,8 +119,8 @@ impl Turn<'_> {
         drawn
     }
 
-    /// Takes a request that is completely read to the limits of the server. If it has to wait in
-    /// the queue, the answer that is given next waits until it departs.
+    /// Applies the server's limits to a complete request. If it has to wait in the queue, the next
+    /// response waits until it departs.
     pub(crate) fn enter(&mut self) -> Result<(), Refused> {
         let Some(capacity) = &self.setup.capacity else { return Ok(()) };
         let (entry, orders) = capacity.enter(self.worker, self.arrival.at);
@@ -135,8 +135,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Answers a request that is completely read, when the latency law says so and not before the
-    /// answers to earlier requests. `render` writes the answer and says what follows it.
+    /// Responds to a complete request when the latency law allows it, and not before the responses
+    /// to earlier requests. `render` writes the response and returns what follows it.
     pub(crate) fn answer(
         &mut self,
         finish: Option<Finish>,
@@ -146,7 +146,8 @@ impl Turn<'_> {
         self.place(due, Some(self.arrival.at), finish, render);
     }
 
-    /// Answers with what does not end: as [`Turn::answer`], but its time is not that of an answer.
+    /// Responds with a stream: like [`Turn::answer`], but its duration is not counted as service
+    /// time.
     pub(crate) fn stream(
         &mut self,
         finish: Option<Finish>,
@@ -156,7 +157,7 @@ impl Turn<'_> {
         self.place(due, None, finish, render);
     }
 
-    /// Answers without latency, in order with the other answers.
+    /// Responds without latency, in order with the other responses.
     pub(crate) fn answer_at_once(
         &mut self,
         finish: Option<Finish>,
@@ -165,7 +166,7 @@ impl Turn<'_> {
         self.place(self.arrival.read, Some(self.arrival.at), finish, render);
     }
 
-    /// Says something that is no answer: without latency, in order with the answers.
+    /// Sends output that is not a response: without latency, in order with the responses.
     pub(crate) fn say(&mut self, bytes: &[u8], finish: Option<Finish>) {
         self.place(self.arrival.read, None, finish, |out, _| {
             out.extend_from_slice(bytes);
@@ -173,7 +174,7 @@ impl Turn<'_> {
         });
     }
 
-    /// Resets the connection when an answer would be due.
+    /// Resets the connection when a response would be due.
     pub(crate) fn reset(&mut self) {
         let due = self.latency().due(self.arrival, self.random);
         self.place(due, None, Some(Finish::Reset), |_, _| Tail::None);

@@ -1,4 +1,4 @@
-//! The server's side of RFC 6455: frames, the assembly of messages, close codes. No extensions.
+//! The server side of RFC 6455: frames, message assembly, close codes. No extensions.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,7 @@ pub(crate) const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 /// RFC 6455, section 5.5.
 const CONTROL_BYTES_MAX: u64 = 125;
 
-/// Why a connection is closed, as RFC 6455, section 7.4.1, numbers it.
+/// The reason for a close, as numbered in RFC 6455, section 7.4.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Code(pub(crate) u16);
 
@@ -34,12 +34,12 @@ struct Header {
     last: bool,
     opcode: Opcode,
     mask: [u8; 4],
-    /// Bytes of the header itself and of the payload.
+    /// The length of the header and of the payload.
     length: usize,
     payload: usize,
 }
 
-/// What a peer said.
+/// A message or control frame of a peer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Event<'a> {
     Message {
@@ -48,11 +48,11 @@ pub(crate) enum Event<'a> {
     },
     Ping(&'a [u8]),
     Pong,
-    /// The code to answer with.
+    /// The code to reply with.
     Close(Option<Code>),
 }
 
-/// Understands the frames of one connection. Idle, it holds no buffer.
+/// Parses the frames of one connection. It holds no buffer while idle.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     fragments: Option<Box<Fragments>>,
@@ -65,9 +65,9 @@ struct Fragments {
 }
 
 impl Reader {
-    /// Understands the first frame of `input`, unmasking it in place, and calls `hear` when it
-    /// completes something. Returns the bytes used; 0 when the frame is not complete. After an
-    /// error nothing more can be understood.
+    /// Parses the first frame of `input`, unmasks it in place, and calls `hear` if it completes a
+    /// message. Returns the bytes used; 0 if the frame is incomplete. After an error, no further
+    /// frame can be parsed.
     pub(crate) fn read(
         &mut self,
         input: &mut [u8],
@@ -126,7 +126,7 @@ fn check_text(opcode: Opcode, data: &[u8]) -> Result<(), Code> {
     }
 }
 
-/// The header of a frame by RFC 6455, section 5.2; none when it is not complete.
+/// The frame header (RFC 6455, section 5.2); `None` if it is incomplete.
 fn parse_header(input: &[u8]) -> Result<Option<Header>, Code> {
     let &[first, second, ref rest @ ..] = input else { return Ok(None) };
     let opcode = match first & 0x0f {
@@ -176,7 +176,7 @@ fn unmask(payload: &mut [u8], mask: [u8; 4]) {
     }
 }
 
-/// The code that a close frame brings and that is sent back.
+/// The code of a close frame, which is sent back.
 fn close_code(payload: &[u8]) -> Result<Option<Code>, Code> {
     let Some((code, reason)) = payload.split_first_chunk::<2>() else {
         return if payload.is_empty() { Ok(None) } else { Err(Code::PROTOCOL_ERROR) };
@@ -191,14 +191,14 @@ fn close_code(payload: &[u8]) -> Result<Option<Code>, Code> {
     }
 }
 
-/// A whole frame of the server: final, unmasked.
+/// A complete frame of the server: final, unmasked.
 pub(crate) fn write_frame(out: &mut Vec<u8>, opcode: Opcode, payload: &[u8]) {
     let (header, length) = frame_header(opcode, payload.len());
     out.extend_from_slice(&header[..length]);
     out.extend_from_slice(payload);
 }
 
-/// Such a frame whose payload `write` appends in place; the header is made to fit after that.
+/// A frame whose payload `write` appends in place; the header is adjusted afterwards.
 pub(crate) fn frame(out: &mut Vec<u8>, opcode: Opcode, write: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     let usual = start + 2;
@@ -208,7 +208,7 @@ pub(crate) fn frame(out: &mut Vec<u8>, opcode: Opcode, write: impl FnOnce(&mut V
     out.splice(start..usual, header[..length].iter().copied());
 }
 
-/// The header of a frame, and how much of it there is.
+/// The header of a frame, and its length.
 fn frame_header(opcode: Opcode, payload: usize) -> ([u8; 10], usize) {
     let mut header = [0; 10];
     header[0] = 0x80 | opcode as u8;
@@ -238,7 +238,7 @@ pub(crate) fn close_frame(code: Option<Code>) -> Vec<u8> {
     frame
 }
 
-/// The answer to `Sec-WebSocket-Key`, RFC 6455, section 4.2.2; none when the key is no key.
+/// The value of `Sec-WebSocket-Accept` (RFC 6455, section 4.2.2); `None` if the key is not valid.
 pub(crate) fn accept_key(key: &str) -> Option<String> {
     let nonce = STANDARD.decode(key).ok()?;
     if nonce.len() != 16 {
@@ -268,7 +268,7 @@ pub(crate) mod tests {
         frame
     }
 
-    /// What is understood from a stream of frames that comes in these parts.
+    /// What is parsed from a stream of frames in these parts.
     fn heard(parts: &[&[u8]]) -> Vec<String> {
         let (mut reader, mut kept, mut events) = (Reader::default(), Vec::new(), Vec::new());
         for part in parts {
@@ -302,7 +302,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn frames_are_understood_however_they_are_split() {
+    fn frames_may_be_split_anywhere() {
         let stream = stream();
         let whole = heard(&[&stream]);
         assert_eq!(whole.len(), 6);
@@ -313,7 +313,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_forbidden_is_refused() {
+    fn forbidden_frames_are_refused() {
         let unmasked = vec![0x81, 0x01, b'a'];
         let too_big = [&[0x82, 0xff][..], &(1u64 << 40).to_be_bytes(), &[0; 4]].concat();
         let big = masked(0x02, &vec![0; MESSAGE_BYTES_MAX]);
@@ -346,7 +346,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_payload_written_in_place_makes_the_same_frame() {
+    fn a_payload_written_in_place_gives_the_same_frame() {
         for length in [0, 1, 125, 126, 300, 65_535, 65_536] {
             let payload = vec![7; length];
             let (mut whole, mut in_place) = (vec![1, 2], vec![1, 2]);

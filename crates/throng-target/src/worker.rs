@@ -45,45 +45,45 @@ pub(crate) use queued::QueuePlace;
 use queued::Queued;
 use timer::Timer;
 
-/// What is read at once. One buffer serves all connections of a worker.
+/// Bytes read per call. All connections of a worker share one buffer.
 const READ_BYTES: usize = 64 * 1024;
-/// How many connections may wait to be accepted; the kernel has a limit of its own.
+/// Connections that may wait to be accepted; the kernel has its own limit.
 const BACKLOG: i32 = 65_535;
-/// How long a worker whose descriptor table is full waits before it accepts again.
+/// The pause before a worker with a full descriptor table accepts again.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// A scratch buffer larger than this is not kept.
+/// A larger scratch buffer is freed after use.
 const SCRATCH_BYTES_MAX: usize = 512 * 1024;
 
-/// How often it is looked for idle devices in the time that they may be silent.
+/// Checks for idle devices per idle timeout.
 const IDLE_LOOKS: u32 = 8;
-/// How many messages to a room are written at once.
+/// Messages to a room that are written together.
 const PARCEL_FRAMES_MAX: usize = 256;
 
-/// What is to be done at a moment.
+/// Work that is due at a certain time.
 pub(crate) enum Due {
-    /// The first answer in the queue of this connection.
+    /// The first response in the queue of this connection.
     Answer(Weak<Connection>),
-    /// The end of this connection, because of its age or because its peer does not leave.
+    /// The end of this connection, because of its age or because its peer does not close it.
     Close(Weak<Connection>),
-    /// The message of this number to all who are logged in.
+    /// The message with this number to all logged-in users.
     Broadcast(u64),
-    /// The letters that were gathered for the worker.
+    /// The messages that were batched for the worker.
     Mail,
-    /// It is time to look for devices that were silent for too long.
+    /// Check for devices that were silent for too long.
     Idle,
-    /// It is time to look for clients of the broker that were silent, and for wills and sessions.
+    /// Check for silent clients of the broker, and for due wills and sessions.
     Sweep,
-    /// A delivery that was held back to be late.
+    /// A delivery that a fault delayed.
     Late(Weak<Connection>, Arc<[u8]>),
-    /// A delivery that waits to be overtaken by the next one has waited long enough.
+    /// A swapped delivery has waited long enough for the next one.
     Overtaken(Weak<Connection>),
     /// Requests of the server's queue depart.
     Queue,
-    /// A future of the worker waits for this.
+    /// Wakes a future of the worker.
     Wake(Waker),
 }
 
-/// Where a worker sits.
+/// The configuration of a worker.
 pub(crate) struct WorkerPlace {
     pub(crate) setup: Arc<Setup>,
     pub(crate) index: usize,
@@ -104,28 +104,29 @@ pub(crate) struct Worker {
     pub(crate) random: RefCell<Random>,
     buffer: Cell<Vec<u8>>,
     scratch: Cell<(Vec<u8>, Vec<Time>)>,
-    /// The connections that others may speak to.
+    /// The connections that receive deliveries.
     pub(crate) places: Places,
     pub(crate) held_back: HeldBack,
     queued: Queued,
 }
 
-/// The bytes of a message, made once for all who get it.
+/// The bytes of a message, shared by all receivers.
 type Frame = Arc<[u8]>;
 
 /// Deliveries that faults hold back.
 #[derive(Default)]
 pub(crate) struct HeldBack {
-    /// How many wait to be late.
+    /// The number of delayed deliveries.
     pub(crate) late: Cell<usize>,
-    /// What waits to be overtaken, by the place of its connection.
+    /// Deliveries to be swapped with the next, by the slot of their connection.
     pub(crate) swaps: RefCell<HashMap<u32, Arc<[u8]>>>,
 }
 
-/// Serves until the server is stopped. `ready` hears where the worker listens, or why it cannot.
+/// Serves until the server stops. `ready` receives the address that the worker listens on, or the
+/// error.
 pub(crate) fn run(place: WorkerPlace, ready: &SyncSender<io::Result<SocketAddr>>) {
     let send = |result| drop(ready.send(result));
-    // The table must part before the runtime makes its descriptors.
+    // The table must be separated before the runtime creates its descriptors.
     let parted = if place.own_table { system::own_descriptor_table() } else { Ok(()) };
     let runtime = parted.and_then(|()| {
         Builder::new_current_thread().enable_io().build_local(LocalOptions::default())
@@ -191,8 +192,8 @@ fn listen(address: SocketAddr, shared: bool) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Fails when another program listens here; with a shared address the kernel would just let both
-/// have some of the connections.
+/// Fails if another program listens on this address; with a shared address, the kernel would give
+/// each of them some of the connections.
 pub(crate) fn check_free(address: SocketAddr) -> io::Result<()> {
     if address.port() == 0 {
         return Ok(());
@@ -318,7 +319,7 @@ impl Worker {
         }
     }
 
-    /// The same number is due at the same moment on all workers.
+    /// The same number is due at the same time on all workers.
     fn next_broadcast(&self, number: u64, every: Duration) {
         let at = Time((every.as_nanos() as u64).saturating_mul(number));
         self.timer.at(at, Due::Broadcast(number));
@@ -386,13 +387,13 @@ impl Worker {
         self.buffer.set(buffer);
     }
 
-    /// A place for a connection that others may speak to.
+    /// A slot for a connection that receives deliveries.
     pub(crate) fn place(&self, connection: &Rc<Connection>) -> Address {
         self.places.enter(self.index as u16, connection)
     }
 
-    /// Does what the letters ask for that have come. What is for one room is delivered together;
-    /// all rooms come before the rest, so that who is sent away has heard what was said before.
+    /// Handles the received messages. Messages to one room are delivered together; all rooms
+    /// precede the rest, so a user that is disconnected has received all earlier messages.
     fn open_mail(&self) {
         let mut rooms: Vec<(Arc<Room>, Vec<Frame>)> = Vec::new();
         let mut known: HashMap<u64, usize> = HashMap::new();
@@ -410,7 +411,7 @@ impl Worker {
             }
         }
         for (room, frames) in rooms {
-            // At once a piece of bounded size.
+            // A bounded number at a time.
             frames.chunks(PARCEL_FRAMES_MAX).for_each(|frames| self.deliver_room(&room, frames));
         }
         rest.into_iter().for_each(|envelope| self.open(envelope));
@@ -448,7 +449,7 @@ impl Worker {
         figures.deliveries.add(&done);
     }
 
-    /// Delivers a push to each of these, with the time at which it is written.
+    /// Delivers a push to each of these, with the time of writing.
     fn push(&self, addresses: &[Address], push: &Stamped) {
         let mut stamped = Vec::with_capacity(push.len());
         let figures = &mut *self.figures();
@@ -464,7 +465,7 @@ impl Worker {
         }
     }
 
-    /// Sends away who was silent for too long, and looks again after a part of that time.
+    /// Disconnects devices that were silent for too long, and schedules the next check.
     fn look_for_idle(&self) {
         let Some(push) = &self.setup.push else { return };
         let Some(timeout) = push.idle_timeout() else { return };
@@ -483,7 +484,7 @@ impl Worker {
         self.timer.at(now + timeout / IDLE_LOOKS, Due::Idle);
     }
 
-    /// Makes a delivery that was held back to be late.
+    /// Makes a delivery that a fault delayed.
     fn late(&self, connection: Option<Rc<Connection>>, frame: &Arc<[u8]>) {
         self.held_back.late.set(self.held_back.late.get() - 1);
         let figures = &mut *self.figures();
@@ -498,7 +499,7 @@ fn sent_ns() -> u64 {
     u64::try_from(clock::wall_now().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Whether accepting failed for want of something that closing connections gives back.
+/// True if accepting failed for lack of a resource that is released when connections close.
 fn is_shortage(error: &io::Error) -> bool {
     let shortages = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM, libc::ENOSPC];
     error.raw_os_error().is_some_and(|code| shortages.contains(&code))
@@ -519,7 +520,7 @@ pub(crate) mod tests {
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     const WAIT: Duration = Duration::from_millis(30);
 
-    /// A worker that looks at its connections only while the test lets it.
+    /// A worker that only runs while the test lets it.
     struct Bench {
         worker: Rc<Worker>,
         listener: TcpListener,
@@ -549,7 +550,7 @@ pub(crate) mod tests {
             self.worker.welcome(stream);
         }
 
-        /// Lets the worker look, until its figures are as wanted.
+        /// Lets the worker run until its counts are as wanted.
         async fn until(&self, mut wanted: impl FnMut(&Figures) -> bool) {
             let begun = self.worker.clock.now();
             while !wanted(&self.worker.figures()) {
@@ -558,7 +559,7 @@ pub(crate) mod tests {
             }
         }
 
-        /// The worker does nothing for so long.
+        /// The worker does nothing for this long.
         fn pause(&self) {
             let begun = self.worker.clock.now();
             while self.worker.clock.now() - begun < WAIT {
@@ -566,7 +567,7 @@ pub(crate) mod tests {
             }
         }
 
-        /// The longest time that a request took, once so many were served.
+        /// The longest service time, once this many requests are served.
         async fn served(&self, count: u64) -> Duration {
             self.until(|figures| figures.service.count() == count).await;
             Duration::from_nanos(self.worker.figures().service.max())
@@ -574,7 +575,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_waits_in_the_socket_is_being_served() {
+    fn time_in_the_socket_counts_as_service() {
         by_hand(Options::default(), async |bench| {
             let mut client = bench.connect();
             bench.accept().await;
@@ -610,7 +611,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_waits_encrypted_is_being_served() {
+    fn encrypted_bytes_in_the_socket_count_as_service() {
         by_hand(Options { tls: true, ..Options::default() }, async |bench| {
             let socket = bench.connect();
             socket.set_nonblocking(true).unwrap();
@@ -632,8 +633,8 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_law_counts_from_the_arrival() {
-        // No timer runs here: an answer that is not due when its request is read is never given.
+    fn latency_is_measured_from_the_arrival() {
+        // No timer runs here: a response that is not due when its request is read is never sent.
         by_hand(Options { latency: Latency::Fixed(WAIT), ..Options::default() }, async |bench| {
             let mut client = bench.connect();
             bench.accept().await;
@@ -647,7 +648,7 @@ pub(crate) mod tests {
         trusting_client_that_offers(&[])
     }
 
-    /// A client that offers these protocols by ALPN.
+    /// A client that offers these protocols with ALPN.
     pub(crate) fn trusting_client_that_offers(protocols: &[&[u8]]) -> rustls::ClientConnection {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = rustls::ClientConfig::builder_with_provider(provider)
@@ -661,7 +662,7 @@ pub(crate) mod tests {
         rustls::ClientConnection::new(Arc::new(config), name).unwrap()
     }
 
-    /// Takes any certificate.
+    /// Accepts any certificate.
     #[derive(Debug)]
     struct Trusting;
 
@@ -702,7 +703,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn accepted_sockets_do_not_wait_to_fill_their_packets() {
+    fn accepted_sockets_have_nodelay() {
         let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0)), true).unwrap();
         let address = listener.local_addr().unwrap().as_socket().unwrap();
         let _client = std::net::TcpStream::connect(address).unwrap();

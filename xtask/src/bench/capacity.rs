@@ -1,5 +1,5 @@
-//! Searches for the capacity of simulated services whose capacity is known, and the table that they
-//! give. The example `capacity` of `throng-load` runs them.
+//! Searches for the known capacity of simulated services, and the table of the results. The example
+//! `capacity` of `throng-load` runs them.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -11,7 +11,7 @@ use throng_base::units;
 use crate::{programs, workspace};
 
 const PAGE: &str = "docs/decisions/capacity.md";
-/// How the table of the page begins.
+/// The first line of the page's table.
 const TABLE: &str = "| target | rate |";
 const SEEDS_MAX: u64 = 10_000;
 const RATES: [u64; 3] = [200, 1_000, 10_000];
@@ -25,13 +25,13 @@ struct Options {
 }
 
 impl Default for Options {
-    /// What the page shows.
+    /// The options of the published table.
     fn default() -> Options {
         Options { seeds: 100, first: 1, rates: vec![200, 1_000], targets: None }
     }
 }
 
-/// Prints the table; what the page shows is written to it, any other choice to `target/`.
+/// Prints the table; with the published options, it is written to the page, otherwise to `target/`.
 pub(super) fn run(arguments: &[&str]) -> Result<(), String> {
     let options = parse(arguments)?;
     super::child::end_children_on_signals();
@@ -100,7 +100,7 @@ fn searched(options: &Options, root: &Path) -> Result<String, String> {
     }
 }
 
-/// The page with this table in place of the one before.
+/// The page with this table instead of the old one.
 fn with_table(page: &str, table: &str) -> Result<String, String> {
     let missing = || format!("{PAGE} has no table that begins with `{TABLE}`");
     let from = page.find(TABLE).ok_or_else(missing)?;

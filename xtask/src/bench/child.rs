@@ -1,5 +1,5 @@
-//! Programs that a bench starts: pinned to a core or not, limited in time, measured when they end,
-//! and killed by their process id however the bench itself ends.
+//! Programs that a bench starts: optionally pinned to a core, limited in time, measured when they
+//! end, and killed by process ID however the bench ends.
 
 use std::fs::{self, File};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -12,17 +12,17 @@ use std::time::Duration;
 
 use throng_base::{Clock, Time};
 
-/// Children that live at the same time.
+/// The maximum number of concurrent children.
 const CHILDREN_MAX: usize = 48;
 
-/// A seat that is free, and one that is taken by a child that has no id yet.
+/// A free slot, and one that is taken by a child without an ID so far.
 const FREE: i32 = 0;
 const TAKEN: i32 = -1;
 
-/// The process ids of the living, for the signal handler.
+/// The process IDs of running children, for the signal handler.
 static LIVING: [AtomicI32; CHILDREN_MAX] = [const { AtomicI32::new(FREE) }; CHILDREN_MAX];
 
-/// A program that was started. Dropped, it is killed.
+/// A started program. It is killed on drop.
 pub(super) struct Running {
     pid: i32,
     seat: usize,
@@ -31,7 +31,7 @@ pub(super) struct Running {
     ended: Receiver<(ExitStatus, Duration)>,
 }
 
-/// What a program that ended has said and cost.
+/// The output and the cost of a program that ended.
 pub(super) struct Ended {
     pub(super) status: ExitStatus,
     /// User and system time of all its threads.
@@ -40,7 +40,7 @@ pub(super) struct Ended {
     pub(super) errors: String,
 }
 
-/// Makes Ctrl-C and a polite kill end the children too.
+/// Makes Ctrl-C and SIGTERM end the children, too.
 pub(super) fn end_children_on_signals() {
     let handler = end_all as extern "C" fn(i32);
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
@@ -54,7 +54,7 @@ extern "C" fn end_all(signal: i32) {
     for seat in &LIVING {
         let pid = seat.load(Ordering::SeqCst);
         if pid > 0 {
-            // SAFETY: the seat is emptied before its process is reaped, so the id is ours, and so
+            // SAFETY: the slot is emptied before its process is reaped, so the ID is ours, and so
             // is the group that it leads.
             unsafe { libc::kill(-pid, libc::SIGKILL) };
         }
@@ -77,7 +77,7 @@ pub(super) fn start(
     command.stdin(std::process::Stdio::null());
     command.stdout(File::create(&output).map_err(told)?);
     command.stderr(File::create(&errors).map_err(told)?);
-    // A group of its own: the terminal's Ctrl-C goes to the bench, which ends it.
+    // Its own group: the terminal's Ctrl-C goes to the bench, which ends it.
     command.process_group(0);
     let core = core.into();
     // SAFETY: between fork and exec only system calls are made, on memory of the child's own.
@@ -100,7 +100,7 @@ fn take_seat() -> Option<usize> {
     })
 }
 
-/// In the child: lets it die with its parent, and pins it to the core if there is one.
+/// In the child: ends it with its parent, and pins it to the core if there is one.
 fn pin_and_tie(core: Option<usize>) -> std::io::Result<()> {
     // SAFETY: prctl takes numbers only here.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
@@ -155,7 +155,7 @@ impl Running {
         let (status, cpu) = loop {
             look(self.pid);
             let passed = clock.now() - Time::ZERO;
-            // A look that took long leaves ticks out.
+            // If a reading took long, ticks are skipped.
             let in_tick = passed.as_nanos() % tick.as_nanos().max(1);
             let next = tick.saturating_sub(Duration::from_nanos(in_tick as u64));
             let next = next.min(limit.saturating_sub(passed));
@@ -192,7 +192,7 @@ impl Running {
         }
     }
 
-    /// What it has said on its error stream so far.
+    /// Its error output so far.
     pub(super) fn errors(&self) -> String {
         fs::read_to_string(&self.errors).unwrap_or_default()
     }
@@ -210,16 +210,16 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if LIVING[self.seat].load(Ordering::SeqCst) == self.pid {
-            // SAFETY: the seat is emptied before the process is reaped, so the id is ours, and so
+            // SAFETY: the slot is emptied before the process is reaped, so the ID is ours, and so
             // is the group that it leads.
             unsafe { libc::kill(-self.pid, libc::SIGKILL) };
-            // The next server may want its port: it is gone before we go on.
+            // The next server may need its port: the process must have ended.
             let _ = self.ended.recv_timeout(Duration::from_secs(5));
         }
     }
 }
 
-/// Asks until `condition` holds or the patience is over; tells which.
+/// Repeats until `condition` is true or the time is over; returns which.
 pub(super) fn holds_within(patience: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let clock = Clock::start();
     while !condition() {
@@ -232,7 +232,7 @@ pub(super) fn holds_within(patience: Duration, mut condition: impl FnMut() -> bo
 }
 
 impl Ended {
-    /// The last lines of what it said, for a message.
+    /// The last lines of its output, for a message.
     pub(super) fn complaint(&self) -> String {
         let said = if self.errors.trim().is_empty() { &self.output } else { &self.errors };
         let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();

@@ -1,5 +1,5 @@
-//! Measuring several entrants side by side: in rounds, so that what the machine does meanwhile
-//! falls on all of them, and with the median, so that one bad round does not decide.
+//! Measures several entrants side by side: in rounds, so that other work on the machine affects all
+//! of them, and with the median, so that one bad round does not decide.
 
 use std::time::Duration;
 
@@ -9,36 +9,36 @@ pub(super) struct Sample {
     pub(super) ok: u64,
     pub(super) failed: u64,
     pub(super) cpu: Duration,
-    /// How long it loaded.
+    /// The duration of the load.
     pub(super) seconds: f64,
-    /// The p50 and the p99 that it reports, and those that the target knows.
+    /// The p50 and the p99 that it reports, and those that the target measured.
     pub(super) times_us: [Option<f64>; 2],
     pub(super) served_us: Option<[f64; 2]>,
     pub(super) starts: Starts,
-    /// The tool stands by it.
+    /// The tool considers the result valid.
     pub(super) valid: bool,
 }
 
-/// What throng says about its sending, in microseconds.
+/// Figures of throng about its sending, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Starts {
     pub(super) precision: Option<f64>,
     pub(super) late_p50: Option<f64>,
     pub(super) late_p99: Option<f64>,
     pub(super) late_max: Option<f64>,
-    /// Requests that were sent by one waking.
+    /// Requests that were sent per wakeup.
     pub(super) together_mean: Option<f64>,
     pub(super) together_max: Option<f64>,
 }
 
-/// Someone who can be measured.
+/// A tool to measure.
 pub(super) struct Entrant<'a> {
     pub(super) name: String,
-    /// Measures once; told the number of the round.
+    /// Measures once; receives the number of the round.
     pub(super) run: Box<dyn Fn(u32) -> Result<Sample, String> + 'a>,
 }
 
-/// What an entrant did over all rounds, or why there is nothing to tell.
+/// The results of an entrant over all rounds, or why there are none.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) name: String,
@@ -54,8 +54,8 @@ pub(super) struct Spread {
     pub(super) max: f64,
 }
 
-/// Measures all entrants `rounds` times in turn; each round starts with another one. Who fails
-/// once is not measured again.
+/// Measures all entrants `rounds` times in turn; each round starts with another one. An entrant
+/// that fails once is not measured again.
 pub(super) fn hold(title: &str, rounds: u32, entrants: &[Entrant<'_>]) -> Vec<Row> {
     let empty = |entrant: &Entrant<'_>| Row {
         name: entrant.name.clone(),
@@ -103,7 +103,7 @@ impl Row {
         Spread::of(self.samples.iter().map(Sample::rate))
     }
 
-    /// The median of a figure over the rounds, where it is there in each.
+    /// The median of a figure over the rounds, if each round has it.
     pub(super) fn median(&self, figure: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
         let figures: Option<Vec<f64>> = self.samples.iter().map(figure).collect();
         Spread::of(figures?.into_iter()).map(|spread| spread.median)
@@ -144,7 +144,7 @@ mod tests {
     use std::cell::RefCell;
 
     #[test]
-    fn the_median_counts() {
+    fn the_median_is_used() {
         let spread = |figures: &[f64]| Spread::of(figures.iter().copied());
         assert_eq!(spread(&[]), None);
         assert_eq!(spread(&[3.0, 1.0, 9.0]), Some(Spread { median: 3.0, min: 1.0, max: 9.0 }));

@@ -1,5 +1,5 @@
-//! What a population costs both ends and the machine, by what was seen of them while it came,
-//! stayed and went.
+//! The cost of a population for both ends and the machine, from readings while users started,
+//! stayed and left.
 
 use std::time::Duration;
 
@@ -8,17 +8,18 @@ use super::report::{Line, in_bytes, spaced};
 
 const GIBIBYTE: f64 = 1024.0 * 1024.0 * 1024.0;
 
-/// A cost that may be no more than this.
+/// A cost with its maximum.
 pub(super) type Asked = (&'static str, f64);
 
 pub(super) struct Costs<'a> {
     before: &'a Host,
     looks: &'a [Look],
     users: u64,
-    /// The most who were logged in at one time, as the target counts them, but no more than were
-    /// asked for: what costs are divided by.
+    /// The maximum number of logged-in users, as the target counts them, up to the requested
+    /// number: the divisor of costs.
     came: u64,
-    /// The last look before anybody came, the first one when so many were there, and the last one.
+    /// The last reading before the first user, the first one with this many users, and the last
+    /// one.
     empty: Option<&'a Look>,
     full: Option<&'a Look>,
     last: Option<&'a Look>,
@@ -68,7 +69,7 @@ impl<'a> Costs<'a> {
         let filling = self.empty.zip(self.full);
         let gone = self.last.and_then(|last| {
             let mut rest = self.looks.iter().filter(|look| look.at > last.at);
-            // The last of them may have gone since the last look.
+            // The last user may have left since the last reading.
             rest.find(|look| look.logged_in == 0).or(self.looks.last())
         });
         let seconds = |from: &Look, to: &Look| (to.at - from.at).as_secs_f64();
@@ -126,7 +127,8 @@ impl<'a> Costs<'a> {
         ]
     }
 
-    /// What the machine has less than before and neither process has, for each socket more.
+    /// The decrease of the machine's free memory that neither process accounts for, per additional
+    /// socket.
     fn kernel_bytes(&self) -> Option<f64> {
         let held = self.last?;
         let gone = self.before.available_bytes.checked_sub(held.host.available_bytes)?;
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_are_told_with_what_is_too_much() {
+    fn costs_above_the_maximum_are_marked() {
         let before = look(0, 0, 0).host;
         let looks =
             [look(0, 0, 0), look(4, 100, 0), look(5, 100, 0), look(9, 100, 80), look(12, 0, 80)];

@@ -1,5 +1,5 @@
-//! `bench http`, `http2`, `protocol` and the transaction of `bench language`: the same load by
-//! several tools, or by several scenarios, side by side; what each costs.
+//! `bench http`, `http2`, `protocol` and the transaction of `bench language`: the same load with
+//! several tools or scenarios, side by side, and the cost of each.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,12 +13,12 @@ use super::tool::{self, Load, Places, Tool, ToolKind};
 use super::{Options, machine, memory};
 use crate::packages;
 
-/// Short connections use up ports: each measurement is short and has an address of its own.
+/// Short connections exhaust ports: each measurement is short and has its own address.
 const SHORT_SECONDS_MAX: u32 = 2;
-/// Rows of accounts that the transactions take, one each; more than a run needs.
+/// Account rows for the transactions, one each; more than a run needs.
 const ACCOUNTS: u32 = 3_000_000;
 
-/// One way to load a server, and who is the measure of it.
+/// A load for a server, and the baseline tool.
 struct Case {
     bench: &'static str,
     part: &'static str,
@@ -29,19 +29,19 @@ struct Case {
     connections: u32,
     tools: &'static [Tool],
     base: Tool,
-    /// CPU as a multiple of that of the base.
+    /// CPU as a multiple of the baseline's.
     thresholds: &'static [(Tool, f64)],
 }
 
 #[derive(Clone, Copy)]
 enum Served {
-    /// `listen` with this behind it.
+    /// `listen` followed by this.
     Nginx(&'static str),
     /// `ws` of npm.
     Echo,
     /// `throng target …`, and the scheme of its URL.
     Target(&'static [&'static str], &'static str),
-    /// A target that gives grants and tokens.
+    /// A target that issues grants and tokens.
     Shop,
 }
 
@@ -206,7 +206,8 @@ impl Case {
         let entrant = |(turn, (name, tool, places)): (usize, &(String, Tool, Places))| {
             let (tool, places, load, server) = (*tool, places.clone(), load.clone(), &server);
             let run = move |round: u32| {
-                // Ports wait a minute after a connection; another address has all of its own.
+                // Ports stay in TIME_WAIT for a minute after a connection; another address has its
+                // own ports.
                 let turn = (number * 5 + round as usize) * count + turn;
                 let address = match self.kind {
                     ToolKind::Short => 1 + (turn % usize::from(server::ADDRESSES)) as u8,
@@ -250,7 +251,7 @@ impl Served {
         })
     }
 
-    /// Variables of the scenarios: accounts, and a grant and a token that were given once.
+    /// Variables of the scenarios: accounts, and a grant and a token that were issued once.
     fn vars(self, server: &Server, places: &Places) -> Result<Vec<String>, String> {
         let Served::Shop = self else { return Ok(Vec::new()) };
         let accounts = tool::write(&places.folder, "accounts.csv", &accounts())?;
@@ -267,7 +268,7 @@ fn path(file: &Path) -> String {
     file.display().to_string()
 }
 
-/// Asks the target for something and takes a field of what it says.
+/// Sends a request to the target and takes a field of the response.
 fn field(
     target: &Server,
     path: &str,

@@ -16,7 +16,7 @@ use swarm::Asked;
 pub(super) const PARTS: &[&str] = &["many", "thousand", "starts", "counts"];
 const FLEETS: [usize; 4] = [1, 2, 5, 20];
 const STARTERS: usize = 20;
-/// Iterations a second of the run whose lines are told, each of ten steps.
+/// Iterations per second of the run whose lines are replayed, each with ten steps.
 const BUSY: u32 = 40;
 
 const SWARMS: [(&str, Asked); 2] = [
@@ -65,7 +65,7 @@ fn many(asked: &Asked, places: &Places) -> Result<Vec<Line>, String> {
     Ok(lines)
 }
 
-/// What each agent tells.
+/// The lines that each agent sends.
 fn described(recorded: &str, seconds: u64) -> Line {
     let bytes = recorded.len() as u64 / seconds.max(1);
     let seen = format!("{} B/s as JSON", report::spaced(bytes));

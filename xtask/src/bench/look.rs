@@ -1,5 +1,4 @@
-//! What the machine, a tool and its target look like at a moment, by `/proc` and by what the
-//! target tells about itself.
+//! Readings of the machine, a tool and its target, from `/proc` and from the target's statistics.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,7 +9,7 @@ use throng_base::{Clock, Time};
 
 use crate::bench::server::{self, Server};
 
-/// A process with all that it has started.
+/// A process with all its descendants.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Usage {
     /// User and system time.
@@ -21,39 +20,39 @@ pub(super) struct Usage {
 /// The whole computer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Host {
-    /// What all processors together were not idle.
+    /// The busy time of all processors.
     pub(super) busy: Duration,
     pub(super) total_bytes: u64,
     pub(super) available_bytes: u64,
     pub(super) slab_bytes: u64,
-    /// TCP sockets that are in use, as `/proc/net/sockstat` counts them.
+    /// TCP sockets in use, as in `/proc/net/sockstat`.
     pub(super) sockets: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Look {
-    /// Since the first one.
+    /// Since the first reading.
     pub(super) at: Duration,
     pub(super) tool: Usage,
     pub(super) target: Usage,
     pub(super) host: Host,
     /// As the target counts them.
     pub(super) logged_in: u64,
-    /// What the target has done so far, of the kind that the bench is about.
+    /// What the target has served so far, of the kind that the bench measures.
     pub(super) done: u64,
 }
 
-/// Where the target's statistics tell what a look has of them.
+/// Where the target's statistics contain the values of a reading.
 #[derive(Clone, Copy)]
 pub(super) struct Counted {
     pub(super) logged_in: &'static str,
     pub(super) done: &'static str,
 }
 
-/// Of `throng target im`.
+/// For `throng target im`.
 pub(super) const MESSENGER: Counted = Counted { logged_in: "/logged_in", done: "/heartbeats" };
 
-/// Looks again and again, and keeps what was seen.
+/// Takes readings repeatedly, and keeps them.
 pub(super) struct Watcher<'a> {
     clock: Clock,
     target: &'a Server,
@@ -67,11 +66,11 @@ impl<'a> Watcher<'a> {
         Watcher { clock: Clock::start(), target, admin_port, counted, looks: Vec::new() }
     }
 
-    /// Looks at the tool with this process id, the target and the host.
+    /// Takes a reading of the tool with this process ID, the target and the host.
     pub(super) fn look(&mut self, tool: i32) -> Look {
         let last = self.looks.last().copied().unwrap_or_default();
         let processes = processes();
-        // A target that is too busy to answer is believed to be as it was.
+        // A target that is too busy to respond is assumed to be unchanged.
         let stats = server::stats(self.admin_port).unwrap_or_default();
         let count = |name: &str, last| stats.pointer(name).and_then(Value::as_u64).unwrap_or(last);
         let look = Look {
@@ -101,12 +100,12 @@ fn processes() -> HashMap<i32, Process> {
         .collect()
 }
 
-/// What a line of `/proc/PID/stat` says, proc(5). The name in brackets may hold anything.
+/// The values of a line of `/proc/PID/stat`, proc(5). The name in parentheses may contain anything.
 fn process(stat: &str) -> Option<Process> {
     let (_, rest) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
-    // Of itself, and of children that have ended and were waited for.
+    // Its own time, and that of children that were waited for.
     let spent = number(11)? + number(12)? + number(13)? + number(14)?;
     Some(Process {
         parent: fields.get(1)?.parse().ok()?,
@@ -115,7 +114,7 @@ fn process(stat: &str) -> Option<Process> {
     })
 }
 
-/// These processes and all that descend from them.
+/// These processes and all their descendants.
 pub(super) fn usage_of(roots: &[i32]) -> Usage {
     let processes = processes();
     roots.iter().map(|root| usage(&processes, *root)).fold(Usage::default(), |sum, one| Usage {
@@ -124,10 +123,10 @@ pub(super) fn usage_of(roots: &[i32]) -> Usage {
     })
 }
 
-/// The process and all that descend from it.
+/// The process and all its descendants.
 fn usage(processes: &HashMap<i32, Process>, root: i32) -> Usage {
     let descends = |mut id: i32| {
-        // The tree of processes is no deeper than there are processes.
+        // The process tree is at most as deep as the number of processes.
         for _ in 0..processes.len() {
             match processes.get(&id) {
                 _ if id == root => return true,
@@ -157,8 +156,8 @@ pub(super) fn host() -> Host {
     }
 }
 
-/// The sum of the first line of `/proc/stat` without idling and without what guests are counted
-/// for twice.
+/// The sum of the first line of `/proc/stat`, without idle time and without guest time, which is
+/// counted twice.
 fn busy(stat: &str) -> Option<Duration> {
     let numbers = stat.lines().next()?.strip_prefix("cpu ")?;
     let numbers: Vec<u64> = numbers.split_whitespace().filter_map(|n| n.parse().ok()).collect();
@@ -200,7 +199,7 @@ mod tests {
     #[test]
     fn a_family_is_added_up() {
         let process = |parent| Process { parent, cpu: ticks(1), resident_bytes: 10 };
-        // 5 and 6 are each other's parents, which no kernel would say.
+        // 5 and 6 are each other's parents, which a kernel would never report.
         let tree = [(2, 1), (3, 2), (4, 3), (5, 6), (6, 5), (1, 0)];
         let processes = tree.into_iter().map(|(id, parent)| (id, process(parent))).collect();
         assert_eq!(usage(&processes, 2), Usage { cpu: ticks(3), resident_bytes: 30 });

@@ -1,4 +1,4 @@
-//! What an idle WebSocket user costs: the resident memory of throng with many of them, minus
+//! The memory of an idle WebSocket user: the resident memory of throng with many of them, minus
 //! that with one.
 
 use std::fs;
@@ -11,12 +11,12 @@ use super::{TOOL_CORE, child, throng};
 
 const USERS: u32 = 10_000;
 const HOLD_SECONDS: u32 = 10;
-/// The look at the memory is taken so long before the end.
+/// The memory is read this long before the end.
 const BEFORE_END: Duration = Duration::from_millis(1500);
 const GRACE: Duration = Duration::from_secs(30);
 const BYTES_PER_USER_MAX: f64 = 1200.0;
 
-/// Gives the text of the report and the threshold; trouble is told in the text.
+/// Returns the text of the report and the threshold; errors are part of the text.
 pub(super) fn run(places: &Places) -> (String, Gate) {
     let title = "## Memory of an idle WebSocket user\n\n";
     let measured = measure(places);
@@ -64,7 +64,7 @@ fn resident(places: &Places, target: &Server, users: u32) -> Result<u64, String>
     Ok(bytes)
 }
 
-/// How many connections to `port` of this machine are established, as the kernel sees it.
+/// The number of connections to `port` of this machine that the kernel reports as established.
 fn established_to(port: u16) -> Result<usize, String> {
     let table = fs::read_to_string("/proc/net/tcp").map_err(|error| error.to_string())?;
     let peer = format!(":{port:04X}");

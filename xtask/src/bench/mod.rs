@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: throng beside other tools and beside the truth, in one run. The only
-//! source of claims about performance.
+//! `cargo xtask bench`: throng compared with other tools and with the truth, in one run. The only
+//! source of performance claims.
 
 mod capacity;
 mod child;
@@ -38,28 +38,28 @@ const SECONDS_MAX: u32 = 600;
 const ROUNDS_MAX: u32 = 100;
 
 const USERS_MAX: u64 = 10_000_000;
-/// What rows call throng, and another one that it is compared with.
+/// The name of throng in rows, and of another version to compare with.
 const OWN: &str = "throng";
 const OTHER: &str = "the other throng";
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(Debug, Default, PartialEq)]
 struct Options {
     name: String,
-    /// The command that repeats this bench.
+    /// The command that reproduces this bench.
     command: String,
-    /// The same without its name and without the other throng.
+    /// The same without its name and without the other version.
     choice: String,
     seconds: u32,
     rounds: u32,
     quick: bool,
     only: Vec<String>,
     tools: Vec<String>,
-    /// Requests a second, of `bench rate`.
+    /// Requests per second, for `bench rate`.
     rates: Vec<u32>,
-    /// Another throng, which takes turns with this one.
+    /// Another version of throng, which is measured in turn with this one.
     against: Option<PathBuf>,
-    /// Of scenarios: how many, over TLS, variables, and what else their `throng run` is told.
+    /// For scenarios: the numbers of users, TLS, variables, and further flags for `throng run`.
     users: Vec<u64>,
     tls: bool,
     sets: Vec<String>,
@@ -71,7 +71,7 @@ impl Options {
         self.name == name
     }
 
-    /// Whether it is a scenario, whose generator and target share all cores.
+    /// True for a scenario, whose generator and target share all cores.
     fn is_scene(&self) -> bool {
         Scene::find(&self.name).is_some()
     }
@@ -88,14 +88,15 @@ impl Options {
         self.rates.is_empty() || self.rates.contains(&rate)
     }
 
-    /// This throng, and the one that it is compared with.
+    /// This throng, and the one it is compared with.
     fn throngs(&self, program: &Path) -> Vec<(String, PathBuf)> {
         let own = (OWN.to_string(), program.to_path_buf());
         let other = self.against.iter().map(|file| (OTHER.to_string(), file.clone()));
         std::iter::once(own).chain(other).collect()
     }
 
-    /// Only a whole run replaces the published figures; the cost of an expression is not published.
+    /// Only a complete run replaces the published results; the cost of an expression is not
+    /// published.
     fn is_whole(&self) -> bool {
         match Scene::find(&self.name) {
             Some(scene) => scene.published.contains(&self.choice.as_str()),
@@ -106,7 +107,7 @@ impl Options {
         }
     }
 
-    /// The name of the section in the document: runs of other numbers stand beside each other.
+    /// The name of the section in the document: runs with other numbers have separate sections.
     fn section(&self) -> String {
         match (self.users.as_slice(), self.tls) {
             ([], true) => format!("{}-tls", self.name),
@@ -116,7 +117,7 @@ impl Options {
     }
 }
 
-/// Measures, and gives the section of the report.
+/// Measures, and returns the section of the report.
 type Bench = fn(&Options, &Places) -> Result<String, String>;
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
@@ -143,10 +144,10 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     publish(&places, &options.section(), &section, options.is_whole())
 }
 
-/// Users of a scenario, and what as many cost other tools.
+/// Users of a scenario, and the cost of as many in other tools.
 fn populate(options: &Options, places: &Places) -> Result<String, String> {
     let with_peers = options.is("million") && options.users.is_empty() && !options.tls;
-    // First, as a host is busy for a while with what a million connections leave behind.
+    // First, because a million connections keep a host busy for a while after they end.
     let beside = (with_peers && options.wants("peers")).then(|| peers::run(&options.tools, places));
     let scene = Scene::find(&options.name).filter(|_| options.wants("run"));
     let run = scene.map(|scene| scene::run(scene, options, places)).transpose()?;
@@ -163,7 +164,7 @@ fn prepare() -> Result<Places, String> {
     Ok(Places { folder, throng, root: workspace.root, target: workspace.target })
 }
 
-/// A folder for the files of one bench, gone with it.
+/// A folder for the files of one bench, deleted on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -176,14 +177,14 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed lies below target/ and harms nobody.
+        // A folder that cannot be deleted is below target/ and does no harm.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// Prints the section and puts it into the document: the published one if the run was a whole one.
+/// Prints the section and inserts it into the document: the published one if the run was complete.
 fn publish(places: &Places, name: &str, section: &str, whole: bool) -> Result<(), String> {
-    // Figures without throng are a rehearsal, not something to publish.
+    // Results without throng are a rehearsal and are not published.
     let file = if whole && places.throng.is_file() {
         places.root.join("docs/benchmarks.md")
     } else {
@@ -196,7 +197,7 @@ fn publish(places: &Places, name: &str, section: &str, whole: bool) -> Result<()
     Ok(())
 }
 
-/// The binary to measure: `THRONG_BIN`, or built now, so that no figure is of an older one.
+/// The binary to measure: `THRONG_BIN`, or a new build, so that no result is from an older one.
 fn throng_binary(root: &Path, target: &Path) -> Result<PathBuf, String> {
     if let Some(path) = std::env::var_os("THRONG_BIN") {
         return Ok(PathBuf::from(path));

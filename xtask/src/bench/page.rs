@@ -33,7 +33,8 @@ const LIVE_CORE_PERCENT_MAX: f64 = 2.0;
 const WARM_UP: Duration = Duration::from_secs(5);
 const WATCHED: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(300);
-/// The record is built and written before anything is measured, for minutes where others work too.
+/// The record is built and written before anything is measured, which takes minutes on a busy
+/// machine.
 const PREPARATION_MAX: Duration = Duration::from_secs(1_800);
 
 pub(super) fn run(options: &Options, places: &Places) -> Result<String, String> {
@@ -117,7 +118,7 @@ fn report(
     Ok(())
 }
 
-/// The record of a day, made by the example of `throng-results`.
+/// The record of a day, built by the example of `throng-results`.
 fn day(places: &Places, folder: &Path) -> Result<PathBuf, String> {
     let record = folder.join("day");
     let words = ["run", "--release", "-q", "-p", "throng-results", "--example", "day", "--"];
@@ -131,7 +132,7 @@ fn day(places: &Places, folder: &Path) -> Result<PathBuf, String> {
     Ok(record)
 }
 
-/// What `benches/browser.js` saw.
+/// The results of `benches/browser.js`.
 fn browsed(places: &Places, folder: &Path, page: &Path) -> Result<Value, String> {
     let modules = packages::ensure_node(&places.target)?;
     let chromium = packages::program("chromium");
@@ -155,7 +156,7 @@ fn done_within(limit: Duration, running: Running, what: &str) -> Result<Ended, S
     }
 }
 
-/// What the thread of the live page uses of a core.
+/// The CPU usage of the live page's thread, as a share of a core.
 fn live(
     options: &Options,
     places: &Places,
@@ -191,7 +192,7 @@ fn live(
     Ok(())
 }
 
-/// Each step once in a second or so.
+/// Each step about once per second.
 fn steps(target: &str) -> String {
     let target = target.trim_end_matches('/');
     let mut text = format!("name: steps\ntarget: {target}\nsessions:\n  all:\n    steps:\n");
@@ -203,7 +204,7 @@ fn steps(target: &str) -> String {
     text
 }
 
-/// The share of a core while so many look, and the bytes that all of them heard.
+/// The CPU usage with this many viewers, and the bytes that all of them received.
 fn watched(run: &Running) -> Result<(f64, u64), String> {
     let link = || {
         let said = run.errors();
@@ -230,7 +231,7 @@ fn watched(run: &Running) -> Result<(f64, u64), String> {
     Ok((share, bytes))
 }
 
-/// Hears all that comes until the run is over.
+/// Receives everything until the run is over.
 fn heard(address: &str, token: &str) -> u64 {
     let Ok(mut stream) = TcpStream::connect(address) else { return 0 };
     let request = format!("GET /events?{token} HTTP/1.1\r\nHost: {address}\r\n\r\n");
@@ -246,7 +247,7 @@ fn heard(address: &str, token: &str) -> u64 {
     bytes
 }
 
-/// How long the thread `live` has run (`/proc/PID/task/TID/schedstat`).
+/// The run time of the thread `live` (`/proc/PID/task/TID/schedstat`).
 fn live_cpu_s(pid: i32) -> Result<f64, String> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).map_err(|error| error.to_string())?;
     let ran = tasks.flatten().find_map(|task| {

@@ -1,5 +1,5 @@
-//! What a connected user costs throng and others: each puts the same number of them on a target
-//! of its own, at the same pace, and holds them over a heartbeat. Their scenarios are in
+//! The cost of a connected user in throng and other tools: each connects the same number of users
+//! to its own target, at the same rate, and holds them over a heartbeat. Their scenarios are in
 //! `benches/peers`.
 
 use std::fmt::Write as _;
@@ -18,21 +18,21 @@ use super::{Folder, machine, server};
 use crate::packages;
 
 const USERS: u64 = 10_000;
-/// Users a second.
+/// Users per second.
 const PACE: u64 = 1_000;
-/// How long all are online: longer than the time between two heartbeats.
+/// How long all users are online: longer than the heartbeat interval.
 const HOLD: Duration = Duration::from_secs(40);
 const HEARTBEAT: Duration = Duration::from_secs(30);
-/// How long the one user stays whose memory is no user's.
+/// The hold time of the run with one user, which measures the base memory.
 const HOLD_ALONE: Duration = Duration::from_secs(8);
 const TICK: Duration = Duration::from_millis(200);
-/// What a tool may take to start, to fall behind the pace and to end.
+/// The time for a tool to start, to fall behind and to end.
 const GRACE: Duration = Duration::from_secs(90);
 const RATIO_MAX: f64 = 0.9;
 
 pub(super) const NAMES: [&str; 5] = ["throng", "tsung", "k6", "locust", "artillery"];
 
-/// A tool that holds users. In its script and its words `@NAME@` stands for what it is told.
+/// A tool that holds users. In its script and its arguments, `@NAME@` is a placeholder.
 struct Peer {
     name: &'static str,
     /// Below the folder of cargo's target, or else on the PATH.
@@ -94,10 +94,10 @@ const PEERS: [Peer; 5] = [
     },
 ];
 
-/// What a tool with its users came to.
+/// The cost of a tool with its users.
 #[derive(Debug, PartialEq)]
 struct Cost {
-    /// From the first user to come until all are logged in.
+    /// From the first user's start until all are logged in.
     connecting_us: f64,
     /// From the start of the program until all are logged in.
     starting_us: f64,
@@ -123,7 +123,7 @@ impl Peer {
 
     fn version(&self, program: &Path, folder: &Path) -> Option<String> {
         if self.name == "artillery" {
-            // It prints a picture before its version.
+            // It prints ASCII art before its version.
             let package = program.parent()?.parent()?.join("artillery/package.json");
             let package: Value = serde_json::from_str(&fs::read_to_string(package).ok()?).ok()?;
             return Some(format!("artillery {}", package.get("version")?.as_str()?));
@@ -132,7 +132,7 @@ impl Peer {
         machine::version(self.name, program, &[flag], folder)
     }
 
-    /// Lets the tool run to its end and looks at it meanwhile.
+    /// Runs the tool to its end and takes readings.
     fn watch(
         &self,
         program: &Path,
@@ -162,7 +162,7 @@ impl Peer {
             watcher.look(id);
         });
         if let ("tsung", Some(program)) = (self.name, packages::program("epmd")) {
-            // Where it never started there is nothing to end.
+            // If it never started, there is nothing to end.
             let _ = Command::new(program).args(["-port", &epmd, "-kill"]).output();
         }
         let most = watcher.looks.iter().map(|look| look.logged_in).max().unwrap_or(0);
@@ -187,12 +187,12 @@ impl Peer {
     }
 }
 
-/// How long it takes until all have come.
+/// The time until all users have started.
 fn coming(users: u64) -> Duration {
     Duration::from_secs(users.div_ceil(PACE))
 }
 
-/// What stands in place of the names in scripts.
+/// The values of placeholders in scripts.
 fn told(
     users: u64,
     hold: Duration,
@@ -200,8 +200,8 @@ fn told(
     epmd: &str,
     folder: &Path,
 ) -> Vec<(&'static str, String)> {
-    // A user stays so that all are online for the time of the hold, also where a tool needs twice
-    // as long to bring them as it was told.
+    // Users stay long enough for all to be online during the hold, even if a tool takes twice the
+    // configured time to start them.
     let (coming, beat) = (coming(users).as_secs(), HEARTBEAT.as_secs());
     let stay = (coming * 2 + hold.as_secs()).max(beat);
     let origin = format!("ws://127.0.0.1:{port}");
@@ -230,7 +230,7 @@ fn filled(text: &str, told: &[(&str, String)]) -> String {
     told.iter().fold(text.to_string(), fill)
 }
 
-/// Measures all that are there and gives the text of the report.
+/// Measures all installed tools and returns the text of the report.
 pub(super) fn run(wanted: &[String], places: &Places) -> String {
     let mut rows = Vec::new();
     let mut versions = Vec::new();
@@ -250,7 +250,7 @@ pub(super) fn run(wanted: &[String], places: &Places) -> String {
     table(&rows, &versions)
 }
 
-/// What the looks say; none when not all users came.
+/// The cost from the readings; `None` if not all users started.
 fn cost(looks: &[Look], users: u64, bytes_per_user: f64) -> Option<Cost> {
     let full = looks.iter().position(|look| look.logged_in >= users)?;
     let before = looks[..full].iter().rfind(|look| look.logged_in == 0)?;

@@ -1,6 +1,6 @@
-//! `bench rate`: open load at rates from few to many requests a second. What a request costs each
-//! tool that can keep a rate, how well it keeps it, and whether its times are those that the target
-//! knows.
+//! `bench rate`: open load at rates from few to many requests per second. The cost of a request in
+//! each tool that can keep a rate, how well it keeps it, and whether its times match those of the
+//! target.
 
 use super::contest::{self, Entrant, Row, Spread, Starts};
 use super::report::{self, Gate, spaced};
@@ -19,15 +19,15 @@ const TOOLS: [Tool; 7] = [
     Tool::H2load,
 ];
 const DEFAULT: Tool = Tool::Throng;
-/// What `--tools` may say.
+/// The values of `--tools`.
 pub(super) const WORDS: [&str; 4] = ["throng", "wrk2", "vegeta", "h2load"];
-/// Beyond it throng's own target has no time to spare on one core.
+/// Above it, throng's own target has no spare time on one core.
 const RATE_SERVED_MAX: u32 = 20_000;
 pub(super) const RATES: [u32; 4] = [1_000, 5_000, 20_000, 100_000];
 const CONNECTIONS: u32 = 100;
-/// From here on a tool has all cores, with two threads, and the server one of them beside it.
+/// From here on, a tool has all cores, with two threads, and the server one of them, too.
 const RATE_UNPINNED: u32 = 100_000;
-/// Where the thresholds are set: CPU per request as a multiple of wrk2's.
+/// Thresholds: CPU per request as a multiple of wrk2's.
 const COSTS_MAX: [(u32, Tool, f64); 5] = [
     (1_000, Tool::Precise("1ms"), 1.2),
     (20_000, Tool::Precise("1ms"), 0.9),
@@ -35,14 +35,14 @@ const COSTS_MAX: [(u32, Tool, f64); 5] = [
     (20_000, Tool::Precise("100us"), 2.0),
     (20_000, DEFAULT, 1.3),
 ];
-/// A tool that misses more of the rate is busy all the time: what it costs then is no measure.
+/// A tool that misses more of the rate is always busy: its cost is not meaningful.
 const MISSING_PERCENT_JUDGED: f64 = 2.0;
-/// What may be missing of a rate that is held.
+/// The allowed shortfall of a rate.
 const MISSING_PERCENT_MAX: f64 = 0.1;
-/// Beyond the precision.
+/// In addition to the precision.
 const LATENESS_US_MAX: f64 = 50.0;
 
-/// One rate, and what each tool made of it.
+/// One rate, and the results of each tool.
 struct Case {
     rate: u32,
     rows: Vec<Row>,
@@ -127,7 +127,7 @@ impl Case {
                 let figure = row.median(|sample| figure(&sample.starts))?;
                 Some(format!("{figure:.digits$}"))
             });
-            // What an older throng does not tell is no figure.
+            // A figure that an older throng does not report is left out.
             let all: Option<Vec<String>> = each.collect();
             all.map_or_else(String::new, |all| format!("{}{unit}", all.join(" / ")))
         };
@@ -144,7 +144,7 @@ impl Case {
         ]
     }
 
-    /// What is missing of the rate, in percent.
+    /// The shortfall of the rate, in percent.
     fn missing(&self, row: &Row) -> Option<f64> {
         Some(100.0 * (1.0 - row.rate()?.median / f64::from(self.rate)))
     }
@@ -202,7 +202,7 @@ fn cost_gates(cases: &[Case]) -> Vec<Gate> {
     gates
 }
 
-/// At the worst of the rates at which a tool has its core for itself.
+/// At the worst of the rates at which a tool has its own core.
 fn lateness_gates(cases: &[Case]) -> Vec<Gate> {
     let calm: Vec<&Case> = cases.iter().filter(|case| case.rate < RATE_UNPINNED).collect();
     let worst = |tool: Tool| {

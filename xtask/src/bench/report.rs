@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_tells_medians_and_trouble() {
+    fn a_table_shows_medians_and_errors() {
         let trouble = Some("missing | gone".to_string());
         let broken = Row { name: "ab".to_string(), samples: Vec::new(), trouble };
         let text = table("Case", "request", &[row("x", 5), row("wrk", 10), broken], "wrk");

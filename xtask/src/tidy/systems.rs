@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_unix_stand_in_files_of_unix() {
+    fn names_of_unix_are_only_in_files_of_unix() {
         let text = "use std::io;\nuse std::os::unix::fs::FileExt;\n";
         let lines = |file: &str, text: &str| {
             check(file, text).iter().map(|finding| finding.line).collect::<Vec<_>>()

@@ -196,7 +196,7 @@ fn a_module_and_its_children_are_one_thing() {
 }
 
 #[test]
-fn what_only_tests_use_makes_no_circle() {
+fn uses_in_tests_make_no_circle() {
     let b = "#[cfg(test)]\nuse crate::a::A;\n#[cfg(test)]\nfn f() { crate::a::g(); }\n\
              #[cfg(test)]\nmod tests {\n use crate::a::A;\n}";
     let sources = [

@@ -1,5 +1,5 @@
-//! The address space that this process may have (`ulimit -v`): what does not fit into it ends the
-//! process in the middle of a run.
+//! The limit of this process's address space (`ulimit -v`): an allocation beyond it ends the
+//! process during the run.
 
 use super::memory::Cost;
 use super::{Finding, Fix, Host, Needs, Severity, descriptors, in_bytes};
@@ -8,11 +8,11 @@ use crate::facts::kilobytes;
 pub(super) const RULE: &str = "address-space";
 
 const LIMIT: &str = "Max address space";
-/// What each shard takes beside its users: the stack of its thread.
+/// What each shard takes in addition to its users: its thread's stack.
 const SHARD_BYTES: u64 = 2 << 20;
 
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
-    // The service under test has a limit of its own.
+    // The service under test has its own limit.
     let limit = match needs.is_target() {
         true => return None,
         false => host.limits(LIMIT)?.0,
@@ -23,7 +23,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let status = host.root.read("proc/self/status").unwrap_or_default();
     let shards = descriptors::shards(host, needs).map_or(1, |(shards, _)| shards);
     let taken = kilobytes(&status, "VmSize").unwrap_or(0) + shards.saturating_mul(SHARD_BYTES);
-    // What the kernel and the target take is no part of it.
+    // The memory of the kernel and the target is not part of it.
     let (least, most) = Cost::of(host, &Needs { routes: Vec::new(), ..needs.clone() }).ours;
     let of_users = |each: u64| each.saturating_mul(needs.users).saturating_add(taken);
     let detail = say!(

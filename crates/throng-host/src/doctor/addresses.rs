@@ -1,4 +1,4 @@
-//! Which addresses are this host's own, and from how many of them users can come.
+//! The addresses of this host, and the number of source addresses for users.
 
 pub(super) mod user_network;
 
@@ -6,19 +6,19 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::{Block, Host, Needs, Route};
 
-/// Without being told, throng takes addresses from 127.1.0.1 to 127.1.255.254 where the target is
-/// on the loopback.
+/// By default, throng uses addresses from 127.1.0.1 to 127.1.255.254 if the target is on the
+/// loopback interface.
 pub(super) const LOOPBACK_ADDRESSES: u64 = 65_534;
-/// The table of addresses of a router may be long; this host's own are few.
+/// A router's address table may be long; this host's own addresses are few.
 const PREFIXES_MAX: usize = 65_536;
 
-/// From how many addresses a connection to this route can come; None where it cannot be read.
+/// The number of source addresses for this route; `None` if it cannot be read.
 pub(super) fn usable(host: &Host, needs: &Needs, route: &Route) -> Option<u64> {
     if needs.sources.is_empty() {
         return match route.address {
             Some(IpAddr::V4(address)) if address.is_loopback() => Some(LOOPBACK_ADDRESSES),
             Some(_) => Some(1),
-            // The name of the target told no address.
+            // The target's name did not resolve.
             None if !needs.routes.is_empty() => Some(1),
             None => Some(own(host)?.max(1)),
         };
@@ -45,7 +45,7 @@ pub(super) fn usable(host: &Host, needs: &Needs, route: &Route) -> Option<u64> {
     Some(count)
 }
 
-/// How many source addresses are named, whether or not this host has them.
+/// The number of named source addresses, whether or not this host has them.
 pub(super) fn named(needs: &Needs) -> u64 {
     let of = |block: &Block| match block {
         Block::Range { first, last } => size((number(*first), number(*last))),
@@ -54,7 +54,7 @@ pub(super) fn named(needs: &Needs) -> u64 {
     needs.sources.iter().map(of).fold(0, u64::saturating_add)
 }
 
-/// Whether this host has an address; true where that cannot be read.
+/// True if this host has the address, or if that cannot be read.
 fn is_own(host: &Host, address: IpAddr) -> bool {
     let prefixes = if address.is_ipv4() { local_v4(host) } else { local_v6(host) };
     let has = |own: &(u128, u128)| (own.0..=own.1).contains(&number(address));
@@ -69,14 +69,14 @@ fn nonlocal_key(is_v4: bool) -> &'static str {
     if is_v4 { "net.ipv4.ip_nonlocal_bind" } else { "net.ipv6.ip_nonlocal_bind" }
 }
 
-/// The IPv4 addresses of this host that others can reach.
+/// The IPv4 addresses of this host that other hosts can reach.
 fn own(host: &Host) -> Option<u64> {
     let loopback = |range: &&(u128, u128)| (range.0 >> 24) == 127;
     let prefixes = local_v4(host)?;
     Some(prefixes.iter().filter(|range| !loopback(range)).map(|range| size(*range)).sum())
 }
 
-/// The addresses from the first to the last; none when the first is behind the last.
+/// The number of addresses from the first to the last; 0 if the range is empty.
 fn size((first, last): (u128, u128)) -> u64 {
     let count = last.checked_sub(first).map_or(0, |count| count.saturating_add(1));
     u64::try_from(count).unwrap_or(u64::MAX)
@@ -89,7 +89,7 @@ fn number(address: IpAddr) -> u128 {
     }
 }
 
-/// First and last of the addresses that begin like this one.
+/// The first and last address with this prefix.
 fn prefix(address: IpAddr, length: u32) -> Option<(u128, u128)> {
     let bits = if address.is_ipv4() { 32 } else { 128 };
     let free = u32::checked_sub(bits, length)?;
@@ -97,7 +97,7 @@ fn prefix(address: IpAddr, length: u32) -> Option<(u128, u128)> {
     Some((number(address) & !mask, number(address) | mask))
 }
 
-/// What the kernel answers for: pairs of `|-- 127.0.0.0` and `/8 host LOCAL`.
+/// Local addresses of the kernel: pairs of `|-- 127.0.0.0` and `/8 host LOCAL`.
 fn local_v4(host: &Host) -> Option<Vec<(u128, u128)>> {
     let text = host.root.read("proc/net/fib_trie")?;
     let mut address = None;
@@ -115,7 +115,7 @@ fn local_v4(host: &Host) -> Option<Vec<(u128, u128)>> {
     known(merged(found))
 }
 
-/// Routes of IPv6 with the flag RTF_LOCAL (linux/ipv6_route.h).
+/// IPv6 routes with the flag RTF_LOCAL (linux/ipv6_route.h).
 fn local_v6(host: &Host) -> Option<Vec<(u128, u128)>> {
     const LOCAL: u64 = 0x8000_0000;
     let text = host.root.read("proc/net/ipv6_route")?;
@@ -129,7 +129,7 @@ fn local_v6(host: &Host) -> Option<Vec<(u128, u128)>> {
     known(merged(found.collect()))
 }
 
-/// A table without an address of this host was not understood.
+/// A table without an address of this host was not parsed correctly.
 fn known(ranges: Vec<(u128, u128)>) -> Option<Vec<(u128, u128)>> {
     (!ranges.is_empty()).then_some(ranges)
 }
@@ -148,8 +148,8 @@ fn merged(mut ranges: Vec<(u128, u128)>) -> Vec<(u128, u128)> {
     out
 }
 
-/// The kernel has no file that names the IPv4 addresses of an interface: those of the host that
-/// lie in a network of the interface are counted.
+/// The kernel has no file with the IPv4 addresses of an interface: this counts the host's addresses
+/// in the interface's networks.
 fn of_interface(host: &Host, name: &str, is_v4: bool) -> Option<u64> {
     if !is_v4 {
         let text = host.root.read("proc/net/if_inet6")?;
@@ -164,7 +164,7 @@ fn of_interface(host: &Host, name: &str, is_v4: bool) -> Option<u64> {
     let own = local_v4(host)?;
     let networks = routes.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        // In the byte order of the host, and so of this program.
+        // In the byte order of the host, which is that of this program.
         let hex = |at: usize| Some(u32::from_be(u32::from_str_radix(words.get(at)?, 16).ok()?));
         let (network, gateway, mask) = (hex(1)?, hex(2)?, hex(7)?);
         let range = (u128::from(network), u128::from(network | !mask));

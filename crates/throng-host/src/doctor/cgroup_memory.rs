@@ -1,4 +1,5 @@
-//! The memory that control groups allow: who is over it is killed, however much the host has.
+//! The memory limits of control groups: a process above the limit is killed, regardless of the
+//! host's free memory.
 
 use super::memory::Cost;
 use super::{Finding, Fix, Host, Needs, Severity, in_bytes};
@@ -7,13 +8,13 @@ use crate::facts::{cgroup_directories, memory_limit};
 pub(super) const RULE: &str = "cgroup-memory";
 
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
-    // The service under test has control groups of its own.
+    // The service under test has its own control groups.
     let groups = match needs.is_target() {
         true => return None,
         false => cgroup_directories(&host.root, "memory"),
     };
     let limit = groups.iter().filter_map(|group| memory_limit(&host.root, group)).min()?;
-    // The target is in a group of its own, or in none.
+    // The target is in its own group, or in none.
     let alone = Needs { routes: Vec::new(), ..needs.clone() };
     let cost = Cost::of(host, &alone);
     let detail = say!(
@@ -29,7 +30,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     };
     let wanted = cost.most_of(needs.users).saturating_mul(5) / 4;
     finding.fixes = vec![Fix::Command { now: String::new(), for_good: memory_max(wanted) }];
-    // Kernels before cgroup 2 may count sockets elsewhere.
+    // Kernels before cgroup 2 may account for sockets elsewhere.
     let bad = match cost.ours.0.saturating_mul(needs.users) <= limit {
         true => Severity::Warn,
         false => needs.bad(),
@@ -37,7 +38,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     Some(finding.judge(cost.most_of(needs.users) <= limit, bad))
 }
 
-/// As systemd has it; whoever runs a container knows its own word for it.
+/// In systemd's notation; container runtimes have their own option.
 fn memory_max(bytes: u64) -> String {
     format!("systemd: [Service] MemoryMax={}M", bytes.div_ceil(1 << 20))
 }

@@ -1,4 +1,4 @@
-//! The threads that control groups allow.
+//! The thread limits of control groups.
 
 use throng_base::units::format_count;
 
@@ -8,7 +8,7 @@ use super::{Finding, Fix, Host, Needs, Severity, descriptors};
 const RULE: &str = "cgroup-pids";
 
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
-    // The service under test has control groups of its own.
+    // The service under test has its own control groups.
     let max = match needs.is_target() {
         true => return None,
         false => host.group_min("pids", "pids.max")?,

@@ -1,4 +1,4 @@
-//! The clock source: how the kernel tells the time, and what a look at it costs.
+//! The clock source: how the kernel reads the time, and the cost of reading it.
 
 use throng_base::Said;
 
@@ -15,7 +15,7 @@ const FAST: [&str; 6] = [
     "timebase",
     "riscv_clocksource",
 ];
-/// Read from a device or by a system call: microseconds each time.
+/// Read from a device or with a system call: microseconds per read.
 const SLOW: [&str; 5] = ["hpet", "acpi_pm", "xen", "jiffies", "refined-jiffies"];
 
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {

@@ -1,5 +1,5 @@
-//! The processor time that control groups allow: who has used it stands still until the period is
-//! over, and measures its own standing still.
+//! The CPU quotas of control groups: a throttled process stops until the period ends, and its
+//! measurements include the stop.
 
 use super::{Finding, Fix, Host, Needs, Severity};
 use crate::facts::HostFacts;
@@ -7,7 +7,7 @@ use crate::facts::HostFacts;
 const RULE: &str = "cpu-quota";
 
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
-    // The service under test has control groups of its own.
+    // The service under test has its own control groups.
     if needs.is_target() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Open files per process: what binds a service, and what throng spreads over tables.
+//! Open files per process: a limit for a service; throng distributes its files over several tables.
 
 use throng_base::units::format_count;
 
@@ -35,7 +35,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         finding.needed = say!("{}", format_count(wanted));
         finding.ceiling = Some(hard.saturating_sub(DESCRIPTORS_RESERVED));
         finding.fixes = vec![Fix::Descriptors(wanted)];
-        // What the service does with the soft limit is its own affair.
+        // The service may raise its soft limit itself.
         let bad = if hard < wanted { Severity::Unfit } else { Severity::Warn };
         return Some(finding.judge(soft >= wanted, bad));
     }
@@ -58,22 +58,22 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     Some(finding.judge(usable > 0 && shards <= SHARDS_MAX, Severity::Unfit))
 }
 
-/// How many shards the users need at least; None where the limit cannot be read.
+/// The minimum number of shards for the users; `None` if the limit cannot be read.
 pub(super) fn shards(host: &Host, needs: &Needs) -> Option<(u64, u64)> {
     let (_, hard) = host.limits(OPEN_FILES)?;
     let usable = table(needs, hard).0.max(1);
     Some((needs.connections().div_ceil(usable).max(host.cores()?), usable))
 }
 
-/// Connections of users in a table of so many descriptors, and those left behind that it keeps.
+/// The user connections in a table of this size, and the dropped connections that it keeps.
 fn table(needs: &Needs, descriptors: u64) -> (u64, u64) {
     let kept = if needs.leaves_behind { kept_of_table(descriptors) } else { 0 };
     (connections_of_table(descriptors) - kept, kept)
 }
 
-/// How many connections that were left without a word are kept at once: their sockets, descriptors
-/// and ports are in use. The fewest where the tables cannot be read: none. How soon a service
-/// notices that its end is left nobody knows.
+/// The number of silently dropped connections that are kept at the same time: their sockets,
+/// descriptors and ports are in use. Zero if the tables cannot be read. How soon a service notices
+/// a dropped connection is unknown.
 pub(super) fn kept(host: &Host, needs: &Needs) -> u64 {
     if needs.is_target() || needs.vanished == 0 {
         return 0;
@@ -81,7 +81,7 @@ pub(super) fn kept(host: &Host, needs: &Needs) -> u64 {
     let kept = || {
         let (_, hard) = host.limits(OPEN_FILES)?;
         let (shards, _) = shards(host, needs)?;
-        // A shard without a single user there is not.
+        // Every shard has at least one user.
         let shards = shards.min(needs.users).min(SHARDS_MAX);
         Some(table(needs, hard).1.saturating_mul(shards))
     };

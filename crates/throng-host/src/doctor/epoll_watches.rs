@@ -1,4 +1,4 @@
-//! `fs.epoll.max_user_watches`: sockets that all processes of one account may wait for.
+//! `fs.epoll.max_user_watches`: sockets that all processes of one account may watch.
 
 use throng_base::units::format_count;
 
@@ -19,7 +19,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     finding.needed = say!("{}", format_count(wanted));
     finding.ceiling = Some(needs.users_of(max / needs.ends()));
     finding.fixes = vec![Fix::setting(KEY, rounded_up(wanted.saturating_mul(5) / 4))];
-    // The target on this host may be another account's, and a service need not use epoll.
+    // The target on this host may run under another account, and a service need not use epoll.
     let bad = match needs.connections() > max && !needs.is_target() {
         true => needs.bad(),
         false => Severity::Warn,

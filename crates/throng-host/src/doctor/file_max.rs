@@ -22,7 +22,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let kept = descriptors::kept(host, needs);
     let sockets = needs.connections().saturating_mul(needs.ends()).saturating_add(kept);
     let wanted = open.saturating_add(sockets);
-    // The kernel's own maximum stands for no limit.
+    // The kernel's own maximum means no limit.
     finding.value = match max > u64::MAX / 4 {
         true => say!("unlimited"),
         false => say!("{} ({} open)", format_count(max), format_count(open)),
@@ -35,7 +35,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     if is_root {
         finding.ceiling = None;
     }
-    // The other end on this host may be root's.
+    // The target on this host may run as root.
     let bad = match open.saturating_add(descriptors::connections(host, needs)) > max && !is_root {
         true => needs.bad(),
         false => Severity::Warn,

@@ -1,5 +1,5 @@
-//! What cures a finding: said as a command for now and as a line that stays, and applied where it
-//! is a setting of the kernel.
+//! The fix of a finding: a command for now and a line that persists; kernel settings can be applied
+//! automatically.
 
 use std::io::Write as _;
 
@@ -8,20 +8,20 @@ use throng_base::Said;
 use super::host::setting_path;
 use super::{Finding, Host, Severity};
 
-/// Where settings stay.
+/// The file for persistent settings.
 const SETTINGS_FILE: &str = "/etc/sysctl.d/90-throng.conf";
 const LIMITS_FILE: &str = "/etc/security/limits.d/90-throng.conf";
 
-/// One thing to do.
+/// One action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fix {
-    /// A setting of the kernel and its new value.
+    /// A kernel setting and its new value.
     Setting { key: String, value: String },
     /// The limit of open files of a process.
     Descriptors(u64),
-    /// A command for now, and what makes it stay; either may be empty.
+    /// A command for now, and one that persists; either may be empty.
     Command { now: String, for_good: String },
-    /// Something that is no command: a sentence.
+    /// A sentence instead of a command.
     Advice(Said),
 }
 
@@ -30,7 +30,7 @@ impl Fix {
         Fix::Setting { key: key.into(), value: value.into().0 }
     }
 
-    /// The command that cures it until the host starts again.
+    /// The command that fixes it until the host restarts.
     pub fn now(&self) -> Option<String> {
         match self {
             Fix::Setting { key, value } => Some(format!("sysctl -w {key}={}", quoted(value))),
@@ -40,7 +40,7 @@ impl Fix {
         }
     }
 
-    /// The lines that cure it for good, each with the file it belongs to.
+    /// The lines that fix it permanently, each with its file.
     pub fn for_good(&self) -> Vec<String> {
         match self {
             Fix::Setting { key, value } => vec![format!("{SETTINGS_FILE}: {key} = {value}")],
@@ -62,7 +62,7 @@ impl Fix {
     }
 }
 
-/// What a setting is set to.
+/// The value of a setting.
 pub(super) struct Value(String);
 
 impl From<u64> for Value {
@@ -77,7 +77,7 @@ impl From<&str> for Value {
     }
 }
 
-/// A value of several numbers is one word for a shell.
+/// A value with several numbers is quoted for the shell.
 fn quoted(value: &str) -> String {
     if value.contains(' ') { format!("'{value}'") } else { value.to_string() }
 }
@@ -91,7 +91,7 @@ pub struct Applied {
     pub error: Option<Said>,
 }
 
-/// Writes the settings that cure what is not fit, and nothing else.
+/// Writes only the settings that fix findings.
 pub fn apply(host: &Host, findings: &[Finding]) -> Vec<Applied> {
     let bad = |finding: &&Finding| matches!(finding.severity, Severity::Unfit | Severity::Warn);
     let fixes = findings.iter().filter(bad).flat_map(|finding| &finding.fixes);
@@ -109,10 +109,10 @@ pub fn apply(host: &Host, findings: &[Finding]) -> Vec<Applied> {
         .collect()
 }
 
-/// A setting that is not there is not made.
+/// A setting that does not exist is not created.
 fn write(host: &Host, key: &str, value: &str) -> std::io::Result<()> {
     let path = host.root.path(setting_path(key));
     let mut file = std::fs::OpenOptions::new().write(true).truncate(true).open(path)?;
-    // The kernel takes a value only in one piece.
+    // The kernel accepts a value only in one write.
     file.write_all(format!("{value}\n").as_bytes())
 }

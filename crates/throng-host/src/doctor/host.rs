@@ -1,4 +1,4 @@
-//! What rules read of a host.
+//! The values of a host that rules read.
 
 use crate::Root;
 use crate::facts::{cgroup_directories, field, kilobytes};
@@ -39,7 +39,7 @@ impl Host {
         numbers.try_into().ok()
     }
 
-    /// The soft and the hard limit of this process; [`u64::MAX`] is no limit.
+    /// The soft and the hard limit of this process; [`u64::MAX`] means no limit.
     pub(super) fn limits(&self, name: &str) -> Option<(u64, u64)> {
         let text = self.root.read("proc/self/limits")?;
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -49,7 +49,7 @@ impl Host {
         Some((words.next()??, words.next()??))
     }
 
-    /// Whether this process has a capability; false where that cannot be read.
+    /// True if this process has a capability; false if that cannot be read.
     pub(super) fn can(&self, capability: u32) -> bool {
         let status = self.root.read("proc/self/status").unwrap_or_default();
         let set = field(&status, "CapEff").and_then(|text| u64::from_str_radix(&text, 16).ok());
@@ -65,7 +65,7 @@ impl Host {
         crate::facts::cores(&self.root, &self.root.read("proc/cpuinfo").unwrap_or_default())
     }
 
-    /// The smallest number that a file of our control groups has, from our own up to the root.
+    /// The smallest value of a file in our control groups, from our own up to the root.
     pub(super) fn group_min(&self, controller: &str, file: &str) -> Option<u64> {
         let groups = cgroup_directories(&self.root, controller);
         groups.iter().filter_map(|group| self.root.number(group.join(file))).min()
@@ -86,7 +86,8 @@ impl Host {
     }
 }
 
-/// Where a setting lies. Dots part names, as in sysctl(8); a name with dots is written with `/`.
+/// The path of a setting. Dots separate names, as in sysctl(8); a name with dots is written with
+/// `/`.
 pub(super) fn setting_path(key: &str) -> String {
     let path = if key.contains('/') { key.to_string() } else { key.replace('.', "/") };
     format!("proc/sys/{path}")

@@ -1,4 +1,4 @@
-//! Memory: what the kernel and the users take, against what the host has left.
+//! Memory: what the kernel and the users need, compared with the free memory of the host.
 
 use throng_base::units::format_count;
 
@@ -9,18 +9,18 @@ use crate::costs::{TARGET_BYTES, TLS_BYTES, USER_BYTES, socket_bytes};
 
 pub(super) const RULE: &str = "memory";
 
-/// Bytes of all users, least and most.
+/// Bytes of all users, minimum and maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cost {
     pub(super) kernel: (u64, u64),
     pub(super) ours: (u64, u64),
-    /// Of all connections that were left behind and are kept.
+    /// For all dropped connections that are kept.
     pub(super) kept: (u64, u64),
 }
 
 impl Cost {
-    /// Of one user. A socket is a quarter smaller where its pages are full than where they were
-    /// used by others before.
+    /// The cost of one user. A socket takes a quarter less if its pages are full than if they are
+    /// fragmented.
     pub(super) fn of(host: &Host, needs: &Needs) -> Cost {
         let socket = socket_bytes(&host.root, needs.datagrams);
         let kernel = (socket - socket / 4, socket);
@@ -32,7 +32,7 @@ impl Cost {
         let sum = |a: (u64, u64), b: (u64, u64)| (a.0 + b.0, a.1 + b.1);
         let tls = if needs.tls { TLS_BYTES } else { (0, 0) };
         match (needs.is_target(), needs.is_local()) {
-            // Nobody knows what a service spends; of its own it may have as little as nothing.
+            // The memory of a service is unknown; the minimum is zero.
             (true, _) => Cost { kernel, ours: (0, sum(target, tls).1), kept },
             (false, false) => Cost { kernel, ours: sum(USER_BYTES, tls), kept },
             (false, true) => {
@@ -50,7 +50,7 @@ impl Cost {
         self.kernel.1 + self.ours.1
     }
 
-    /// Of so many users together, with what is kept.
+    /// The minimum for this many users, including kept connections.
     pub(super) fn least_of(self, users: u64) -> u64 {
         self.least().saturating_mul(users).saturating_add(self.kept.0)
     }
@@ -59,7 +59,7 @@ impl Cost {
         self.most().saturating_mul(users).saturating_add(self.kept.1)
     }
 
-    /// How many users so many bytes are enough for.
+    /// How many users fit into these bytes.
     pub(super) fn ceiling(self, bytes: u64) -> u64 {
         bytes.saturating_sub(self.kept.1) / self.most()
     }
@@ -77,7 +77,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         }
     };
     let Some(available) = host.memory("MemAvailable") else { return Some(finding) };
-    // The kernel can swap out other processes, not its own sockets.
+    // The kernel can swap out other processes, but not its sockets.
     let swap = host.memory("SwapFree").unwrap_or(0);
     finding.value = say!("{} available", in_bytes(available));
     finding.ceiling = Some(cost.ceiling(available));

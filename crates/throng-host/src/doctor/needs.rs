@@ -1,8 +1,8 @@
-//! What is wanted of a host: how many users, where they go and where they come from.
+//! The requirements of a load: the number of users, their targets and their source addresses.
 
 use std::net::IpAddr;
 
-/// Who the host is in the test.
+/// The host's role in the test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
     /// It runs throng.
@@ -15,53 +15,52 @@ pub enum Role {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Needs {
     pub role: Role,
-    /// At the same time.
+    /// Concurrent users.
     pub users: u64,
-    /// On average, at the same time; less than one counts as one.
+    /// The average number of concurrent connections; less than one counts as one.
     pub connections_per_user: f64,
-    /// Every user holds a connection all the time. False where nobody knows beforehand how many
-    /// connections there are at once.
+    /// Every user always has a connection. False if the number of concurrent connections is
+    /// unknown.
     pub holds: bool,
-    /// Connections that are opened per second at most; None where nobody said.
+    /// The maximum number of connections opened per second; `None` if unknown.
     pub opened_per_second: Option<f64>,
-    /// Connections per second that users end and open again, while others stay.
+    /// Connections per second that users close and reopen while others stay.
     pub reopened_per_second: f64,
-    /// Connections that users leave without a word, as many as there are within the two minutes for
-    /// which each is kept, if nothing else bounds them.
+    /// Connections that users drop silently within the two minutes for which each is kept, without
+    /// other limits.
     pub vanished: u64,
-    /// Each table of descriptors has a place for connections that were left behind.
+    /// Each descriptor table has room for dropped connections.
     pub leaves_behind: bool,
-    /// Where connections go; empty where no target was named.
+    /// Destinations of connections; empty without a target.
     pub routes: Vec<Route>,
-    /// Where they come from; empty leaves the address to the system.
+    /// Source addresses; if empty, the system chooses.
     pub sources: Vec<Block>,
-    /// Other source ports than those of the system.
+    /// Source ports that replace the system's range.
     pub ports: Option<(u16, u16)>,
-    /// The source addresses are borrowed: the host does not have them.
+    /// The source addresses are borrowed: the host does not own them.
     pub transparent: bool,
     pub tls: bool,
-    /// The part of the connections that are sockets of datagrams (UDP), from 0 to 1; the others
-    /// are of TCP, or unix sockets.
+    /// The share of connections over UDP sockets, from 0 to 1; the others use TCP or unix sockets.
     pub datagrams: f64,
-    /// The part of the connections that are unix sockets, which have no ports.
+    /// The share of connections over unix sockets, which have no ports.
     pub unix_sockets: f64,
-    /// The part of the users who have a network of their own, each with an address.
+    /// The share of users with their own network, each with an address.
     pub wired: f64,
 }
 
 /// An address and port that connections go to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {
-    /// None where it is not known.
+    /// `None` if unknown.
     pub address: Option<IpAddr>,
-    /// The part of the connections that go there, more than 0, at most 1.
+    /// The share of connections that go there: more than 0, at most 1.
     pub share: f64,
-    /// They send datagrams: a port serves only once, wherever they go.
+    /// They send datagrams: a port is used only once, for any destination.
     pub is_datagram: bool,
 }
 
 impl Route {
-    /// Whether connections to both come from the same addresses.
+    /// True if connections to both have the same source addresses.
     fn is_like(&self, other: &Route) -> bool {
         match (self.address, other.address) {
             (Some(one), Some(other)) => {
@@ -75,7 +74,7 @@ impl Route {
 /// Source addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block {
-    /// Both ends are in it, and of one family.
+    /// Both ends are included, and of one family.
     Range {
         first: IpAddr,
         last: IpAddr,
@@ -84,7 +83,7 @@ pub enum Block {
 }
 
 impl Needs {
-    /// Users alone, of whom nothing else is known.
+    /// Only a number of users.
     pub fn of(users: u64, role: Role) -> Needs {
         Needs { role, users, holds: true, ..Needs::default() }
     }
@@ -101,15 +100,15 @@ impl Needs {
         }
     }
 
-    /// Target and generator are this one host: each connection has both ends here.
+    /// Target and generator are on this host: each connection has both ends here.
     pub fn is_local(&self) -> bool {
         let is_local = |route: &Route| route.address.is_some_and(|it| it.is_loopback());
         let has_any = !self.routes.is_empty() || self.unix_sockets > 0.0;
         has_any && self.routes.iter().all(is_local)
     }
 
-    /// The part of all connections that take their ports from the same, where it is the largest: an
-    /// address and port of the target, or all sockets of UDP together.
+    /// The largest share of connections that use the same set of ports: those to one address and
+    /// port of the target, or all UDP sockets.
     pub fn fullest_share(&self) -> f64 {
         if !self.has_ports() {
             return 0.0;
@@ -117,18 +116,17 @@ impl Needs {
         self.routes_or_one().iter().map(|route| route.share).fold(0.0, f64::max)
     }
 
-    /// Whether any connection has a source address and port.
+    /// True if any connection has a source address and port.
     pub(super) fn has_ports(&self) -> bool {
         self.unix_sockets < 1.0 && self.wired < 1.0
     }
 
-    /// How many ends of a connection are on this host.
+    /// The number of a connection's ends on this host.
     pub(super) fn ends(&self) -> u64 {
         1 + u64::from(self.is_local())
     }
 
-    /// The routes, or the one to a target that nobody has named. Those of datagrams that share
-    /// their ports are one.
+    /// The routes, or one to an unnamed target. Datagram routes that share their ports are merged.
     pub(super) fn routes_or_one(&self) -> Vec<Route> {
         if self.routes.is_empty() {
             return vec![Route { address: None, share: 1.0, is_datagram: false }];
@@ -144,12 +142,12 @@ impl Needs {
         routes
     }
 
-    /// Those of all users together.
+    /// The connections of all users.
     pub(super) fn connections(&self) -> u64 {
         (self.users as f64 * self.connections_per_user.max(1.0)).ceil() as u64
     }
 
-    /// The users that so many connections are enough for.
+    /// The number of users for this many connections.
     pub(super) fn users_of(&self, connections: u64) -> u64 {
         match self.connections_per_user > 1.0 {
             true => (connections as f64 / self.connections_per_user) as u64,
@@ -157,12 +155,12 @@ impl Needs {
         }
     }
 
-    /// How many connections are of TCP; at least one where anybody has one.
+    /// The number of TCP connections; at least one if there are any.
     pub(super) fn of_tcp(&self) -> u64 {
         (self.connections() as f64 * self.tcp_share()).ceil() as u64
     }
 
-    /// Their part of all; what is left of a sum of parts is none.
+    /// Their share of all; a remainder from rounding counts as none.
     fn tcp_share(&self) -> f64 {
         let part = 1.0 - self.datagrams - self.unix_sockets;
         if part > 1e-9 { part } else { 0.0 }
@@ -184,8 +182,7 @@ impl Needs {
         self.role == Role::Target
     }
 
-    /// What is bad when it is too little: nobody is stopped where it is not known how many
-    /// connections there will be.
+    /// The severity of a shortage: a run is not stopped if its number of connections is unknown.
     pub(super) fn bad(&self) -> super::Severity {
         if self.holds { super::Severity::Unfit } else { super::Severity::Warn }
     }

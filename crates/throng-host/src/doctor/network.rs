@@ -1,4 +1,4 @@
-//! Rules about queues, buffers and tables of the kernel that all connections of a host share.
+//! Rules for kernel queues, buffers and tables that all connections of a host share.
 
 pub(super) mod accept_queue;
 pub(super) mod buffers;

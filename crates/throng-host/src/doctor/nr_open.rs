@@ -1,4 +1,4 @@
-//! `fs.nr_open`: no limit of open files may be set higher.
+//! `fs.nr_open`: the maximum for limits of open files.
 
 use throng_base::units::format_count;
 

@@ -1,5 +1,5 @@
-//! Free page reporting: a guest that gives its free memory back to the hypervisor gets it again
-//! page by page when it is touched.
+//! Free page reporting: a guest that returns free memory to the hypervisor gets it back page by
+//! page when it is touched.
 
 use super::memory::Cost;
 use super::{Finding, Fix, Host, Needs, Severity};
@@ -9,11 +9,11 @@ const PARAMETER: &str = "sys/module/page_reporting/parameters/page_reporting_ord
 const BALLOON: &str = "sys/bus/virtio/drivers/virtio_balloon";
 /// VIRTIO_BALLOON_F_REPORTING of linux/virtio_balloon.h, counted from 0.
 const REPORTING: usize = 5;
-/// The largest block of the kernel's allocator on x86-64, where the kernel does not tell.
+/// The largest block of the kernel's allocator on x86-64, if the kernel does not report it.
 const ORDER_MAX: i64 = 10;
-/// A smaller load is filled in a moment all the same.
+/// The memory of a smaller load is filled quickly in any case.
 const BYTES_MIN: u64 = 1_000_000_000;
-/// A hypervisor gives a guest one balloon; many more are a mistake.
+/// A hypervisor gives a guest one balloon; many more are an error.
 const DEVICES_MAX: usize = 64;
 
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
@@ -25,7 +25,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let mut finding = Finding { title: say!("free page reporting"), ..Finding::new(RULE, detail) };
     let Ok(order) = order.parse::<i64>() else { return Some(finding) };
     let most = order_max(host);
-    // Below zero nobody has asked for it yet; above there are no such blocks.
+    // A negative value: not requested yet; above the maximum, there are no such blocks.
     let is_on = if (0..=most).contains(&order) { is_taken(host) } else { Some(false) };
     let is_large = Cost::of(host, needs).most_of(needs.users) > BYTES_MIN;
     match is_on {
@@ -56,12 +56,12 @@ fn order_max(host: &Host) -> i64 {
     }
 }
 
-/// Whether a balloon of virtio asks for free memory; None where there is no such balloon.
+/// True if a virtio balloon requests free memory; `None` without a balloon.
 fn is_taken(host: &Host) -> Option<bool> {
     let entries = std::fs::read_dir(host.root.path(BALLOON)).ok()?;
     let devices = entries.take(DEVICES_MAX).flatten().map(|entry| entry.file_name());
     let devices = devices.filter(|name| name.to_string_lossy().starts_with("virtio"));
-    // What both sides have agreed on, a digit for each feature.
+    // The negotiated features, one digit each.
     let features = devices.filter_map(|name| {
         let path = format!("{BALLOON}/{}/features", name.to_string_lossy());
         Some(host.root.line(path)?.as_bytes().get(REPORTING)? == &b'1')
@@ -80,7 +80,7 @@ fn cure(most: i64) -> Vec<Fix> {
     vec![here, on_the_host, Fix::Advice(advice)]
 }
 
-/// Kernels refuse one that is too large, as they are made; the largest helps a little.
+/// Kernels refuse an order above their maximum; the maximum helps a little.
 fn commands(above: i64, most: i64) -> [Fix; 2] {
     let here = Fix::Command {
         now: format!("echo {above} > /{PARAMETER} || echo {most} > /{PARAMETER}"),

@@ -1,5 +1,5 @@
-//! Source addresses: a connection is a source address and port and a target address and port, and
-//! no two may have the same four.
+//! Source addresses: a connection is identified by source address and port, and target address and
+//! port, which must be unique.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use super::{Finding, Fix, Host, Needs, addresses, descriptors, source_ports};
 
 pub(super) const RULE: &str = "source-addresses";
 
-/// Nobody reads more commands than this.
+/// The maximum number of printed commands.
 const COMMANDS_MAX: u64 = 3;
 
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
@@ -60,7 +60,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     Some(finding.judge(is_fit, needs.bad()))
 }
 
-/// The ports there could be, as the rule of ports widens their range.
+/// The available ports after the fix of the port rule.
 fn ports(host: &Host, needs: &Needs) -> u64 {
     match needs.ports {
         Some(_) => source_ports::count(host, needs).unwrap_or(source_ports::PORTS_MAX),
@@ -68,7 +68,7 @@ fn ports(host: &Host, needs: &Needs) -> u64 {
     }
 }
 
-/// How many addresses there are and would be needed, where most are missing.
+/// The available and the required addresses, for the route with the largest shortage.
 fn tightest(host: &Host, needs: &Needs, ports: u64) -> Option<(u64, u64)> {
     let mut tightest: Option<(u64, u64)> = None;
     for route in &needs.routes_or_one() {
@@ -108,7 +108,7 @@ fn cure(host: &Host, needs: &Needs, missing: u64) -> Vec<Fix> {
     fixes
 }
 
-/// Examples of RFC 5737 and RFC 3849: nobody's own.
+/// Example addresses from RFC 5737 and RFC 3849, which are unassigned.
 fn add(interface: &str, turn: u64, is_v6: bool) -> String {
     match is_v6 {
         true => format!("ip -6 addr add 2001:db8::{:x}/64 dev {interface}", turn + 0x10),

@@ -1,4 +1,4 @@
-//! Source ports: the range that the kernel picks from, without the reserved ones.
+//! Source ports: the range that the kernel chooses from, without the reserved ones.
 
 use throng_base::units::format_count;
 
@@ -6,7 +6,7 @@ use super::{Finding, Fix, Host, Needs, addresses, descriptors};
 
 pub(super) const RULE: &str = "source-ports";
 
-/// What the widest range of ports has: 1024 to 65535.
+/// The number of ports in the widest range: 1024 to 65535.
 pub(super) const PORTS_MAX: u64 = 64_512;
 
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
@@ -46,7 +46,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     Some(finding.judge(ceiling >= needs.users, needs.bad()))
 }
 
-/// The ports there are. Reserved ones are only kept from the kernel's own choice.
+/// The available ports. Reserved ones are only excluded from the kernel's choice.
 pub(super) fn count(host: &Host, needs: &Needs) -> Option<u64> {
     match needs.ports {
         Some((first, last)) => Some((u64::from(last) + 1).saturating_sub(u64::from(first))),
@@ -54,8 +54,8 @@ pub(super) fn count(host: &Host, needs: &Needs) -> Option<u64> {
     }
 }
 
-/// How many users so many ports are enough for, beside connections that were left and are kept;
-/// None where addresses cannot be read.
+/// How many users these ports allow, in addition to kept connections; `None` if the addresses
+/// cannot be read.
 pub(super) fn ceiling(host: &Host, needs: &Needs, ports: u64) -> Option<u64> {
     let mut ceiling = u64::MAX;
     for route in &needs.routes_or_one() {
@@ -71,7 +71,7 @@ pub(super) fn ceiling(host: &Host, needs: &Needs, ports: u64) -> Option<u64> {
     Some(needs.users_of(ceiling.saturating_sub(descriptors::kept(host, needs))))
 }
 
-/// The ports that would be enough with the addresses there are.
+/// The ports that would suffice with the available addresses.
 fn fewest(host: &Host, needs: &Needs) -> Option<u64> {
     let mut fewest = 1;
     for route in &needs.routes_or_one() {

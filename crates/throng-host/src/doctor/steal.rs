@@ -1,9 +1,9 @@
-//! Steal: processor time that other machines on the same metal took.
+//! Steal: processor time that other virtual machines of the hypervisor took.
 
 use super::{Finding, Fix, Host, Needs, Severity};
 
 const RULE: &str = "cpu-steal";
-/// More than this shows in latencies.
+/// A higher share is visible in latencies.
 const SHARE_MAX: f64 = 0.02;
 
 pub(super) fn examine(host: &Host, _: &Needs) -> Option<Finding> {
@@ -24,7 +24,7 @@ pub(super) fn examine(host: &Host, _: &Needs) -> Option<Finding> {
     Some(finding.judge(is_fit, Severity::Warn))
 }
 
-/// The share of the time in which the host wanted to run.
+/// The stolen share of the time in which the host was runnable.
 fn since_start(host: &Host) -> Option<f64> {
     let text = host.root.read("proc/stat")?;
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;

@@ -1,4 +1,4 @@
-//! Hosts made of files, and what the rules say of them.
+//! Hosts described by files, and the findings of the rules.
 
 use std::net::IpAddr;
 
@@ -37,8 +37,8 @@ fn route_v6(destination: &str, length: &str, flags: &str, interface: &str) -> St
     format!("{destination} {length} {none} 00 {none} {rest} {flags} {interface:>8}\n")
 }
 
-/// Two processors, 24 GiB, 20,000 descriptors: where two million connections were once held with
-/// both ends.
+/// Two processors, 24 GiB, 20,000 descriptors: a host that once held both ends of two million
+/// connections.
 fn workshop() -> Vec<(&'static str, &'static str)> {
     vec![
         ("proc/meminfo", "MemTotal: 24684096 kB\nMemAvailable: 23047040 kB\nSwapFree: 0 kB\n"),
@@ -152,7 +152,7 @@ fn now(finding: &Finding) -> Vec<String> {
 use Severity::{Fit, Unfit, Unknown, Warn};
 
 #[test]
-fn two_million_with_both_ends_fit_where_they_once_did() {
+fn two_million_connections_with_both_ends_fit_on_the_known_host() {
     let bench = Bench::new();
     let needs = to("127.0.0.1", 2_000_800);
     let examination = examine(&bench.host, &needs);
@@ -160,10 +160,10 @@ fn two_million_with_both_ends_fit_where_they_once_did() {
     let next = examination.next_limit().unwrap();
     assert_eq!(next.rule, "memory", "{next:?}");
     assert!((2_000_800..2_600_000).contains(&next.ceiling.unwrap()), "{next:?}");
-    // Root may have more open files than the host has, and is told so.
+    // Root may exceed the host's limit of open files, and gets a warning.
     bench.says("file-max", &needs, Warn, None);
     assert!(bench.find("descriptors", &needs).needed.english().contains("101 shards"));
-    // An ordinary account may not.
+    // Other accounts may not.
     let bench = bench.set("proc/self/status", "CapEff:\t0000000000000000\n");
     let finding = bench.says("file-max", &to("192.0.2.9", 3_000_000), Unfit, Some(2_465_230));
     assert!(finding.stops_a_run());
@@ -171,7 +171,7 @@ fn two_million_with_both_ends_fit_where_they_once_did() {
 }
 
 #[test]
-fn a_hundred_million_fit_nowhere() {
+fn a_hundred_million_users_fit_on_no_host() {
     let bench = Bench::new();
     for needs in [to("127.0.0.1", 100_000_000), to("192.0.2.9", 100_000_000)] {
         let examination = examine(&bench.host, &needs);
@@ -179,7 +179,7 @@ fn a_hundred_million_fit_nowhere() {
         assert!(examination.findings.iter().any(stops));
         assert_eq!(examination.findings[0].severity, Unfit, "the worst comes first");
     }
-    // Nobody knows how many of these have a connection at the same time.
+    // The number of concurrent connections is unknown.
     let needs = Needs { holds: false, ..to("127.0.0.1", 50_000_000) };
     let examination = examine(&bench.host, &needs);
     assert!(!examination.findings.iter().any(Finding::stops_a_run));
@@ -199,14 +199,14 @@ fn ports_are_the_range_without_the_reserved_ones() {
     let for_good: Vec<String> = finding.fixes.iter().flat_map(Fix::for_good).collect();
     let line = "/etc/sysctl.d/90-throng.conf: net.ipv4.ip_local_port_range = 1024 65535";
     assert_eq!(for_good, [line]);
-    // Three addresses of the target have three times as many; a third is never exact.
+    // Three addresses of the target allow three times as many; a third is never exact.
     let third = |address: &str| Route { share: 1.0 / 3.0, ..to(address, 1).routes.remove(0) };
     let routes = vec![third("192.0.2.7"), third("192.0.2.8"), third("192.0.2.9")];
     ports(&Needs { routes: routes.clone(), ..to("192.0.2.9", 84_696) }, Fit, 84_696);
-    // Of two connections of each user, each route has its part of all.
+    // Each user has two connections, and each route has its share of all.
     let several = Needs { routes, connections_per_user: 2.0, ..to("192.0.2.9", 42_348) };
     ports(&several, Fit, 42_348);
-    // The one that most users go to binds.
+    // The route of most users is the limit.
     let [most, few] = [("192.0.2.7", 0.9), ("192.0.2.8", 0.1)]
         .map(|(address, share)| Route { share, ..to(address, 1).routes.remove(0) });
     ports(&Needs { routes: vec![most, few], ..to("192.0.2.9", 40_000) }, Unfit, 31_368);
@@ -219,7 +219,7 @@ fn ports_are_the_range_without_the_reserved_ones() {
 }
 
 #[test]
-fn addresses_are_those_this_host_has() {
+fn addresses_are_those_of_this_host() {
     let bench = Bench::new();
     let addresses = |needs: &Needs, severity, ceiling| {
         bench.says("source-addresses", needs, severity, Some(ceiling))
@@ -228,7 +228,7 @@ fn addresses_are_those_this_host_has() {
     let finding = addresses(&to("192.0.2.9", 1_000_000), Unfit, 64_512);
     assert_eq!(finding.needed, "16 with 64,512 ports each");
     assert_eq!(now(&finding)[0], "ip addr add 198.51.100.10/24 dev eth0");
-    // Users are on the loopback without any address being named.
+    // Users may use the loopback interface without named addresses.
     addresses(&to("127.0.0.1", 10_000_000), Fit, 64_512 * 65_534);
     addresses(&to("::1", 100_000), Unfit, 64_512);
     let from = |blocks: &[Block], address: &str, users| Needs {
@@ -237,7 +237,7 @@ fn addresses_are_those_this_host_has() {
     };
     let loopback = [range("127.1.0.0", "127.1.0.15")];
     addresses(&from(&loopback, "127.0.0.1", 1_000_000), Fit, 64_512 * 16);
-    // Of eleven that are named this host has one.
+    // The host has one of the eleven named addresses.
     let mostly_others = [range("192.0.2.0", "192.0.2.10")];
     let finding = addresses(&from(&mostly_others, "192.0.2.9", 100_000), Unfit, 64_512);
     assert!(finding.value.english().starts_with("1 of 11 listed addresses"), "{finding:?}");
@@ -245,7 +245,7 @@ fn addresses_are_those_this_host_has() {
     addresses(&borrowed, Fit, 64_512 * 11);
     let v6 = [range("2001:db8:1::", "2001:db8:1::ff"), range("10.0.0.1", "10.0.0.9")];
     addresses(&from(&v6, "2001:db8::9", 1_000), Fit, 64_512 * 256);
-    // Without a target: what the host has, the loopback not counted.
+    // Without a target: the host's addresses, without the loopback interface.
     addresses(&Needs::of(10, Role::Generator), Fit, 64_512);
 }
 
@@ -304,7 +304,7 @@ fn watches_threads_and_groups() {
     let bench = bench.set("proc/sys/kernel/pid_max", "150\n");
     let finding = bench.says("threads", &needs, Unfit, Some(14 * 19_900));
     assert_eq!(now(&finding), ["sysctl -w kernel.pid_max=240"]);
-    // Without the right to go beyond it, an account's own limit binds.
+    // Without the right to exceed it, an account's own limit applies.
     let bench = bench
         .set("proc/sys/kernel/pid_max", "32768\n")
         .set("proc/self/status", "CapEff:\t0\n")
@@ -329,7 +329,7 @@ fn memory_of_the_host_and_of_the_group() {
     let tls = Needs { tls: true, ..to("192.0.2.9", 100_000) };
     bench.says("memory", &tls, Warn, Some(48_528));
     bench.says("memory", &Needs::of(300_000, Role::Target), Warn, Some(208_936));
-    // What can be swapped out may be swapped out.
+    // Swap space counts.
     let bench = bench.set("proc/meminfo", "MemAvailable: 1000000 kB\nSwapFree: 1000000 kB\n");
     bench.says("memory", &to("192.0.2.9", 300_000), Warn, Some(200_744));
     let bench = bench.set("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "104857600\n");
@@ -361,14 +361,14 @@ const REPORTING_ORDER: &str = "sys/module/page_reporting/parameters/page_reporti
 const FEATURES: &str = "sys/bus/virtio/drivers/virtio_balloon/virtio0/features";
 
 #[test]
-fn free_memory_that_is_given_back() {
+fn free_page_reporting_is_found() {
     let rule = "page-reporting";
     let bench = Bench::new();
     let (few, many) = (to("127.0.0.1", 10_000), to("127.0.0.1", 1_000_000));
     let is_silent = |bench: &Bench, needs: &Needs| {
         !examine(&bench.host, needs).findings.iter().any(|finding| finding.rule == rule)
     };
-    // A kernel without it, or nobody knows who asks for it.
+    // A kernel without it, or a balloon that is unknown.
     assert!(is_silent(&bench, &many));
     let bench = bench.set(REPORTING_ORDER, "9\n");
     assert!(is_silent(&bench, &few));
@@ -397,10 +397,9 @@ fn free_memory_that_is_given_back() {
     }
 }
 
-/// Those that were left without a word are kept for two minutes: in tables that have a place for
-/// them, which is not the users'.
+/// Silently dropped connections are kept for two minutes, in tables with separate room for them.
 #[test]
-fn connections_that_were_left_need_what_others_need() {
+fn dropped_connections_need_the_same_resources() {
     let left =
         |users: u64, vanished: u64, to: Needs| Needs { users, vanished, leaves_behind: true, ..to };
     let bench = Bench::new();
@@ -441,16 +440,16 @@ fn connections_that_were_left_need_what_others_need() {
         finding.needed.english().ends_with("plus 2,000 silently dropped connections)"),
         "{finding:?}"
     );
-    // How soon a service notices nobody knows.
+    // How soon a service notices it is unknown.
     let target = left(200_000, 2_000, Needs::of(1, Role::Target));
     bench.says("memory", &target, Fit, Some(208_936));
-    // Where tables cannot be read nothing is guessed.
+    // Nothing is guessed if the tables cannot be read.
     let bench = bench.set("proc/self/limits", "");
     bench.says("memory", &needs, Fit, Some(200_744));
 }
 
 #[test]
-fn another_number_of_users_leaves_as_many_more_behind() {
+fn dropped_connections_scale_with_the_users() {
     let needs = Needs { vanished: 30, reopened_per_second: 2.0, ..to("192.0.2.9", 100) };
     let more = needs.clone().with_users(1_000);
     assert_eq!((more.users, more.vanished, more.reopened_per_second), (1_000, 300, 20.0));
@@ -479,7 +478,7 @@ fn ended_connections_keep_their_ports() {
     let finding = bench.says("time-wait", &closing("192.0.2.9", 400.0), Warn, None);
     assert_eq!(now(&finding), ["sysctl -w net.ipv4.tcp_tw_reuse=1"]);
     bench.says("time-wait", &closing("127.0.0.1", 10_000.0), Fit, None);
-    // There are never more of them than the kernel keeps.
+    // The kernel limits their number.
     let bench = bench.set("proc/sys/net/ipv4/tcp_max_tw_buckets", "18000\n");
     bench.says("time-wait", &closing("192.0.2.9", 400.0), Fit, None);
     let bench = bench.set("proc/sys/net/ipv4/tcp_tw_reuse", "1\n");
@@ -521,7 +520,7 @@ fn queues_and_their_memory() {
 }
 
 #[test]
-fn datagrams_have_rules_of_their_own() {
+fn datagrams_have_separate_rules() {
     let bench = Bench::new();
     let needs = datagrams_to("192.0.2.9", 28_232);
     let rules: Vec<&str> =
@@ -535,14 +534,14 @@ fn datagrams_have_rules_of_their_own() {
     assert!(!examine(&bench.host, &local).findings.iter().any(is_of_listeners));
     let tcp = examine(&bench.host, &to("192.0.2.9", 1)).findings;
     assert!(!tcp.iter().any(|finding| finding.rule.starts_with("udp")));
-    // A port serves once, however many addresses the target has.
+    // A port is used once, for any number of target addresses.
     bench.says("source-ports", &needs, Fit, Some(28_232));
     let mut spread = needs.clone();
     spread.routes = [("192.0.2.8", 0.5), ("192.0.2.9", 0.5)]
         .map(|(address, share)| Route { share, ..datagrams_to(address, 1).routes.remove(0) })
         .to_vec();
     bench.says("source-ports", &spread, Fit, Some(28_232));
-    // Beside users of TCP, who share no ports with them.
+    // In addition to TCP users, which do not share ports with them.
     let mut mixed = Needs { datagrams: 0.5, ..spread };
     mixed.routes[0].is_datagram = false;
     bench.says("source-ports", &mixed, Fit, Some(56_464));
@@ -557,7 +556,7 @@ fn queues_of_datagrams() {
     let finding = bench.says("udp-memory", &datagrams_to("192.0.2.9", 1_200_000), Warn, None);
     assert_eq!(now(&finding), ["sysctl -w net.ipv4.udp_mem='750000 1000000 1500000'"]);
     let rate = |needs: Needs, rate| Needs { opened_per_second: Some(rate), ..needs };
-    // Each user has a queue of its own; those of a service share one.
+    // Each user has its own queue; those of a service share one.
     let far = rate(datagrams_to("192.0.2.9", 1_000_000), 200_000.0);
     bench.says("udp-queues", &far, Fit, None);
     let near = rate(datagrams_to("127.0.0.1", 1_000_000), 200_000.0);
@@ -604,7 +603,7 @@ fn interfaces_clock_and_steal() {
 }
 
 #[test]
-fn settings_are_written_and_nothing_else() {
+fn only_settings_are_written() {
     let bench = Bench::new().set("proc/sys/net/netfilter/nf_conntrack_count", "1\n");
     let needs = to("192.0.2.9", 300_000);
     let before = examine(&bench.host, &needs);
@@ -622,13 +621,13 @@ fn settings_are_written_and_nothing_else() {
     assert!(applied[2].error.is_some(), "a setting that is not there is not made");
     assert!(!bench.root.path("proc/sys/net/core/netdev_max_backlog").exists());
     bench.says("conntrack", &needs, Fit, Some(379_999));
-    // What needs addresses is not cured by settings.
+    // Missing addresses are not fixed by settings.
     bench.says("source-ports", &needs, Unfit, Some(64_512));
     bench.says("source-ports", &to("192.0.2.9", 64_512), Fit, Some(64_512));
 }
 
 #[test]
-fn what_cannot_be_read_is_unknown_and_stops_nothing() {
+fn unreadable_values_are_unknown_and_stop_nothing() {
     let garbage = "\u{0}:\n::: 18446744073709551616\n|-- 1.2.3\n/99 host LOCAL\n|-- 1.2.3.4\n\
                    /33 host LOCAL\nMemAvailable: x kB\ncpu 1 2\nMax open files -1 x\n- 9-1\n";
     for text in ["", garbage] {
@@ -661,7 +660,7 @@ fn this_host_is_examined() {
 }
 
 #[test]
-fn what_networks_of_users_need_is_told() {
+fn requirements_of_user_networks_are_reported() {
     let bench = Bench::new();
     let wired = |address: &str| Needs { wired: 1.0, ..to(address, 100_000) };
     let (near, own, far) = (wired("127.0.0.1"), wired("192.0.2.2"), wired("192.0.2.9"));
@@ -676,7 +675,7 @@ fn what_networks_of_users_need_is_told() {
     assert_eq!(now(&finding)[0], "sysctl -w net.ipv4.ip_forward=1");
     let bench = bench.set("proc/sys/net/ipv4/ip_forward", "1\n");
     bench.says("user-network", &far, Fit, None);
-    // Each user has ports of its own.
+    // Each user has its own ports.
     let ports = examine(&bench.host, &far);
     assert!(ports.findings.iter().all(|it| it.rule != "source-ports" || it.severity == Fit));
     let bench = bench.set("proc/self/status", "CapEff:\t0000000000000000\n");
@@ -684,7 +683,7 @@ fn what_networks_of_users_need_is_told() {
 }
 
 #[test]
-fn a_cpu_quota_is_told_beforehand() {
+fn a_cpu_quota_is_reported() {
     let needs = to("192.0.2.9", 1);
     let bench = Bench::new();
     assert!(examine(&bench.host, &needs).findings.iter().all(|it| it.rule != "cpu-quota"));

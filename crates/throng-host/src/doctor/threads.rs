@@ -6,7 +6,7 @@ use super::host::{CAP_SYS_ADMIN, CAP_SYS_RESOURCE, PROCESSES};
 use super::{Finding, Fix, Host, Needs, Severity, descriptors, rounded_up};
 
 const RULE: &str = "threads";
-/// Threads beside the shards: the main thread and those that resolve names and read files.
+/// Threads in addition to the shards: the main thread and those that resolve names and read files.
 pub(super) const OTHERS: u64 = 16;
 
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
@@ -45,7 +45,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     Some(finding.judge(wanted <= free, Severity::Unfit))
 }
 
-/// Threads that there are: the last of `1/234` in loadavg.
+/// The number of threads: the second part of `1/234` in loadavg.
 fn running(host: &Host) -> Option<u64> {
     let line = host.root.line("proc/loadavg")?;
     line.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()

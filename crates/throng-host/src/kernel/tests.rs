@@ -1,4 +1,4 @@
-//! On texts of Linux 6.18, each also cut at every byte.
+//! Texts of Linux 6.18, each also truncated at every byte.
 
 use super::*;
 
@@ -25,7 +25,7 @@ const PROCESS: &str = "2233 (a) b (c) R 2217 2217 26197 0 -1 4194304 99 0 0 0 11
                        4 0 5153940 3133440 416 18446744073709551615 94 9 1\n";
 
 #[test]
-fn each_text_says_what_stands_in_it() {
+fn each_text_is_parsed() {
     let of_cpu1 = processor_times(STAT).nth(2);
     assert_eq!(of_cpu1, Some(("cpu1", [2841883, 701184, 351189, 1194041, 7014, 0, 39547, 10161])));
     assert_eq!(processor_times(STAT).count(), 3);
@@ -56,7 +56,7 @@ fn each_text_says_what_stands_in_it() {
     assert_eq!(stat.resident_pages, 416);
 }
 
-/// What any reader makes of a text; nothing of it may panic.
+/// All parsers on a text; none may panic.
 fn read_all(text: &str) {
     processor_times(text).for_each(drop);
     ["TcpExt", "Tcp", ""].iter().for_each(|it| counters(text, it).for_each(drop));
@@ -73,7 +73,7 @@ const ALL: [&str; 9] =
     [STAT, NETSTAT, SNMP, SOCKSTAT, SOFTNET, PRESSURE, DEVICES, DISKSTATS, CONNTRACK];
 
 #[test]
-fn a_text_that_ends_early_gives_no_more_than_the_whole_one() {
+fn a_truncated_text_gives_no_more_than_the_whole_one() {
     for whole in ALL.into_iter().chain([PROCESS]) {
         (0..whole.len()).for_each(|end| read_all(&whole[..end]));
     }

@@ -1,4 +1,4 @@
-//! Readings of computers made of files, and of this one.
+//! Readings of hosts described by files, and of this one.
 
 use super::*;
 use crate::memory::MemoryBound;
@@ -18,7 +18,7 @@ fn thread(root: &Root, id: u64, name: &str, schedstat: &str) {
 }
 
 #[test]
-fn the_busiest_shard_and_who_waits_for_a_processor() {
+fn the_busiest_shard_and_waiting_threads_are_found() {
     let (_directory, root) = computer(&[("proc/self/status", &status(3))]);
     thread(&root, 10, "throng\n", "9000000000 5 1\n");
     thread(&root, 11, "shard-0\n", "1000000000 100 1\n");
@@ -30,12 +30,12 @@ fn the_busiest_shard_and_who_waits_for_a_processor() {
     let reading = monitor.read(SECOND);
     assert_eq!((reading.shard_cpu_max, reading.run_queue_ns), (0.5, 3005));
     assert_eq!((reading.memory_bytes, reading.shares_are_old), (2000 * 1024, false));
-    // Soon after, counters go on; shares wait until they mean something.
+    // Soon after, counters continue; shares wait until they are meaningful.
     thread(&root, 12, "shard-1\n", "2900000000 2300 1\n");
     let reading = monitor.read(SECOND + Duration::from_millis(400));
     assert_eq!((reading.shard_cpu_max, reading.run_queue_ns), (0.5, 100));
     assert!(reading.shares_are_old);
-    // One ends and another comes: the list is looked up when the number changes.
+    // One ends and another starts: the list is refreshed when the number changes.
     write(&root, "proc/self/status", &status(4));
     thread(&root, 13, "shard-2\n", "100000000 7 1\n");
     let reading = monitor.read(2 * SECOND);
@@ -48,7 +48,7 @@ fn the_busiest_shard_and_who_waits_for_a_processor() {
 }
 
 #[test]
-fn kernels_without_schedstat_know_ticks() {
+fn kernels_without_schedstat_use_ticks() {
     let (_directory, root) = computer(&[("proc/self/status", &status(1))]);
     let stat = |user: u64| format!("7 (shard-0 (a) 1) S 1 1 1 0 -1 4 1 0 0 0 {user} 5 0 0 20\n");
     write(&root, "proc/self/task/7/comm", "shard-0\n");
@@ -80,7 +80,7 @@ fn drops_since_the_reading_before() {
 }
 
 #[test]
-fn the_busiest_direction_of_an_interface_is_told() {
+fn the_busiest_direction_of_an_interface_is_reported() {
     let devices = |own: &str, other: &str| {
         let head = "Inter-|   Receive  |  Transmit\n face |bytes    packets errs\n";
         format!("{head}    lo: {other}\n  eth0: {own}\n")
@@ -112,7 +112,7 @@ dentry            499589 540561    192   21    1 : tunables    0    0    0
 ";
 
 #[test]
-fn what_sockets_cost_the_kernel() {
+fn the_kernel_memory_of_sockets_is_reported() {
     let (_directory, root) = computer(&[("proc/net/sockstat", SOCKSTAT)]);
     let reckoned = SocketCost::read(&root);
     assert!(!reckoned.is_measured && (3000..4100).contains(&reckoned.open_bytes));
@@ -149,7 +149,7 @@ fn ports_without_the_reserved_ones() {
 }
 
 #[test]
-fn memory_that_is_left_of_the_host_and_of_its_groups() {
+fn memory_left_of_the_host_and_of_its_groups() {
     let meminfo =
         |available: u64| format!("MemTotal: {} kB\nMemAvailable: {available} kB\n", 24u64 << 20);
     let (_directory, root) = computer(&[("proc/meminfo", &meminfo(2 << 20))]);
@@ -160,7 +160,7 @@ fn memory_that_is_left_of_the_host_and_of_its_groups() {
         bound: MemoryBound::Host,
     };
     assert_eq!(left(&root), Some(host));
-    // A group without a limit says nothing; one with a limit that is far away neither.
+    // A group without a limit is ignored, as is one whose limit is far away.
     write(&root, "proc/self/cgroup", "0::/a/b\n");
     write(&root, "sys/fs/cgroup/a/memory.max", "max\n");
     write(&root, "sys/fs/cgroup/a/b/memory.max", "17179869184\n");
@@ -192,7 +192,7 @@ fn shares_of_the_host() {
 }
 
 #[test]
-fn what_is_missing_or_broken_is_nothing() {
+fn missing_and_malformed_files_give_nothing() {
     let (_directory, root) = computer(&[]);
     let quiet = |reading: Reading| Reading {
         // The time of this process is always the real one.
@@ -239,8 +239,8 @@ fn this_process_is_read() {
 }
 
 #[test]
-fn who_stands_back_more_may_always() {
-    // A thread of its own: what it is set to does not come back.
+fn any_process_may_raise_its_nice_value() {
+    // On its own thread, because the value cannot be lowered again.
     let set = std::thread::spawn(|| crate::set_nice(1).is_ok()).join().unwrap();
     assert!(set);
 }
@@ -255,7 +255,7 @@ fn a_quota_of_cgroup_2_stops_the_process() {
     };
     let (_directory, root) = computer(&[
         ("proc/self/cgroup", "0::/pod/box\n"),
-        // The group of all has no quota, and counts none.
+        // The root group has no quota, and counts none.
         ("sys/fs/cgroup/cpu.stat", "usage_usec 5\nuser_usec 3\nsystem_usec 2\n"),
         ("sys/fs/cgroup/pod/cpu.stat", &stat(100, 1, 1_000)),
         ("sys/fs/cgroup/pod/box/cpu.stat", &stat(200, 40, 1_000_000)),
@@ -284,13 +284,13 @@ fn a_quota_of_cgroup_1_stops_the_process() {
     let reading = monitor.read(SECOND);
     assert_eq!((reading.quota_periods, reading.throttled_periods), (10, 10));
     assert_eq!(reading.throttled_ns, 400_000_000);
-    // A host without quotas has nothing to tell.
+    // A host without quotas reports nothing.
     let (_directory, root) = computer(&[]);
     assert_eq!(Monitor::new(&root, Duration::ZERO).read(SECOND).quota_periods, 0);
 }
 
 #[test]
-fn what_others_use_of_the_host() {
+fn usage_of_others_is_computed() {
     let pressure = |some: &str| {
         format!("some avg10={some} avg60=0.00 avg300=0.00 total=9\nfull avg10=0.00 total=1\n")
     };
@@ -298,7 +298,7 @@ fn what_others_use_of_the_host() {
         format!("cpu  {user} 0 0 {idle} 0 0 {softirq} 0 0 0\ncpu0 1 0 0 1 0 0 0 0 0 0\n")
     };
     let (_directory, root) = computer(&[("proc/stat", &stat(0, 0, 0))]);
-    // A thread that does nothing uses next to nothing of a minute.
+    // An idle thread uses almost nothing of a minute.
     let minute = Duration::from_secs(60);
     let mut monitor = Monitor::new(&root, Duration::ZERO);
     write(&root, "proc/stat", &stat(600, 400, 0));
@@ -306,7 +306,7 @@ fn what_others_use_of_the_host() {
     let reading = monitor.read(minute);
     assert!((reading.others_cpu.unwrap() - 0.6).abs() < 0.05, "{reading:?}");
     assert_eq!(reading.memory_stall, Some(0.125));
-    // Too soon for anything new.
+    // Too soon for new shares.
     write(&root, "proc/stat", &stat(9000, 400, 0));
     let soon = monitor.read(minute + Duration::from_millis(100));
     assert_eq!(soon.others_cpu, reading.others_cpu);

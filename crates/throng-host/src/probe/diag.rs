@@ -1,5 +1,5 @@
-//! How the kernel is asked for its sockets: NETLINK_SOCK_DIAG (sock_diag(7)). Requests and answers
-//! are bytes; only [`Diag`] has a socket.
+//! Queries the kernel for its sockets: NETLINK_SOCK_DIAG (sock_diag(7)). Requests and responses are
+//! bytes; only [`Diag`] has a socket.
 
 use std::io;
 use std::io::{Read as _, Write as _};
@@ -29,7 +29,7 @@ pub(super) const STATES: [&str; 13] = [
     "new-syn-recv",
 ];
 const LISTEN: u32 = 1 << 10;
-/// All that a connection can be in: not closed, and not listening.
+/// All states of a connection: not closed, and not listening.
 const CONNECTIONS: u32 = 0x1ffe & !LISTEN & !(1 << 7);
 
 /// linux/netlink.h and linux/sock_diag.h; libraries have these names only on Linux.
@@ -47,38 +47,38 @@ const MESSAGE_BYTES: usize = 72;
 const ATTRIBUTE_BYTES: usize = 4;
 const BYTECODE: u16 = 1;
 const SOCKET_MEMORY: u16 = 7;
-/// Of the numbers that it consists of.
+/// The index in these numbers.
 const SOCKET_MEMORY_DROPS: usize = 8;
 const PORT_AT_LEAST: u8 = 2;
 const PORT_AT_MOST: u8 = 3;
-/// The kernel sends no larger parts of a dump.
+/// The maximum size of a part of a dump.
 const BUFFER_BYTES: usize = 32 * 1024;
 const TIME_MAX: Duration = Duration::from_secs(2);
 
-/// A socket of TCP, as the kernel tells of it.
+/// A TCP socket as the kernel reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) state: u8,
     pub(super) address: IpAddr,
     pub(super) port: u16,
-    /// Of a listening socket: connections that wait for accept(2).
+    /// For a listening socket: connections that wait for accept(2).
     pub(super) queue: u32,
-    /// Of a listening socket: its limit. The queue is full when it is longer than that.
+    /// For a listening socket: its limit. The queue is full when it is longer.
     pub(super) queue_limit: u32,
     pub(super) inode: u32,
-    /// Connections that a listening socket dropped since it was opened.
+    /// Connections that a listening socket has dropped since it was opened.
     pub(super) drops: Option<u32>,
 }
 
-/// Asks for the listening sockets of a family: only their own table is walked.
+/// Requests the listening sockets of a family: the kernel only walks their table.
 pub(super) fn listening(family: u8, sequence: u32) -> Vec<u8> {
     request(family, LISTEN, 1 << (SOCKET_MEMORY - 1), &[], sequence)
 }
 
-/// Asks for the connections of a family whose local port is this one.
+/// Requests the connections of a family with this local port.
 pub(super) fn connections(family: u8, port: u16, sequence: u32) -> Vec<u8> {
-    // Each instruction is a code, with the bytes to the next one if it holds and if it does not; a
-    // jump beyond the end means no. The port is in the next instruction (inet_diag.h).
+    // Each instruction is a code, with the offset of the next one for yes and for no; a jump beyond
+    // the end means no. The port is in the next instruction (inet_diag.h).
     let instruction = |code: u8, yes: u8, no: u16| {
         let no = no.to_ne_bytes();
         [code, yes, no[0], no[1]]
@@ -103,7 +103,7 @@ fn request(family: u8, states: u32, extensions: u8, code: &[u8], sequence: u32) 
     bytes.extend(0u32.to_ne_bytes());
     bytes.extend([family, TCP, extensions, 0]);
     bytes.extend(states.to_ne_bytes());
-    // The addresses and ports of one socket: all, where they are 0.
+    // The addresses and ports of one socket: 0 matches all.
     bytes.resize(REQUEST_BYTES, 0);
     if attribute > 0 {
         bytes.extend((attribute as u16).to_ne_bytes());
@@ -113,17 +113,17 @@ fn request(family: u8, states: u32, extensions: u8, code: &[u8], sequence: u32) 
     bytes
 }
 
-/// How a part of an answer ends.
+/// How a part of a response ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// More parts follow.
     More,
     Done,
-    /// An error of the kernel, by its number.
+    /// An error number of the kernel.
     Failed(i32),
 }
 
-/// Reads a part of an answer to the request with this number. What is torn ends it.
+/// Parses a part of the response to the request with this number. A truncated message ends it.
 pub(super) fn answer(mut bytes: &[u8], sequence: u32, mut each: impl FnMut(Found)) -> End {
     while let (Some(length), Some(kind), Some(number)) =
         (number32(bytes, 0), number16(bytes, 4), number32(bytes, 8))
@@ -133,7 +133,7 @@ pub(super) fn answer(mut bytes: &[u8], sequence: u32, mut each: impl FnMut(Found
             break;
         }
         let (message, rest) = bytes.split_at(length);
-        // Messages begin at multiples of four.
+        // Messages are aligned to four bytes.
         bytes = rest.get(length.next_multiple_of(4) - length..).unwrap_or_default();
         if number != sequence {
             continue;
@@ -173,7 +173,7 @@ fn found(body: &[u8]) -> Option<Found> {
     })
 }
 
-/// The contents of an attribute, by its kind.
+/// The content of an attribute, by its type.
 fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     loop {
         let (length, kind) = (usize::from(number16(bytes, 0)?), number16(bytes, 2)?);
@@ -193,7 +193,7 @@ fn number16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-/// A socket to the kernel.
+/// A netlink socket.
 #[derive(Debug)]
 pub(super) struct Diag {
     socket: Socket,
@@ -209,7 +209,7 @@ impl Diag {
         Ok(Diag { socket, buffer: vec![0; BUFFER_BYTES], sequence: 0 })
     }
 
-    /// Asks with `request`, which is given a number, and reads the answer to its end.
+    /// Sends `request` with a new number, and reads the response to its end.
     pub(super) fn ask(
         &mut self,
         request: impl Fn(u32) -> Vec<u8>,

@@ -1,4 +1,4 @@
-//! Control groups of the watched processes: what they use, and the limits that bind them.
+//! Control groups of the watched processes: their usage, and their limits.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ pub(super) fn read(root: &Root, texts: &[String], figures: &mut Figures) {
     }
 }
 
-/// What a group is called: its path, in version 1 that of its memory.
+/// The name of a group: its path; in version 1, the path of its memory controller.
 fn path(text: &str) -> &str {
     let rows = || text.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
     let of_memory = rows().find(|(names, _)| names.split(',').any(|name| name == "memory"));
@@ -36,7 +36,7 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// The first of these files that there is, of the group itself.
+    /// The first existing file of these, for the group itself.
     fn number(&self, directories: &[PathBuf], names: &[&str]) -> Option<u64> {
         let own = own(directories);
         own.into_iter()
@@ -68,7 +68,7 @@ impl Group<'_> {
         }
     }
 
-    /// Version 1 counts CPU time in a controller of its own.
+    /// Version 1 counts CPU time in a separate controller.
     fn accounts(&self, directories: &[PathBuf], figures: &mut Figures) {
         for (file, mode) in [("cpuacct.usage_user", "user"), ("cpuacct.usage_sys", "system")] {
             let value = self.number(directories, &[file]);
@@ -114,7 +114,7 @@ impl Group<'_> {
     }
 }
 
-/// The group itself, in version 1 and 2: directories go from it up to the root of each.
+/// The group itself, in version 1 and 2: directories are listed from it up to the root of each.
 fn own(directories: &[PathBuf]) -> Vec<&Path> {
     let is_own = |at: &usize| *at == 0 || !directories[at - 1].starts_with(&directories[*at]);
     (0..directories.len()).filter(is_own).map(|at| directories[at].as_path()).collect()

@@ -1,6 +1,6 @@
-//! The accept queues of listening sockets, looked at so often that no burst is missed, and the
-//! states of the connections at their ports, which are counted more rarely: the kernel walks all
-//! its connections for that.
+//! The accept queues of listening sockets, which are read often enough to detect bursts, and the
+//! states of connections on their ports, which are counted rarely: the kernel walks all its
+//! connections for that.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
@@ -14,31 +14,31 @@ use super::series::Figures;
 use crate::Root;
 use crate::kernel::processor_times;
 
-/// How often queues are looked at.
+/// The interval of queue readings.
 pub const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// So long maxima are kept.
+/// How long maxima are kept.
 pub const WINDOW_MAX: Duration = Duration::from_secs(60);
-/// How often states are counted at most.
+/// The minimum interval between counts of states.
 const COUNT_EVERY: Duration = Duration::from_secs(30);
-/// A count may take this part of the time: with a million connections it comes more rarely.
+/// The share of time that counts may take: with a million connections they are rarer.
 const COUNT_PART: u32 = 400;
-/// Looks between two readings of the processors: the kernel counts their time in coarse ticks.
+/// Readings of queues per reading of the processors: the kernel counts their time in coarse ticks.
 const PROCESSORS_EVERY: u64 = 10;
-/// Addresses with listening sockets that are kept.
+/// The maximum number of listening addresses.
 const LISTENERS_MAX: usize = 64;
-/// Ports whose connections are counted where none is named.
+/// The number of ports whose connections are counted if none is named.
 const PORTS_MAX: usize = 8;
 
-/// Looks at the queues; see the module's description.
+/// Reads the queues; see the module's description.
 #[derive(Debug)]
 pub struct Listeners {
     clock: Clock,
     root: Root,
     diag: Diag,
-    /// Those that are wanted; all where it is empty.
+    /// The requested ports; all if empty.
     ports: Vec<u16>,
     queues: BTreeMap<(u16, IpAddr), Queue>,
-    /// What each socket had dropped when it was looked at last.
+    /// The number of drops of each socket at the last reading.
     drops: HashMap<u32, u32>,
     looks: u64,
     states: BTreeMap<(u16, usize), u64>,
@@ -57,8 +57,8 @@ struct Queue {
     is_open: bool,
 }
 
-/// The maximum of what was seen within a window that ends now: a value that is followed by a
-/// larger one is in no window's maximum any more.
+/// The maximum within a window that ends now: a value that is followed by a larger one can never be
+/// a maximum again.
 #[derive(Debug, Default)]
 struct Maximum(VecDeque<(Time, f64)>);
 
@@ -95,7 +95,7 @@ impl Listeners {
         })
     }
 
-    /// Looks once. Whoever calls it does so every [`LOOK_EVERY`].
+    /// Reads once. To be called every [`LOOK_EVERY`].
     pub fn look(&mut self) -> io::Result<()> {
         let now = self.clock.now();
         let mut found = Vec::new();
@@ -171,7 +171,7 @@ impl Listeners {
         }
     }
 
-    /// Counts the connections at the wanted ports, or at those that are listened on.
+    /// Counts the connections on the requested ports, or on those with a listener.
     fn count(&mut self) -> io::Result<()> {
         let mut ports = self.ports.clone();
         if ports.is_empty() {
@@ -194,7 +194,7 @@ impl Listeners {
         Ok(())
     }
 
-    /// What was seen; maxima are those of a window that ends now.
+    /// The results; maxima are those of a window that ends now.
     pub fn tell(&self, window: Duration, figures: &mut Figures) {
         let now = self.clock.now();
         for ((port, address), queue) in &self.queues {
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_maximum_is_that_of_its_window() {
+    fn a_maximum_is_within_its_window() {
         let mut maximum = Maximum::default();
         let seen = [(1, 5.0), (2, 9.0), (3, 2.0), (4, 2.0), (5, 1.0)];
         seen.iter().for_each(|(at, value)| maximum.add(Time::from_secs(*at), *value));
@@ -249,7 +249,7 @@ mod tests {
         let mut it = Listeners::open(Root::default(), clock.clone(), vec![80]).expect("opened");
         it.take(clock.now(), &[socket(80, 1, 3, 2), socket(80, 2, 5, 0), socket(81, 3, 9, 9)]);
         it.take(clock.now(), &[socket(80, 1, 0, 3), socket(80, 2, 0, 0)]);
-        // A restart: another socket that begins at 0.
+        // A restart: another socket, which starts at 0.
         it.take(clock.now(), &[socket(80, 4, 1, 1)]);
         let mut figures = Figures::default();
         it.tell(Duration::ZERO, &mut figures);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_busiest_processor_is_that_of_the_time_between() {
+    fn the_busiest_processor_is_measured_between_readings() {
         let clock = Clock::simulated();
         let mut it = Listeners::open(Root::default(), clock.clone(), Vec::new()).expect("opened");
         let text = |busy: u64, idle: u64| {

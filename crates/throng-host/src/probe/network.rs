@@ -4,7 +4,7 @@ use super::series::Figures;
 use crate::Root;
 use crate::kernel::{column_sum, counters, interfaces, sockets, softnet};
 
-/// A host of containers has one for each; the first are those of the host.
+/// A host of containers has one interface for each; its own come first.
 const INTERFACES_MAX: usize = 64;
 const TCP_EXT: [&str; 19] = [
     "ListenOverflows",

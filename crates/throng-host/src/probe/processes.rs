@@ -1,5 +1,5 @@
-//! Processes that are watched by the name of their program or by their number. Nothing of their
-//! command lines or environments is read.
+//! Processes that are watched by program name or by number. Their command lines and environments
+//! are not read.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,12 +15,12 @@ use crate::system::{page_bytes, ticks_per_second};
 
 /// Bytes of a program's name that the kernel keeps (proc(5), `comm`).
 const NAME_BYTES_MAX: usize = 15;
-/// Processes of one name that are read.
+/// The maximum number of processes with one name.
 const PROCESSES_MAX: usize = 1_000;
-/// So many readings apart new processes are looked for, if none of the known ones has ended.
+/// The number of readings between searches for new processes, unless a known one has ended.
 const LOOK_EVERY: u32 = 5;
 
-/// Which processes are watched: `nginx`, `1234`.
+/// The processes to watch: `nginx`, `1234`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Wanted {
     Name(String),
@@ -52,7 +52,7 @@ impl fmt::Display for Wanted {
     }
 }
 
-/// Reads them, and counts those that start and end.
+/// Reads them, and counts starts and ends.
 #[derive(Debug)]
 pub(super) struct Processes {
     root: Root,
@@ -60,13 +60,13 @@ pub(super) struct Processes {
     readings: u32,
 }
 
-/// All processes of one name.
+/// All processes with one name.
 #[derive(Debug)]
 struct Watched {
     wanted: Wanted,
     /// By their number.
     known: HashMap<u32, Known>,
-    /// In ticks, with those that have ended: it never decreases.
+    /// In ticks, including ended processes: it never decreases.
     user_ticks: u64,
     system_ticks: u64,
     started: u64,
@@ -82,7 +82,7 @@ struct Known {
     resident_pages: u64,
 }
 
-/// Open descriptors of a process, and how many it may have.
+/// Open descriptors of a process, and their limit.
 #[derive(Clone, Copy, Debug)]
 struct Descriptors {
     open: u64,
@@ -119,7 +119,7 @@ impl Processes {
         }
     }
 
-    /// The texts of their `cgroup`, or that of this process where none is watched.
+    /// The texts of their `cgroup`, or that of this process if none is watched.
     pub(super) fn groups(&self) -> Vec<String> {
         let first = |watched: &Watched| watched.known.keys().min().copied();
         let mut numbers: Vec<String> =
@@ -156,7 +156,7 @@ impl Watched {
     fn is_wanted(&self, number: u32, name: &str) -> bool {
         let is_it = match &self.wanted {
             Wanted::Number(wanted) => *wanted == number,
-            // A longer name is cut by the kernel, perhaps within a letter.
+            // The kernel truncates a longer name, possibly within a character.
             Wanted::Name(wanted) if wanted.len() > NAME_BYTES_MAX => {
                 name.len() + 4 > NAME_BYTES_MAX
                     && wanted.starts_with(name.trim_end_matches('\u{fffd}'))
@@ -172,13 +172,13 @@ impl Watched {
         self.take(number, stat);
     }
 
-    /// Reads those that are known again; whether one of them is gone.
+    /// Reads the known processes again; returns whether one of them has ended.
     fn renew(&mut self, root: &Root) -> bool {
         let before = self.ended;
         for number in self.known.keys().copied().collect::<Vec<_>>() {
             let text = root.read(format!("proc/{number}/stat")).unwrap_or_default();
             let started = self.known.get(&number).map(|known| known.started_ticks);
-            // Another process may have its number by now.
+            // Another process may have reused its number.
             let is_same = |stat: &ProcessStat<'_>| Some(stat.started_ticks) == started;
             match process(&text).filter(|stat| !stat.is_zombie && is_same(stat)) {
                 Some(stat) => self.take(number, stat),
@@ -238,8 +238,8 @@ impl Watched {
     }
 }
 
-/// The size of the directory is their number since Linux 6.2; before, it is 0 and they are
-/// counted, which only the owner of the process and root may do.
+/// The size of the directory is the number of descriptors since Linux 6.2; before, it is 0 and they
+/// are counted, which requires the owner of the process or root.
 fn descriptors(root: &Root, number: u32) -> Option<Descriptors> {
     let limits = root.read(format!("proc/{number}/limits"))?;
     let limit = descriptor_limits_in(&limits).0?;

@@ -1,11 +1,11 @@
-//! The figures of a reading, and the texts that they become.
+//! The figures of a reading, and their text formats.
 //! <https://prometheus.io/docs/specs/om/open_metrics_spec/>
 
 use std::fmt::Write as _;
 
 use throng_metrics::host::{ALL, Kind, Series, place};
 
-/// Which text is wanted.
+/// The text format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Prometheus 0.0.4.
@@ -15,7 +15,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// By what a reader accepts.
+    /// Chosen by the client's `Accept` header.
     pub fn accepted(accept: &str) -> Format {
         match accept.contains("application/openmetrics-text") {
             true => Format::OpenMetrics,
@@ -37,15 +37,15 @@ pub struct Figures(Vec<Sample>);
 
 #[derive(Clone, Debug)]
 struct Sample {
-    /// Its place in [`ALL`].
+    /// The index in [`ALL`].
     series: usize,
-    /// As they stand in the text, without brackets.
+    /// As in the text, without braces.
     labels: String,
     value: f64,
 }
 
 impl Figures {
-    /// One sample more. A value that is not finite is left out.
+    /// Adds a sample. A value that is not finite is left out.
     pub fn add(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
         let series = place(name);
         debug_assert!(series.is_some(), "{name} is not in the table");
@@ -53,7 +53,7 @@ impl Figures {
         self.0.push(Sample { series, labels: labels_text(labels), value });
     }
 
-    /// As [`Figures::add`], where there is a value.
+    /// Like [`Figures::add`], if there is a value.
     pub fn maybe(&mut self, name: &str, labels: &[(&str, &str)], value: Option<u64>) {
         if let Some(value) = value {
             self.add(name, labels, value as f64);
@@ -67,8 +67,8 @@ impl Figures {
         self.0.iter().find(is_it).map(|sample| sample.value)
     }
 
-    /// The whole text, one line for each sample, series by series, then the lines of others; it
-    /// ends with `# EOF`.
+    /// The complete text, one line per sample, series by series, followed by the lines of `others`;
+    /// it ends with `# EOF`.
     pub fn text(&self, format: Format, others: &str) -> String {
         let mut samples: Vec<&Sample> = self.0.iter().collect();
         samples.sort_by_key(|sample| sample.series);
@@ -105,7 +105,7 @@ fn head(text: &mut String, series: &Series, format: Format) {
     let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {kind}", series.help);
 }
 
-/// Labels as they stand between the brackets of a sample.
+/// Labels as in the braces of a sample.
 pub fn labels_text(labels: &[(&str, &str)]) -> String {
     let mut text = String::new();
     for (name, value) in labels {
@@ -158,7 +158,7 @@ mod tests {
         assert!(text.contains("# TYPE node_netstat_TcpExt_ListenDrops untyped\n"));
     }
 
-    /// Those that node_exporter has are there by the start of their name, the others in a table.
+    /// Series of node_exporter are listed by the prefix of their name, the others in a table.
     #[test]
     fn the_page_lists_every_series() {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/monitor.md");

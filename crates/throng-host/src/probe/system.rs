@@ -1,4 +1,4 @@
-//! Processors, memory, pressure and disks of the host, and what it is.
+//! Processors, memory, pressure and disks of the host, and its identity.
 
 use throng_base::Clock;
 
@@ -8,7 +8,7 @@ use crate::kernel::{MODES, disks, named, pressures, processor_times};
 use crate::system::ticks_per_second;
 use crate::{ProcessUsage, Root};
 
-/// A sector of `/proc/diskstats`, whatever the disk has.
+/// A sector of `/proc/diskstats`, for any disk.
 const SECTOR_BYTES: f64 = 512.0;
 const MEMORY: [&str; 10] = [
     "MemTotal",
@@ -23,7 +23,7 @@ const MEMORY: [&str; 10] = [
     "SUnreclaim",
 ];
 const VMSTAT: [&str; 4] = ["pgmajfault", "pswpin", "pswpout", "oom_kill"];
-/// Where all threads wait for a processor, none of them is late: the kernel counts no `full`.
+/// The kernel counts no `full` pressure of processors for the whole system.
 const PRESSURES: [(&str, &str, &str); 5] = [
     ("cpu", "some", "node_pressure_cpu_waiting_seconds_total"),
     ("io", "some", "node_pressure_io_waiting_seconds_total"),
@@ -31,7 +31,7 @@ const PRESSURES: [(&str, &str, &str); 5] = [
     ("memory", "some", "node_pressure_memory_waiting_seconds_total"),
     ("memory", "full", "node_pressure_memory_stalled_seconds_total"),
 ];
-/// Those that bound how many connections a service can take.
+/// The settings that limit the number of connections of a service.
 const SETTINGS: [&str; 8] = [
     "fs.nr_open",
     "kernel.pid_max",
@@ -135,7 +135,7 @@ fn disk(text: &str, figures: &mut Figures) {
     }
 }
 
-/// The disks that node_exporter shows: no partitions, and nothing that is not a disk.
+/// The disks that node_exporter shows: without partitions and virtual devices.
 fn is_whole_disk(name: &str) -> bool {
     let base = name.trim_end_matches(|c: char| c.is_ascii_digit());
     if base == name {
@@ -151,7 +151,7 @@ fn is_whole_disk(name: &str) -> bool {
         || is_numbered)
 }
 
-/// What this process costs.
+/// The cost of this process.
 fn own(root: &Root, figures: &mut Figures) {
     let usage = ProcessUsage::read(root);
     let cpu_ns = usage.cpu_user_ns + usage.cpu_system_ns;
@@ -164,7 +164,7 @@ mod tests {
     use super::is_whole_disk;
 
     #[test]
-    fn partitions_and_loops_are_no_disks() {
+    fn partitions_and_loop_devices_are_not_disks() {
         for disk in ["sda", "vdb", "xvda", "nvme0n1", "mmcblk0", "dm-3", "md0", "sr0"] {
             assert!(is_whole_disk(disk), "{disk}");
         }

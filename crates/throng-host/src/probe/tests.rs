@@ -1,4 +1,4 @@
-//! A computer made of files, and the real one.
+//! A host described by files, and the real one.
 
 use super::*;
 use crate::tests::{computer, write};
@@ -12,7 +12,7 @@ fn stat(name: &str, ticks: [u64; 2], started: u64) -> String {
 }
 
 #[test]
-fn processes_that_end_and_start_are_counted_and_their_time_stays() {
+fn process_starts_and_ends_are_counted_and_cpu_time_is_kept() {
     let (_directory, root) = computer(&[
         ("proc/stat", STAT),
         ("proc/7/stat", &stat("nginx", [200, 100], 500)),
@@ -38,7 +38,7 @@ fn processes_that_end_and_start_are_counted_and_their_time_stays() {
     assert_eq!(value(&figures, "throng_process_descriptors_limit"), 1024.0);
     assert!(value(&figures, "throng_process_descriptors") >= 2.0);
     assert_eq!(value(&figures, "throng_process_started_total"), 0.0);
-    // One ends, and its number is taken by another one of the same name.
+    // One ends, and another one with the same name reuses its number.
     write(&root, "proc/8/stat", &stat("nginx", [10, 0], 2000));
     let figures = probe.read();
     assert_eq!(value(&figures, "throng_processes"), 2.0);
@@ -48,7 +48,7 @@ fn processes_that_end_and_start_are_counted_and_their_time_stays() {
 }
 
 #[test]
-fn groups_of_both_versions_tell_what_they_use() {
+fn groups_of_both_versions_report_their_usage() {
     let version_2 = [
         ("proc/self/cgroup", "0::/system.slice/shop.service\n"),
         (
@@ -92,7 +92,7 @@ fn groups_of_both_versions_tell_what_they_use() {
 }
 
 #[test]
-fn a_computer_that_tells_nothing_has_no_figures_and_no_mistakes() {
+fn a_host_without_files_has_no_figures_and_no_errors() {
     let (_directory, root) = computer(&[]);
     let figures = Probe::new(root, "0.1.0", vec![Wanted::Number(1)]).read();
     assert_eq!(figures.value("throng_processes", &[("name", "1")]), Some(0.0));
@@ -100,7 +100,7 @@ fn a_computer_that_tells_nothing_has_no_figures_and_no_mistakes() {
 }
 
 #[test]
-fn this_computer_tells_of_itself() {
+fn this_host_has_figures() {
     let own = std::process::id();
     let mut probe = Probe::new(Root::default(), "0.1.0", vec![Wanted::Number(own)]);
     let figures = probe.read();

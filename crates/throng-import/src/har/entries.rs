@@ -1,5 +1,5 @@
-//! The shape of a HAR file, as far as it is read. Recorders differ: what is missing, null or of
-//! another type is taken as not there, and only what is not JSON is a mistake.
+//! The fields of a HAR file that are read. Recorders differ: a value that is missing, null or of
+//! another type is ignored, and only invalid JSON is an error.
 
 use std::fmt;
 
@@ -70,7 +70,7 @@ pub(super) struct Response {
     pub(super) headers: Vec<Field>,
     #[serde(deserialize_with = "lenient")]
     pub(super) content: Option<Content>,
-    /// Why there is no response, as Chrome says it.
+    /// Why there is no response, in Chrome's words.
     #[serde(rename = "_error")]
     pub(super) error: Word,
 }
@@ -123,7 +123,7 @@ impl<'de, const MAX: usize> Deserialize<'de> for Word<MAX> {
     }
 }
 
-/// A scalar of any type; a list or a map is as if it were not there.
+/// A scalar of any type; a list or a map is ignored.
 #[derive(Default)]
 struct Scalar {
     text: Option<String>,
@@ -182,7 +182,7 @@ fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::
     Ok(word.text.and_then(|text| text.parse().ok()).filter(|number: &f64| number.is_finite()))
 }
 
-/// A map; what is not one is as if it were not there.
+/// A map; other types are ignored.
 fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -220,7 +220,7 @@ where
     lenient_list(deserializer).map(Option::unwrap_or_default)
 }
 
-/// A list of maps; what is not one is as if it were not there.
+/// A list of maps; other types are ignored.
 fn lenient_list<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
 where
     D: Deserializer<'de>,
@@ -263,7 +263,8 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for AnyList<T> {
     scalars!(None);
 }
 
-/// Finds `log.entries` and gives each entry to `each` while the file is read; whether it is there.
+/// Finds `log.entries` and passes each entry to `each` while the file is read; returns whether it
+/// exists.
 pub(super) struct Entries<'f> {
     pub(super) each: &'f dyn Fn(Entry),
 }
@@ -276,7 +277,7 @@ impl<'de> DeserializeSeed<'de> for Entries<'_> {
     }
 }
 
-/// A map in which one entry is read.
+/// A map of which one entry is read.
 struct Inside<'f> {
     name: &'static str,
     each: &'f dyn Fn(Entry),

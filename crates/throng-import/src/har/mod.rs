@@ -1,5 +1,5 @@
-//! HAR 1.2: what browsers and proxies record. It is read as a stream, so that the size of a file
-//! is not the size of the memory it takes; bodies are cut at a limit.
+//! HAR 1.2: recordings of browsers and proxies. It is read as a stream, so that memory does not
+//! grow with the file; bodies are truncated at a limit.
 
 mod entries;
 mod socket;
@@ -22,13 +22,13 @@ use crate::text::Text;
 use crate::{Options, Refusal};
 use entries::{Content, Entries, Entry, Field, PostData};
 
-/// Requests of one recording; what follows is left out.
+/// The maximum number of requests per recording; the rest is left out.
 const ENTRIES_MAX: usize = 20_000;
-/// Texts of responses that are kept to look for values in, all together.
+/// The maximum size of all response texts that are kept to search for values.
 const RESPONSES_BYTES_MAX: usize = 128 << 20;
-/// A body that is sent and longer than this is left out.
+/// A longer request body is left out.
 const SENT_BYTES_MAX: usize = 4 << 20;
-/// The beginning of a response that is looked at.
+/// The searched prefix of a response.
 const RECEIVED_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Default)]
@@ -40,7 +40,7 @@ struct HarReader {
     left_out: Vec<LeftOut>,
 }
 
-/// Reads the requests of a recording in the order in which they began.
+/// Reads the requests of a recording in the order of their start.
 pub(crate) fn read(
     input: impl Read,
     name: &str,
@@ -48,7 +48,7 @@ pub(crate) fn read(
 ) -> Result<Recording, Box<Diagnostic>> {
     let reader = RefCell::new(HarReader::default());
     let mut input = std::io::BufReader::new(input);
-    // Tools of Windows begin files with a mark.
+    // Windows tools start files with a byte order mark.
     if input.fill_buf().is_ok_and(|begin| begin.len() > bytes_without_mark(begin).len()) {
         input.consume("\u{feff}".len());
     }
@@ -103,7 +103,7 @@ impl HarReader {
             return self.left_out.push(LeftOut::new(say!("entry {}", entry.number), what));
         };
         let method = request.method.text().to_ascii_uppercase();
-        // Some recorders have none for what they could not see.
+        // Some recorders omit it for requests that they could not see.
         let method = if method.is_empty() { "GET".to_string() } else { method };
         let url = request.url.text();
         let place = say!("entry {}", entry.number);
@@ -227,7 +227,7 @@ impl HarReader {
     }
 }
 
-/// What is left out of a request that got no response.
+/// Why a request without a response is left out.
 fn unanswered(response: &entries::Response, is_socket: bool) -> Option<Said> {
     let error = response.error.text();
     match response.status {
@@ -235,7 +235,8 @@ fn unanswered(response: &entries::Response, is_socket: bool) -> Option<Said> {
         _ if !error.is_empty() => {
             Some(say!("a request without a response: {}", Said::of_others(error)))
         }
-        // It left the page before the response. Some recorders have no status for a WebSocket.
+        // The browser left the page before the response. Some recorders have no status for a
+        // WebSocket.
         Some(_) if !is_socket => Some(say!("a request that the browser canceled")),
         _ => None,
     }
@@ -249,7 +250,7 @@ fn fields(fields: &[Field]) -> Vec<(String, Text)> {
     fields.iter().map(|one| (one.name.text(), Text::literal(one.value.text()))).collect()
 }
 
-/// The text of a response that values can come from.
+/// The text of a response that is searched for values.
 fn readable(content: &mut Content, mime: &str) -> String {
     let is_readable = ["json", "html", "xml", "text/plain", "urlencoded"];
     if !is_readable.iter().any(|kind| mime.contains(kind)) || mime.contains("svg") {
@@ -273,11 +274,11 @@ fn part_of(param: &entries::Param) -> Part {
     Part { name: param.name.text(), content, content_type }
 }
 
-/// The parts of a form as it was sent (RFC 7578).
+/// The parts of a submitted form (RFC 7578).
 fn multipart_of(mime: &str, text: &str) -> Vec<Part> {
     let Some(boundary) = mime.split("boundary=").nth(1) else { return Vec::new() };
     let boundary = format!("--{}", boundary.trim_matches('"'));
-    // The type is in lower case, the boundary in the body may not be.
+    // The type is lowercased; the boundary in the body may be in any case.
     let lower = text.to_ascii_lowercase();
     let starts: Vec<usize> = lower.match_indices(&boundary).map(|(at, _)| at).collect();
     let mut parts = Vec::new();
@@ -303,7 +304,7 @@ fn multipart_of(mime: &str, text: &str) -> Vec<Part> {
     parts
 }
 
-/// What browsers say of a request, or else what its response and its path say.
+/// The resource type that the browser recorded, or else a guess from response and path.
 fn resource(exchange: &Exchange, said: &str) -> Resource {
     match said {
         "document" => return Resource::Document,

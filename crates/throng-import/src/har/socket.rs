@@ -9,14 +9,14 @@ use crate::json::Json;
 use crate::model::{LeftOut, Message, Socket, Talk};
 use crate::text::Text;
 
-/// Sent messages of one connection.
+/// The maximum number of sent messages per connection.
 const SENT_MAX: usize = 500;
-/// How long a connection stays on which nothing was sent.
+/// How long a connection without sent messages stays open.
 const STAY: Duration = Duration::from_secs(10);
 
-/// An item for each sent message, with its reply and at its time: other steps stand between, and
-/// the connection is opened where the first one was sent. A page opens it early, and says on it
-/// what later responses have told. `began_ms` and `took_ms` are of the connection.
+/// An item per sent message, with its reply and at its time: other steps may be in between, and the
+/// connection is opened at the first sent message. A page opens it early, but its messages depend
+/// on later responses. `began_ms` and `took_ms` are those of the connection.
 pub(super) fn sockets(
     url: &str,
     headers: &[Field],
@@ -31,7 +31,7 @@ pub(super) fn sockets(
     let url = Text::literal(url);
     let is_sent = |message: &SocketMessage| message.direction.text() == "send";
     let first = messages.iter().find(|message| is_sent(message)).and_then(|message| message.time);
-    // Of another clock, where it is before the connection.
+    // A time before the connection comes from another clock.
     let first_ms = first.map(|first| first * 1e3).filter(|at| began_ms.is_some_and(|it| it <= *at));
     let begin_ms = first_ms.or(began_ms);
     let passed_ms = |time: Option<f64>| time.zip(first).map(|(time, first)| (time - first) * 1e3);
@@ -51,7 +51,7 @@ pub(super) fn sockets(
             continue;
         }
         match last {
-            // The first message behind a sent one is taken as its reply.
+            // The first message after a sent one is taken as its reply.
             Some(Socket { talk, took_ms, begin_ms, .. })
                 if matches!(talk[..], [Talk::Send(_)]) && sent <= SENT_MAX =>
             {
@@ -85,7 +85,7 @@ pub(super) fn sockets(
     sockets
 }
 
-/// The subprotocols that were offered.
+/// The offered subprotocols.
 fn protocols(headers: &[Field]) -> Vec<String> {
     let is_it = |field: &&Field| field.name.text().eq_ignore_ascii_case("sec-websocket-protocol");
     let names = headers.iter().filter(is_it).map(|field| field.value.text());

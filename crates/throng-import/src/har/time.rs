@@ -1,4 +1,4 @@
-//! Times of a recording: ISO 8601 dates (RFC 3339), of which only differences matter.
+//! Times of a recording: ISO 8601 dates (RFC 3339), of which only differences are used.
 
 use super::entries::Word;
 
@@ -36,7 +36,7 @@ fn parse(text: &str) -> Option<f64> {
     Some((seconds - offset_minutes * 60) as f64 * 1000.0 + fraction * 1000.0)
 }
 
-/// Days since 1970 of a date of the Gregorian calendar.
+/// Days since 1970 for a date of the Gregorian calendar.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
@@ -49,7 +49,7 @@ mod tests {
     use super::parse;
 
     #[test]
-    fn dates_of_browsers_are_times() {
+    fn browser_dates_are_parsed() {
         assert_eq!(parse("1970-01-01T00:00:00.000Z"), Some(0.0));
         assert_eq!(parse("2024-02-29T12:30:15.250Z"), Some(1_709_209_815_250.0));
         assert_eq!(parse("2024-02-29T14:30:15.25+02:00"), Some(1_709_209_815_250.0));

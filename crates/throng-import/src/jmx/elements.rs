@@ -48,7 +48,7 @@ impl Element<'_, '_> {
         say!("{}, line {line}", self.name())
     }
 
-    /// Numbers with a name beside them: `<FloatProperty><name>…</name><value>…</value>`.
+    /// Numbers with a name: `<FloatProperty><name>…</name><value>…</value>`.
     pub(super) fn float(&self, name: &str) -> Option<String> {
         let of = |node: &Node<'_, '_>, tag: &str| {
             let child = node.children().find(|child| child.has_tag_name(tag))?;
@@ -105,7 +105,7 @@ pub(super) fn offset(text: &str, position: TextPos) -> usize {
     (before + line.char_indices().nth(column).map_or(0, |(at, _)| at)).min(text.len())
 }
 
-/// The parser goes into elements by itself: nesting is bounded before.
+/// The parser is recursive, so nesting is limited before.
 pub(super) fn is_too_deep(text: &str) -> bool {
     const DEPTH_MAX: i64 = 1_000;
     let (mut depth, mut rest) = (0_i64, text);
@@ -152,7 +152,7 @@ pub(super) fn is_listener(class: &str) -> bool {
         && !class.contains("JSR223")
 }
 
-/// Elements that are read as part of a scope, or that throng does on its own.
+/// Elements that are read as part of a scope, or that throng implements itself.
 pub(super) fn is_understood(class: &str, gui: &str) -> bool {
     match class {
         "HeaderManager"
@@ -214,7 +214,7 @@ pub(super) fn names(element: &Element<'_, '_>) -> Vec<String> {
     names.filter(|name| !name.is_empty()).take(200).collect()
 }
 
-/// Names of columns and the table that has each.
+/// Names of columns, and the table of each.
 pub(super) fn columns(root: Node<'_, '_>) -> Vec<(String, String)> {
     let mut out = Vec::new();
     let elements = root.descendants().filter(Node::is_element).map(Element);

@@ -1,4 +1,4 @@
-//! Texts of JMeter with `${name}` and `${__function(…)}` inside.
+//! JMeter texts with `${name}` and `${__function(…)}`.
 
 use super::JmxReader;
 use crate::model::{LeftOut, Variable, name_of};
@@ -30,7 +30,7 @@ impl JmxReader<'_> {
             return self.function(function, depth);
         }
         let name = inner.trim();
-        // `${name_g1}` and `${name_1}` are parts of what an extractor found.
+        // `${name_g1}` and `${name_1}` are groups of an extractor's match.
         let base = ["_g1", "_1", "_g0"].iter().find_map(|end| name.strip_suffix(end));
         for name in [Some(name), base].into_iter().flatten() {
             if self.saved.contains(name) {

@@ -1,5 +1,5 @@
-//! Test plans of JMeter: thread groups are sessions, samplers are requests, and what stands around
-//! a sampler (headers, timers, assertions, extractors) belongs to it as JMeter's scopes say.
+//! JMeter test plans: thread groups become sessions, samplers become requests, and their headers,
+//! timers, assertions and extractors apply by JMeter's scoping rules.
 
 mod elements;
 mod functions;
@@ -19,7 +19,7 @@ use elements::{Element, Property as _};
 
 const ELEMENTS_MAX: u32 = 2_000_000;
 const DEPTH_MAX: usize = 60;
-/// Requests of one plan.
+/// The maximum number of requests per plan.
 const REQUESTS_MAX: usize = 10_000;
 
 pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording, Vec<Diagnostic>> {
@@ -63,7 +63,7 @@ pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording,
     Ok(reader.recording)
 }
 
-/// What holds for the samplers of a part of the tree.
+/// The settings for the samplers of a subtree.
 #[derive(Clone, Default)]
 struct Scope {
     defaults: samplers::Defaults,
@@ -84,7 +84,7 @@ struct JmxReader<'o> {
     options: &'o Options,
 }
 
-/// Each element of a tree with the tree that belongs to it.
+/// Each element of a tree with its subtree.
 fn pairs<'a, 'i>(tree: Node<'a, 'i>) -> Vec<(Element<'a, 'i>, Option<Node<'a, 'i>>)> {
     let children: Vec<Node<'a, 'i>> = tree.children().filter(Node::is_element).collect();
     let mut out = Vec::new();
@@ -99,7 +99,7 @@ fn pairs<'a, 'i>(tree: Node<'a, 'i>) -> Vec<(Element<'a, 'i>, Option<Node<'a, 'i
 }
 
 impl JmxReader<'_> {
-    /// The plan and what holds for all of its thread groups.
+    /// The plan and the settings of all its thread groups.
     fn plan(&mut self, tree: Node<'_, '_>, scope: &Scope, depth: usize) {
         let elements_here = pairs(tree);
         let scope = self.scope(&elements_here, scope);
@@ -154,7 +154,7 @@ impl JmxReader<'_> {
         }
     }
 
-    /// The load of a thread group; how many users it has.
+    /// The load of a thread group; returns its number of users.
     fn load(&mut self, element: &Element<'_, '_>) -> Option<u64> {
         let number = |reader: &mut Self, names: &[&str]| {
             let text = names.iter().find_map(|name| element.prop(name))?;
@@ -193,7 +193,7 @@ impl JmxReader<'_> {
         users
     }
 
-    /// The elements of a tree that hold for all samplers in it.
+    /// The elements of a tree that apply to all its samplers.
     fn scope(&mut self, pairs: &[(Element<'_, '_>, Option<Node<'_, '_>>)], outer: &Scope) -> Scope {
         let mut scope = outer.clone();
         for (element, _) in pairs.iter().filter(|(element, _)| element.is_enabled()) {
@@ -263,7 +263,7 @@ impl JmxReader<'_> {
             if self.count > REQUESTS_MAX {
                 return;
             }
-            // What stands below a sampler holds for it alone.
+            // Elements below a sampler apply only to it.
             let own = inner.map(|inner| self.scope(&pairs(inner), scope));
             let scope = own.as_ref().unwrap_or(scope);
             for timer in &scope.timers {
@@ -286,7 +286,7 @@ impl JmxReader<'_> {
         self.controller(element, steps, items);
     }
 
-    /// A Flow Control Action that pauses, by itself or by timers below it.
+    /// A Flow Control Action that pauses, with or without timers below it.
     fn pause(
         &mut self,
         element: &Element<'_, '_>,
@@ -374,7 +374,7 @@ impl JmxReader<'_> {
         }
     }
 
-    /// Elements that are neither steps nor understood.
+    /// Elements that are neither steps nor supported.
     fn rest(&mut self, element: &Element<'_, '_>, items: &mut Vec<Item>) {
         let class = element.class();
         if !element.is_enabled() || elements::is_understood(class, element.gui()) {
@@ -412,7 +412,7 @@ impl JmxReader<'_> {
             }
             let value = self.text(&value);
             let own = name_of(&name);
-            // A variable that is made of itself is one of the command line.
+            // A variable that is defined by itself is set on the command line.
             let is_itself = value.as_value() == Some(&format!("vars.{own}"));
             if !is_itself {
                 let is_constant = !value.pieces().iter().any(|piece| matches!(piece,

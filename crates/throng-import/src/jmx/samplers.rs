@@ -1,4 +1,4 @@
-//! HTTP samplers, and what stands around them: defaults, timers, assertions and extractors.
+//! HTTP samplers, and the elements that apply to them: defaults, timers, assertions and extractors.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::json::Json;
 use crate::model::{Auth, Body, Check, Exchange, LeftOut, Part, PartContent, Save, Think, name_of};
 use crate::text::Text;
 
-/// What HTTP Request Defaults say.
+/// The values of HTTP Request Defaults.
 #[derive(Clone, Default)]
 pub(super) struct Defaults {
     protocol: Text,
@@ -265,7 +265,7 @@ fn response_assertion(
             }
             "Assertion.response_data" | "Assertion.response_data_as_document" => {
                 let text = reader.text(text);
-                // Contains and Matches are regular expressions, the others are plain.
+                // Contains and Matches are regular expressions, the others are plain text.
                 let is_pattern = kind & 3 != 0;
                 let literal = text.to_string();
                 let is_plain =
@@ -284,7 +284,7 @@ fn response_assertion(
     }
 }
 
-/// What an extractor saves, by the name of its variable.
+/// The saves of an extractor, by the name of its variable.
 pub(super) fn extractor(
     reader: &mut JmxReader<'_>,
     element: &Element<'_, '_>,
@@ -348,13 +348,13 @@ pub(super) fn extractor(
     saved
 }
 
-/// A path in JSON, as far as it is one of RFC 9535: JMeter has others, too.
+/// A JSON path, if it conforms to RFC 9535: JMeter supports others, too.
 fn json_save(path: &str) -> Option<Save> {
     let query = || JsonPath::parse(path).is_ok() && path.starts_with('$');
     json_path(path).map(Save::Json).or_else(|| query().then(|| Save::JsonPath(path.into())))
 }
 
-/// `$.data.items[0].id` as the language writes it; None for what only a query can say.
+/// `$.data.items[0].id` in the scenario language; `None` if it needs a query.
 fn json_path(path: &str) -> Option<String> {
     let plain = path.strip_prefix("$.").or_else(|| path.strip_prefix('$'))?;
     let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '[' | ']');

@@ -27,7 +27,7 @@ pub(super) fn read(
     }
 }
 
-/// A function of the response, or what it returns.
+/// A function of the response, or its return value.
 fn one(world: &mut World, id: usize, condition: &Expr) -> bool {
     let Expr::Function(function) = condition else { return read_condition(world, id, condition) };
     if !world.enter() {
@@ -71,7 +71,7 @@ fn read_condition(world: &mut World, id: usize, condition: &Expr) -> bool {
                 _ => false,
             }
         }
-        // `r.json('token')`: it is there.
+        // `r.json('token')`: it exists.
         Expr::Member(..) | Expr::Not(_) => false,
         _ => false,
     }

@@ -7,7 +7,7 @@ use throng_base::units::parse_duration;
 use crate::json::Json;
 use crate::model::{LeftOut, Phase, Recording};
 
-/// The names and functions of scenarios that run something else than the default function.
+/// The names and functions of scenarios that do not run the default function.
 pub(super) fn scenarios(options: &Json) -> Vec<(String, String)> {
     let scenarios = options.get("scenarios").map_or(&[][..], Json::entries);
     let exec = |one: &Json| one.str("exec").map(str::to_string);
@@ -125,7 +125,7 @@ fn ramps(start: u64, stages: &[Json]) -> Vec<Phase> {
         let to = number(stage, "target").unwrap_or(0.0).min(1e7) as u64;
         let time = stage.get("duration").and_then(duration).unwrap_or_default();
         match (to == users, time.is_zero()) {
-            // Nobody is there.
+            // There are no users.
             (true, _) if to == 0 => {}
             (true, false) => phases.push(Phase::Users { users: to, time }),
             (true, true) => {}

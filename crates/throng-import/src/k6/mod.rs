@@ -1,5 +1,5 @@
-//! Scripts of k6: requests, checks, pauses, groups, stages and thresholds. Scripts are code; what
-//! has no counterpart is a comment at its place.
+//! k6 scripts: requests, checks, pauses, groups, stages and thresholds. Scripts are code; what has
+//! no equivalent becomes a comment at its place.
 
 mod checks;
 mod load;
@@ -189,7 +189,7 @@ impl K6Reader {
         self.world.value(value)
     }
 
-    /// Functions of the script are read where they are called; others are left out.
+    /// Functions of the script are read at each call; others are left out.
     fn other(
         &mut self,
         path: &str,
@@ -329,7 +329,7 @@ impl K6Reader {
         }
         let url = argument(arguments, "", at)?.clone();
         let url = match &url {
-            // `http.url` only names the row.
+            // `http.url` only sets the name of the row.
             Expr::Call(_, inner) if inner.len() == 1 => inner[0].value.clone(),
             url => url.clone(),
         };
@@ -347,7 +347,7 @@ impl K6Reader {
         exchange.name = name.map(str::to_string);
         let timeout = params.get("timeout").and_then(load::duration);
         exchange.timeout = timeout;
-        // k6 follows redirects on its own.
+        // k6 follows redirects by default.
         exchange.follow_redirects = params.str("redirects") != Some("0");
         if has_body && let Some(body) = argument(arguments, "", at + 1) {
             self.world.body(body, &mut exchange, line);
@@ -356,7 +356,7 @@ impl K6Reader {
     }
 }
 
-/// The expression with another one in the place of a part of it.
+/// The expression with a part of it replaced.
 fn replace(whole: &Expr, part: &Expr, by: &Expr) -> Expr {
     if whole == part {
         return by.clone();

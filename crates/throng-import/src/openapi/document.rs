@@ -1,4 +1,4 @@
-//! The description as a tree, from JSON or YAML, and what its references (`$ref`) lead to.
+//! The description as a tree, from JSON or YAML, and the resolution of its references (`$ref`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use crate::form::decoded;
 use crate::json::Json;
 use crate::text::Text;
 
-/// Nodes of a description: an alias of YAML counts with all that it stands for.
+/// Nodes of a description: a YAML alias counts with all nodes it expands to.
 const NODES_MAX: usize = 2_000_000;
 const DEPTH_MAX: usize = 100;
-/// References that lead to references.
+/// The maximum length of a chain of references.
 const HOPS_MAX: usize = 50;
 
 pub(super) struct Document {
@@ -24,7 +24,7 @@ pub(super) struct Document {
 const NOTHING: &Json = &Json::Null;
 
 impl Document {
-    /// What a node is, behind its reference; nothing where it leads to another file or in a circle.
+    /// A node after its reference is resolved; null if it is in another file or circular.
     pub(super) fn resolved<'d>(&'d self, node: &'d Json) -> &'d Json {
         let mut node = node;
         for _ in 0..HOPS_MAX {
@@ -52,7 +52,7 @@ pub(super) fn read(source: &Arc<Source>) -> Result<Document, Box<Diagnostic>> {
     let root = match is_json {
         true => match Json::parse(&source.text) {
             Ok(root) => root,
-            // YAML has braces, too.
+            // The braces may be YAML, too.
             Err(error) => yaml(source)
                 .map_err(|_| Refusal::of_json(&source.name, &error).of_format("openapi"))?,
         },
@@ -61,7 +61,7 @@ pub(super) fn read(source: &Arc<Source>) -> Result<Document, Box<Diagnostic>> {
     Ok(Document { root })
 }
 
-/// A map or a list that is not complete yet.
+/// An incomplete map or list.
 enum Open {
     List(Vec<Json>, usize),
     Map(Vec<(String, Json)>, Option<String>, usize),
@@ -149,7 +149,7 @@ impl Builder {
             Some(Open::List(items, _)) => items.push(node),
             Some(Open::Map(entries, key, _)) => match key.take() {
                 None => *key = Some(node.as_str().unwrap_or_default().to_string()),
-                // Keys that are merged in (`<<`) do not win over those that are there.
+                // Merged keys (`<<`) do not override existing ones.
                 Some(name) if name == "<<" => {
                     for (name, value) in node.entries() {
                         if !entries.iter().any(|(known, _)| known == name) {
@@ -172,7 +172,7 @@ fn size(node: &Json) -> usize {
     }
 }
 
-/// A scalar of YAML 1.2's core schema.
+/// A scalar of the core schema of YAML 1.2.
 fn scalar(text: &str, is_plain: bool) -> Json {
     let is_number = || {
         let digits = text.strip_prefix('-').unwrap_or(text);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn aliases_that_grow_without_end_are_refused() {
+    fn exponential_aliases_are_refused() {
         let mut text = "a0: &a0 [1,1,1,1,1,1,1,1,1,1]\n".to_string();
         for n in 1..9 {
             let list = vec![format!("*a{}", n - 1); 10].join(",");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_followed_and_circles_end() {
+    fn references_are_resolved_and_cycles_end() {
         let text = "a: {$ref: '#/b~1c/0'}\nb/c: [{x: 1}]\nd: {$ref: '#/d'}\ne: {$ref: 'o.yaml#/a'}";
         let document = read(&Source::new("a.yaml", text)).ok().unwrap();
         let of = |key: &str| document.resolved(document.root.get(key).unwrap()).clone();

@@ -1,13 +1,13 @@
-//! A value that fits a schema (JSON Schema, as far as descriptions use it): its examples, or else
-//! the simplest one. Schemas may be circular: what would not end is left out.
+//! A value that matches a schema (the subset of JSON Schema that descriptions use): its example, or
+//! else the simplest one. Schemas may be circular: infinite parts are left out.
 
 use super::document::Document;
 use crate::json::Json;
 
 const DEPTH_MAX: usize = 8;
-/// Values of one example.
+/// The maximum number of values per example.
 const VALUES_MAX: usize = 400;
-/// Fields that need not be there, of one map.
+/// The maximum number of optional fields per map.
 const OPTIONAL_MAX: usize = 12;
 
 pub(super) struct Example<'d> {
@@ -24,7 +24,7 @@ impl<'d> Example<'d> {
         self.value(schema, "", 0).unwrap_or_default()
     }
 
-    /// None: it would not end.
+    /// `None`: it would be infinite.
     fn value(&mut self, schema: &'d Json, name: &str, depth: usize) -> Option<Json> {
         if depth > DEPTH_MAX || self.left == 0 {
             return None;
@@ -81,7 +81,7 @@ impl<'d> Example<'d> {
         let mut entries = Vec::new();
         for (name, property) in properties {
             let is_required = required.contains(&name.as_str());
-            // What only the service sets is not sent.
+            // Fields that only the service sets are not sent.
             if self.document.resolved(property).is_true("readOnly") {
                 continue;
             }
@@ -99,7 +99,7 @@ impl<'d> Example<'d> {
     }
 }
 
-/// OpenAPI 3.1 has lists of types; without any, the keywords tell it.
+/// OpenAPI 3.1 has lists of types; without any, the type is inferred from the keywords.
 fn kind(schema: &Json) -> &str {
     let of_list = || {
         let mut types = schema.list("type").iter().filter_map(Json::as_str);
@@ -126,7 +126,7 @@ fn number(schema: &Json, is_whole: bool) -> String {
     }
 }
 
-/// A text of the format and the length that a schema asks for.
+/// A text with the format and the length that a schema requires.
 fn word(schema: &Json, name: &str) -> String {
     let format = schema.str("format").unwrap_or_default();
     let of_format = match format {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_fits_its_schema() {
+    fn a_value_matches_its_schema() {
         let cases = [
             ("{type: integer, minimum: 5}", "5"),
             ("{type: [string, 'null'], format: date}", "\"2026-01-31\""),

@@ -1,5 +1,5 @@
-//! OpenAPI 3.0 and 3.1, and Swagger 2.0, from JSON or YAML: each operation is a request, with the
-//! examples of the description, or values that fit its schemas.
+//! OpenAPI 3.0 and 3.1, and Swagger 2.0, from JSON or YAML: each operation becomes a request, with
+//! the examples of the description, or values that match its schemas.
 
 mod document;
 mod example;
@@ -18,9 +18,9 @@ use crate::{Options, Refusal};
 use document::Document;
 use example::Example;
 
-/// The methods of a path, in the order in which a thing is made, looked at, changed and removed.
+/// The methods of a path, in the order create, read, update, delete.
 const METHODS: [&str; 8] = ["post", "get", "head", "put", "patch", "options", "trace", "delete"];
-/// Operations of one description.
+/// The maximum number of operations per description.
 const OPERATIONS_MAX: usize = 5_000;
 
 pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording, Vec<Diagnostic>> {
@@ -62,7 +62,7 @@ struct OpenApiReader<'d> {
     count: usize,
 }
 
-/// One operation with its place.
+/// An operation and its place.
 struct Operation<'d> {
     method: &'static str,
     path: &'d str,
@@ -146,7 +146,7 @@ impl<'d> OpenApiReader<'d> {
             if !tag.is_empty() {
                 items.push(Item::Note(tag.chars().take(80).collect()));
             }
-            // What is removed is removed last, or the rest would not find it.
+            // Deletions are last, or other requests would not find the resource.
             operations.sort_by_key(|operation| operation.method == "delete");
             for operation in operations {
                 items.push(Item::Http(Box::new(self.exchange(&operation))));
@@ -185,7 +185,7 @@ impl<'d> OpenApiReader<'d> {
         exchange
     }
 
-    /// Those of the path, and those of the operation, which win.
+    /// The parameters of the path and of the operation, which take precedence.
     fn parameters(&self, operation: &Operation<'d>) -> Vec<&'d Json> {
         let mut all: Vec<&Json> = Vec::new();
         let lists = [operation.shared.list("parameters"), operation.node.list("parameters")];
@@ -236,7 +236,7 @@ impl<'d> OpenApiReader<'d> {
         url
     }
 
-    /// A variable for a part of a path: what it names is the same in all paths.
+    /// A variable for a part of a path; a name means the same in all paths.
     fn variable(&mut self, name: &str, value: &str) -> String {
         let value = crate::form::path_encoded(value).replace(['/', '?'], "-");
         let base = name_of(name);
@@ -249,7 +249,7 @@ impl<'d> OpenApiReader<'d> {
                     self.recording.declare(Variable::plain(&name, Text::literal(value)));
                     return format!("vars.{name}");
                 }
-                // A plain `id` is one of something else in each path.
+                // A plain `id` means something else in each path.
                 Some(known)
                     if base != "id"
                         || known.value.as_ref() == Some(&Text::literal(value.as_str())) =>
@@ -271,7 +271,7 @@ impl<'d> OpenApiReader<'d> {
             let content = parameter.get("content").and_then(|map| map.entries().first());
             let schema =
                 parameter.get("schema").or_else(|| content.and_then(|(_, one)| one.get("schema")));
-            // Swagger 2 has the schema in the parameter itself.
+            // In Swagger 2, the parameter itself is the schema.
             Example::new(self.document).of(schema.unwrap_or(parameter))
         })
     }
@@ -358,7 +358,7 @@ impl<'d> OpenApiReader<'d> {
             other => Text::literal(other.as_str().unwrap_or_default()),
         };
         if is_json(kind) || kind == "*/*" {
-            // An example that is a text may be the JSON itself.
+            // A text example may contain the JSON itself.
             let inner = value.as_str().and_then(|text| Json::of_body(&text.into()));
             exchange.body = Body::Json(inner.unwrap_or(value));
             if !kind.starts_with("application/json") && kind != "*/*" {
@@ -405,7 +405,7 @@ impl<'d> OpenApiReader<'d> {
         (!good.is_empty()).then_some(Check::Status(good))
     }
 
-    /// The first way to say who asks.
+    /// The first security scheme.
     fn security(&mut self, operation: &Operation<'d>, exchange: &mut Exchange) {
         let root = &self.document.root;
         let Some(security) = operation.node.get("security").or_else(|| root.get("security")) else {
@@ -415,7 +415,7 @@ impl<'d> OpenApiReader<'d> {
             true => root.get("securityDefinitions"),
             false => root.get("components").and_then(|one| one.get("securitySchemes")),
         };
-        // An empty one means that nothing is needed.
+        // An empty one means that no authentication is required.
         let Some(first) = security.items().iter().find(|one| !one.entries().is_empty()) else {
             return;
         };
@@ -487,7 +487,7 @@ fn first_example(node: &Json, document: &Document) -> Option<Json> {
         Json::Map(entries) => {
             let (_, first) = entries.first()?;
             let first = document.resolved(first);
-            // Swagger 2 has the example itself there.
+            // In Swagger 2, the example itself is here.
             Some(first.get("value").unwrap_or(first).clone())
         }
         Json::List(items) => items.first().cloned(),

@@ -1,5 +1,5 @@
-//! Postman collections (v2.0 and v2.1): folders are groups, variables are variables, and the tests
-//! of a request are checks and saved values as far as they are understood.
+//! Postman collections (v2.0 and v2.1): folders become groups, variables become variables, and
+//! supported test lines of a request become checks and saved values.
 
 mod tests_of;
 
@@ -23,7 +23,7 @@ pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording,
     let refuse = |refusal: Refusal| vec![*refusal.of_format("postman")];
     let root = Json::parse(&source.text)
         .map_err(|error| refuse(Refusal::of_json(&source.name, &error)))?;
-    // Postman's own API puts the collection into a map.
+    // Postman's own API wraps the collection in a map.
     let root = root.get("collection").unwrap_or(&root);
     if root.get("requests").is_some() && root.get("item").is_none() {
         let reason = say!("it is a collection in the format v1");
@@ -124,7 +124,7 @@ impl PostmanReader {
         out
     }
 
-    /// What a saved response says of the status, where no test does.
+    /// The status of a saved response, if no test checks it.
     fn response(&mut self, item: &Json, exchange: &mut Exchange) {
         let is_good = |code: &u16| (200..400).contains(code);
         let mut codes =
@@ -338,7 +338,7 @@ impl PostmanReader {
         Text::value(format!("vars.{name}"))
     }
 
-    /// The scripts of a request are checks and saved values; all others are left out.
+    /// The scripts of a request become checks and saved values; all other scripts are left out.
     fn scripts(&mut self, item: &Json, place: &throng_base::Said, exchange: Option<&mut Exchange>) {
         let mut lines_left = Vec::new();
         let mut exchange = exchange;
@@ -368,7 +368,7 @@ impl PostmanReader {
         }
     }
 
-    /// A text with `{{name}}` inside.
+    /// A text with `{{name}}`.
     fn text(&mut self, raw: &str) -> Text {
         let mut out = Text::default();
         let mut rest = raw;
@@ -414,7 +414,7 @@ impl PostmanReader {
     }
 }
 
-/// Postman's dynamic variables, as far as the language has a function for them.
+/// Postman's dynamic variables that have an equivalent function.
 fn dynamic_value(name: &str) -> Option<&'static str> {
     Some(match name {
         "guid" | "randomUUID" => "random.uuid()",
@@ -441,7 +441,7 @@ fn script_text(script: &Json) -> String {
     }
 }
 
-/// Keys and values that are not switched off.
+/// Keys and values that are not disabled.
 fn fields(list: &[Json]) -> Vec<(String, String)> {
     let on = list.iter().filter(|one| !one.is_true("disabled"));
     on.filter_map(|one| {
@@ -486,7 +486,7 @@ fn put_together(url: &Json) -> String {
     out
 }
 
-/// The URL without these parameters of its query.
+/// The URL without these query parameters.
 fn without(raw: &str, keys: &[&str]) -> String {
     let Some((path, query)) = raw.split_once('?') else { return raw.to_string() };
     let kept: Vec<&str> = query
@@ -499,7 +499,7 @@ fn without(raw: &str, keys: &[&str]) -> String {
     }
 }
 
-/// The URL with a value in the place of `/:key`.
+/// The URL with a value instead of `/:key`.
 fn with_parameter(raw: &str, key: &str, value: &str) -> String {
     let (scheme, rest) = match raw.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),

@@ -1,5 +1,5 @@
-//! What the test scripts of requests check and keep, as far as they are the lines that Postman
-//! itself suggests. All other lines come back.
+//! The checks and saves of test scripts, if they use the lines that Postman itself suggests. All
+//! other lines are returned.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -11,13 +11,13 @@ use crate::json::Json;
 use crate::model::{Check, Exchange, Save, name_of};
 use crate::text::Text;
 
-/// A line of a script and what it means.
+/// A line pattern and its meaning.
 struct Pattern {
     regex: Regex,
     meaning: Meaning,
 }
 
-/// Adds to a request what a line means; false: it is not that after all.
+/// Adds the meaning of a line to a request; false: it does not apply.
 type Meaning = fn(&Captures<'_>, &mut Exchange) -> bool;
 
 static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
@@ -73,7 +73,7 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
     made.collect()
 });
 
-/// Lines that only make others possible: what surrounds a check, and what names the response.
+/// Lines without a meaning of their own: the frame of a check, and names for the response.
 static SILENT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let pattern = r#"(?x)^(?:
         [\s{}();,]* |
@@ -104,7 +104,7 @@ fn time(found: &Captures<'_>, exchange: &mut Exchange) -> bool {
 
 fn field(found: &Captures<'_>, exchange: &mut Exchange) -> bool {
     let path = path(&found[1]);
-    // What is compared has to be a part of the response, and not of a helper.
+    // The compared value must be a part of the response, not of a helper.
     if ["length", "code", "status", "responseTime"].iter().any(|word| path == *word) {
         return false;
     }
@@ -137,11 +137,11 @@ pub(super) fn lines(script: &str) -> Vec<String> {
     code.map(str::to_string).collect()
 }
 
-/// Adds what a script checks and keeps; the lines that are not understood come back.
+/// Adds the checks and saves of a script; returns the lines that are not supported.
 pub(super) fn read(script: &str, exchange: &mut Exchange) -> Vec<String> {
     let mut rest = Vec::new();
     for line in lines(script) {
-        // A long line is a library that somebody put there.
+        // A long line is an embedded library.
         let is_short = line.len() < 2_000;
         let understood = is_short
             && PATTERNS.iter().any(|pattern| {

@@ -1,5 +1,5 @@
-//! Sorts lines by a key, more of them than fit into memory: sorted pieces go to the disk, and are
-//! merged at the end (Knuth: "The Art of Computer Programming", 5.4.1).
+//! Sorts lines by a key with limited memory: sorted pieces are written to disk and merged at the
+//! end (Knuth: "The Art of Computer Programming", 5.4.1).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Of a piece in memory.
+/// The size of a piece in memory.
 const PIECE_BYTES_MAX: usize = 64 << 20;
 
 /// Equal keys keep their order.
@@ -55,7 +55,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// Writes all of them in order. How many there were.
+    /// Writes all lines in order. Returns their number.
     pub(super) fn finish(mut self, path: &Path) -> io::Result<u64> {
         self.spill()?;
         let mut pieces = Vec::new();

@@ -1,5 +1,5 @@
-//! Requests of a log, put together by visitor. A visit is over when its visitor has asked for
-//! nothing for half an hour, as in web analytics.
+//! The requests of a log, grouped by visitor. A visit ends when its visitor has sent no request for
+//! half an hour, as in web analytics.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -10,20 +10,20 @@ use throng_data::access_log::LogRequest;
 
 use super::sorter::Sorter;
 
-/// Rows of the report. The first ones stand for the pages that are seen first, the others for all
+/// Rows of the report. The first are for the pages that are seen first, the others for all other
 /// pages of a method.
 pub(super) const ROWS: usize = 40;
-/// Methods beyond those that have a page of their own.
+/// Methods in addition to those with a separate row.
 const METHODS: usize = 10;
 const IDLE_S: f64 = 1_800.0;
-/// How often visits that are over are looked for, in the time of the log.
+/// The interval of checks for complete visits, in the time of the log.
 const LOOK_EVERY_S: f64 = 60.0;
-/// Of one visit: its row may have a mebibyte.
+/// Per visit: its row may have one mebibyte.
 const REQUESTS_MAX: usize = 2_000;
 const PATHS_BYTES_MAX: usize = 256 << 10;
-/// Of all visits that go on.
+/// For all visits in progress.
 const HELD_BYTES_MAX: usize = 512 << 20;
-/// What a request takes besides its path.
+/// The memory of a request in addition to its path.
 const REQUEST_BYTES: usize = 48;
 /// Keys of the sorter are in microseconds.
 const KEYS_PER_S: f64 = 1e6;
@@ -38,7 +38,7 @@ pub(super) struct Visits {
     rows: Vec<(String, String)>,
     requests: u64,
     split: u64,
-    /// Visits by the second in which they begin, before the first is known.
+    /// Visits by the second of their start, before the first is known.
     starts: BTreeMap<i64, u64>,
     failed: Option<io::Error>,
 }
@@ -56,14 +56,14 @@ struct Request {
     path: String,
 }
 
-/// What a log had.
+/// The summary of a log.
 pub(super) struct Found {
     pub(super) requests: u64,
     pub(super) visits: u64,
     pub(super) split: u64,
     /// Method and page of each row of the report.
     pub(super) rows: Vec<(String, String)>,
-    /// How many visits begin in each second, counted from the first.
+    /// The number of visits that start in each second, counted from the first.
     pub(super) starts: Vec<(u64, u64)>,
     /// From the last start to the last request.
     pub(super) tail_s: f64,
@@ -109,7 +109,7 @@ impl Visits {
             bytes: 0,
             requests: Vec::new(),
         });
-        // Lines may be a little out of order.
+        // Lines may be slightly out of order.
         let wait_s = (at_s - visit.last_s).max(0.0);
         visit.last_s = visit.last_s.max(at_s);
         let bytes = path.len() + REQUEST_BYTES;
@@ -121,7 +121,7 @@ impl Visits {
         }
     }
 
-    /// The row of a page; of a page that comes late, that of its method.
+    /// The row of a page; for a page that is seen late, that of its method.
     fn row(&mut self, method: &str, path: &str) -> usize {
         let page = page(path);
         let find = |rows: &[(String, String)], page: &str| {
@@ -134,7 +134,7 @@ impl Visits {
         if let Some(row) = find(&self.rows, &page) {
             return row;
         }
-        // More methods than HTTP has belong to the last one.
+        // Surplus methods share the last row.
         if self.rows.len() < ROWS {
             self.rows.push((method.to_string(), page));
         }
@@ -168,13 +168,13 @@ impl Visits {
             .map(|one| json!({"wait": one.wait_s, "row": one.row, "path": one.path}))
             .collect();
         let key = (visit.begin_s.max(0.0) * KEYS_PER_S) as u64;
-        // The first failure is told at the end.
+        // The first failure is reported at the end.
         if let Err(error) = self.sorter.add(key, json!({"requests": requests}).to_string()) {
             self.failed.get_or_insert(error);
         }
     }
 
-    /// Writes the rows, in the order in which the visits begin.
+    /// Writes the rows, in the order of the visits' start.
     pub(super) fn finish(mut self, path: &Path) -> io::Result<Found> {
         self.close_all();
         if let Some(error) = self.failed {
@@ -197,7 +197,7 @@ impl Visits {
     }
 }
 
-/// The path without its query, with a star for each part that is a number or an id.
+/// The path without its query, with a star for each segment that is a number or an ID.
 fn page(path: &str) -> String {
     let plain = path.split(['?', '#']).next().unwrap_or_default();
     let is_id = |part: &str| {
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_the_report_are_few() {
+    fn report_rows_are_limited() {
         let many = (0..10_000).map(|n| request(f64::from(n), 1, &format!("/page{}x/{n}", n / 100)));
         let mut many: Vec<LogRequest> = many.collect();
         many.push(LogRequest { method: "POST".into(), ..request(10_000.0, 1, "/buy") });
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_have_no_ids() {
+    fn page_names_contain_no_ids() {
         for (path, want) in [
             ("/", "/"),
             ("/products/4711?x=1", "/products/*"),

@@ -1,6 +1,6 @@
-//! Scripts of k6 (JavaScript) and Locust (Python), as far as plain requests go: a tolerant lexer
-//! and parser, and an evaluator that knows constants, requests and responses. It never runs code;
-//! what it does not understand comes back as such, with its line.
+//! Scripts of k6 (JavaScript) and Locust (Python), limited to plain requests: a tolerant lexer and
+//! parser, and an evaluator for constants, requests and responses. It never runs code; unsupported
+//! code is returned with its line.
 
 mod parser;
 pub(crate) mod walk;
@@ -8,7 +8,7 @@ pub(crate) mod world;
 
 pub(crate) use parser::{javascript, python};
 
-/// How deep expressions and blocks may stand in each other.
+/// The maximum nesting of expressions and blocks.
 const DEPTH_MAX: usize = 60;
 
 /// A statement and the line on which it begins.
@@ -22,11 +22,11 @@ pub(crate) struct Statement {
 pub(crate) enum ScriptKind {
     /// `const {a, b} = …` has several names; `x = …` is one, too.
     Let(Vec<String>, Expr),
-    /// To something that is not a name, such as `self.token`.
+    /// To a member such as `self.token`.
     Assign(Expr, Expr),
     Expr(Expr),
     If(Expr, Vec<Statement>, Vec<Statement>),
-    /// How often, if it is plain.
+    /// The number of iterations, if it is constant.
     For(Option<Counted>, Vec<Statement>),
     While(Expr, Vec<Statement>),
     Return(Option<Expr>),
@@ -34,13 +34,13 @@ pub(crate) enum ScriptKind {
     Class(Class),
     /// `with … as name:`
     With(Expr, Option<String>, Vec<Statement>),
-    /// Nothing that matters: imports, `pass`, texts that document.
+    /// Without effect: imports, `pass`, docstrings.
     Nothing,
-    /// As it is written, shortened.
+    /// As written, shortened.
     Other(String),
 }
 
-/// A loop over whole numbers.
+/// A loop over integers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Counted {
     pub(crate) name: String,
@@ -67,7 +67,7 @@ pub(crate) struct Class {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Expr {
-    /// A text with expressions inside.
+    /// A text with embedded expressions.
     Text(Vec<TextPart>),
     Number(String),
     Bool(bool),
@@ -92,7 +92,7 @@ pub(crate) enum TextPart {
     Value(Box<Expr>),
 }
 
-/// Of a call; Python names some.
+/// An argument of a call; Python has named ones.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Argument {
     pub(crate) name: Option<String>,
@@ -110,7 +110,7 @@ impl Expr {
         Expr::Text(vec![TextPart::Literal(text.into())])
     }
 
-    /// `http.get` of a name and members.
+    /// `http.get` for a name and its members.
     pub(crate) fn path(&self) -> Option<String> {
         match self {
             Expr::Name(name) => Some(name.clone()),
@@ -119,7 +119,7 @@ impl Expr {
         }
     }
 
-    /// What is called, and with what.
+    /// The called function, and its arguments.
     pub(crate) fn call(&self) -> Option<(String, &[Argument])> {
         match self {
             Expr::Call(callee, arguments) => Some((callee.path()?, arguments)),
@@ -128,7 +128,7 @@ impl Expr {
     }
 }
 
-/// The argument of that name, or at that place.
+/// The argument with that name, or at that position.
 pub(crate) fn argument<'a>(arguments: &'a [Argument], name: &str, at: usize) -> Option<&'a Expr> {
     let named = arguments.iter().find(|one| one.name.as_deref() == Some(name));
     named

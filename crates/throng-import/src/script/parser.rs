@@ -1,5 +1,5 @@
-//! Expressions of both languages, by precedence. What is not understood is `Expr::Other`, and the
-//! parser goes on behind it.
+//! Expressions of both languages, by precedence. Unsupported ones become `Expr::Other`, and the
+//! parser continues after them.
 
 mod javascript;
 mod lexer;
@@ -19,7 +19,7 @@ struct Parser<'t> {
     depth: usize,
 }
 
-/// Binary signs and words, and how strongly they bind.
+/// Binary operators, and their precedence.
 fn strength(sign: &str) -> Option<u8> {
     Some(match sign {
         "??" | "||" | "or" => 1,
@@ -77,7 +77,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// To behind the bracket that closes the one here.
+    /// Skips to after the matching closing bracket.
     fn skip_bracket(&mut self) {
         let mut depth = 0;
         while let Some(kind) = self.peek() {
@@ -209,7 +209,7 @@ impl<'t> Parser<'t> {
                 && let Expr::Text(parts) = &mut out
                 && self.language == Language::Python
             {
-                // Texts that follow each other are one.
+                // Adjacent texts are concatenated.
                 let Some(TokenKind::Text(more)) = self.peek() else { break };
                 parts.extend(more.iter().cloned());
                 self.at += 1;
@@ -356,7 +356,7 @@ impl<'t> Parser<'t> {
             self.at = end;
             return Expr::List(items);
         }
-        // `(a, b)` of JavaScript is its last part; nobody writes it.
+        // `(a, b)` in JavaScript has the value of its last part; it is not used in practice.
         self.at = end.max(self.at);
         inner
     }

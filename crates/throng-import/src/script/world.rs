@@ -1,5 +1,5 @@
-//! What names stand for while a script is read: constants, texts with values inside, requests, and
-//! what a response has.
+//! The values of names while a script is read: constants, texts with embedded values, requests, and
+//! parts of responses.
 
 use std::collections::HashMap;
 
@@ -13,21 +13,21 @@ use crate::model::{
 };
 use crate::text::Text;
 
-/// How deep functions may call each other.
+/// The maximum call depth of functions.
 const CALLS_MAX: usize = 12;
-/// Requests of one script, with those of functions that are called several times.
+/// The maximum number of requests per script; repeated calls of functions count.
 pub(crate) const REQUESTS_MAX: usize = 2_000;
 
-/// Numbers of a loop that are written out.
+/// The maximum number of unrolled loop iterations.
 const LOOP_ITEMS_MAX: u64 = 100;
 
-/// What an expression is.
+/// The value of an expression.
 #[derive(Clone, Debug)]
 pub(crate) enum Known {
     Json(Json),
     /// The response of the request with that number.
     Response(usize),
-    /// What is in a response, not read yet.
+    /// A part of a response that is not saved yet.
     Field(usize, Save, String),
     Function(Function),
     Unknown,
@@ -37,11 +37,11 @@ pub(crate) enum Known {
 pub(crate) struct World {
     pub(crate) recording: Recording,
     scopes: Vec<HashMap<String, Known>>,
-    /// All requests, by number; the items have only their numbers until the end.
+    /// All requests, by number; until the end, items contain only these numbers.
     pub(crate) exchanges: Vec<Exchange>,
     calls: usize,
     is_full: bool,
-    /// Names of loops that are open, and whether something is made of them.
+    /// The variables of open loops, and whether they are used.
     loops: Vec<(String, bool)>,
 }
 
@@ -63,7 +63,7 @@ impl World {
         }
     }
 
-    /// Forgets global names that begin so.
+    /// Forgets global names with this prefix.
     pub(crate) fn forget(&mut self, begin: &str) {
         if let Some(scope) = self.scopes.first_mut() {
             scope.retain(|name, _| !name.starts_with(begin));
@@ -74,7 +74,7 @@ impl World {
         self.scopes.iter().rev().find_map(|scope| scope.get(name))
     }
 
-    /// Enters a function; false: too deep, or too much of it.
+    /// Enters a function; false if the call depth or size limit is reached.
     pub(crate) fn enter(&mut self) -> bool {
         if self.calls >= CALLS_MAX || self.exchanges.len() >= REQUESTS_MAX {
             return false;
@@ -96,10 +96,10 @@ impl World {
         self.loops.push((counted.name.clone(), false));
     }
 
-    /// The steps of a loop, as one item that has the numbers if something is made of them.
+    /// The steps of a loop, as one item; it has the numbers if the variable is used.
     pub(crate) fn end_loop(&mut self, counted: &Counted, steps: Vec<Item>) -> Item {
         let is_used = self.loops.pop().is_some_and(|(_, is_used)| is_used);
-        // The number is known only inside.
+        // The number is known only inside the loop.
         self.set(&counted.name, Known::Unknown);
         match is_used {
             true => {
@@ -111,7 +111,7 @@ impl World {
         }
     }
 
-    /// A request in its place; its number.
+    /// Adds a request; returns its number.
     pub(crate) fn add(&mut self, exchange: Exchange, items: &mut Vec<Item>) -> usize {
         let id = self.exchanges.len();
         if id >= REQUESTS_MAX {
@@ -126,7 +126,7 @@ impl World {
         id
     }
 
-    /// Puts the requests into the items that have their numbers. A script without any is refused.
+    /// Replaces the numbers in items by the requests. A script without requests is refused.
     pub(crate) fn finish(
         mut self,
         source: &Source,
@@ -161,7 +161,7 @@ impl World {
         }
     }
 
-    /// A value of a response under a name that no other value has.
+    /// Saves a value of a response under a unique name.
     pub(crate) fn save(&mut self, id: usize, save: Save, name: &str) -> String {
         let same = self.exchanges.get(id).and_then(|exchange| {
             exchange.saves.iter().find(|(_, known)| *known == save).map(|(name, _)| name.clone())
@@ -182,7 +182,7 @@ impl World {
         name
     }
 
-    /// A text with values inside; what is not known is a variable, so that it can be filled in.
+    /// A text with embedded values; an unknown part becomes a variable that the user can set.
     pub(crate) fn text(&mut self, expr: &Expr) -> Option<Text> {
         match self.value(expr) {
             Known::Json(Json::Text(text)) => Some(text),
@@ -198,7 +198,7 @@ impl World {
         }
     }
 
-    /// The same where a text has to be: a variable of that name stands for what is not known.
+    /// The same, but a variable with that name replaces an unknown value.
     pub(crate) fn text_or_variable(&mut self, expr: &Expr, name: &str) -> Text {
         if let Some(text) = self.text(expr) {
             return text;
@@ -294,7 +294,7 @@ impl World {
                 Some(number) => Known::Json(number_of(&(-number).to_string())),
                 None => Known::Unknown,
             },
-            // The first choice is what is usual.
+            // The first branch is the usual one.
             Expr::Choice(_, one, _) => self.value(one),
             Expr::Function(function) => Known::Function((**function).clone()),
             Expr::Call(callee, arguments) => self.call(callee, arguments),
@@ -364,7 +364,7 @@ impl World {
         }
     }
 
-    /// A variable of the environment, with the value that the script has without it.
+    /// An environment variable, with the script's default.
     pub(crate) fn environment(&mut self, name: &str, default: Option<Text>) -> Known {
         let own = name_of(name);
         let is_secret = throng_base::secret::is_secret_name(name);
@@ -436,7 +436,7 @@ impl World {
         Known::Json(Json::Text(out))
     }
 
-    /// A number and a value that is one: `${random.int(0, 9) + 1}`.
+    /// A number and an expression: `${random.int(0, 9) + 1}`.
     fn computed(&mut self, sign: &str, left: &Expr, right: &Expr) -> Option<Known> {
         if !matches!(sign, "+" | "-" | "*") {
             return None;
@@ -495,7 +495,7 @@ impl World {
         }
     }
 
-    /// Functions of the languages and their libraries that have a meaning here.
+    /// Functions of the languages and their libraries that have an equivalent.
     fn function(&mut self, path: &str, arguments: &[Argument]) -> Option<Known> {
         let value = |text: &str| Some(Known::Json(Json::Text(Text::value(text))));
         let first = argument(arguments, "", 0);
@@ -604,7 +604,7 @@ pub(crate) fn joined(path: &str, key: &str) -> String {
     }
 }
 
-/// k6 has paths as gjson: `data.0.id` is `data[0].id`.
+/// k6 uses gjson paths: `data.0.id` is `data[0].id`.
 fn json_path(path: &str) -> String {
     let mut out = String::new();
     for step in path.split('.').filter(|step| !step.is_empty()) {

@@ -1,5 +1,5 @@
-//! A login of a recording is that of one user: its name goes into a CSV file, to which rows for
-//! more users can be added. The password stays a secret of the environment.
+//! A recorded login belongs to one user: its name moves to a CSV file, to which rows for more users
+//! can be added. The password stays a secret in the environment.
 
 use super::forms::Forms;
 use crate::Options;
@@ -10,14 +10,15 @@ use crate::text::Text;
 const TABLE: &str = "accounts";
 /// The end of the file's name.
 pub(crate) const FILE: &str = "accounts.csv";
-/// A shorter name is replaced only where a user logs in.
+/// A shorter name is replaced only in logins.
 const USER_CHARS_MIN: usize = 3;
-/// Names of users that are words of paths as well.
+/// User names that are also common path words.
 const GENERAL: [&str; 6] = ["admin", "demo", "guest", "root", "test", "user"];
 
 pub(super) fn take_out(recording: &mut Recording, forms: &Forms, options: &Options) {
     let mut user: Option<String> = None;
-    // Words of paths before the login mean no user: that of `/admin/login` is not the user `admin`.
+    // Path words before the login are not user names: `/admin/login` does not name the user
+    // `admin`.
     let mut words: Vec<String> = GENERAL.map(String::from).into();
     recording.each_exchange(|exchange| {
         let login = forms.login(exchange);
@@ -45,7 +46,7 @@ pub(super) fn take_out(recording: &mut Recording, forms: &Forms, options: &Optio
     });
 }
 
-/// The user's name as a whole field, or between the slashes of a path.
+/// The user's name as a whole field, or as a path segment.
 fn replace(exchange: &mut Exchange, user: &str, in_path: bool) {
     let row = || Text::value(format!("data.{TABLE}.user"));
     let change = |text: &mut Text| {
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_in_a_path_is_a_whole_word_that_means_nothing_else() {
+    fn a_user_in_a_path_is_a_whole_and_unambiguous_word() {
         let row = "${data.accounts.user}";
         let want = [format!("/{row}/notes"), format!("/u/{row}"), "/annex?by=ann".to_string()];
         assert_eq!(paths("ann", &["/ann/notes", "/u/ann", "/annex?by=ann"]), want);

@@ -1,12 +1,12 @@
-//! Names of WebSockets, where a session has several connections: those that are open at the same
-//! time, or lead to different targets. One that is closed leaves its name to the next one.
+//! Names of WebSockets, if a session has several connections: those that are open at the same time,
+//! or have different targets. The name of a closed connection is reused.
 
 use crate::model::{Item, LeftOut, Recording, Socket};
 
-/// Connections of a session; throng has room for 16, also for those of HTTP.
+/// Connections per session; throng supports 16, including those of HTTP.
 const CONNECTIONS_MAX: usize = 8;
 
-/// A connection of the scenario: its target, and which one of the recording it is just now.
+/// A connection of the scenario: its target, and its current connection in the recording.
 struct Connection {
     target: Option<String>,
     open: Option<usize>,

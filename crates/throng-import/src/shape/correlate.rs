@@ -1,6 +1,6 @@
-//! Values of responses that a later request sends: tokens, ids, hidden fields, links. They become
-//! `save` in the response and `${saved.name}` in the request. A value that was sent before the
-//! response had it comes from elsewhere and stays.
+//! Response values that a later request sends: tokens, IDs, hidden fields, links. They become
+//! `save` in the response and `${saved.name}` in the request. A value that was sent before a
+//! response contained it has another source and is kept.
 
 mod labels;
 mod links;
@@ -21,13 +21,13 @@ use crate::text::Text;
 use labels::{Used, placeholder};
 use links::Links;
 
-/// Values of one response that are looked at.
+/// The maximum number of values per response.
 const VALUES_MAX: usize = 5_000;
-/// Saved values of a scenario: a session has room for no more than a few hundred.
+/// The maximum number of saved values of a scenario: a session supports only a few hundred.
 const SAVES_MAX: usize = 200;
-/// Fields by which a service names what it has created.
+/// Fields that identify a created resource.
 const NAMES: [&str; 6] = ["key", "name", "path", "slug", "uid", "uuid"];
-/// Values that are looked for in the texts of all responses.
+/// The maximum number of values that are searched in the texts of all responses.
 const SCANS_MAX: usize = 500;
 
 /// A value of a response.
@@ -36,9 +36,9 @@ struct Found {
     exchange: usize,
     save: Save,
     name: String,
-    /// What an id is of: `order` for `order.id` and for the `id` that `POST /orders` returns.
+    /// The resource of an ID: `order` for `order.id` and for the `id` that `POST /orders` returns.
     noun: String,
-    /// Long enough not to be the same by chance.
+    /// Long enough to rule out a coincidence.
     is_sure: bool,
     /// The last exchange whose request sends it.
     last_use: Option<usize>,
@@ -50,18 +50,18 @@ struct Correlation<'f> {
     by_value: HashMap<String, usize>,
     sent: HashSet<String>,
     links: Links,
-    /// The URLs of all requests: of other links, only that they are there is of interest.
+    /// The URLs of all requests: of other links, only their existence matters.
     requested: HashSet<String>,
-    /// What was received so far, by exchange.
+    /// The responses so far, by exchange.
     received: Vec<(usize, Response)>,
     exchange: usize,
-    /// The response says that the request created something.
+    /// The response says that the request created a resource.
     creates: bool,
     saves: usize,
     scans: usize,
 }
 
-/// How many values are saved.
+/// Returns the number of saved values.
 pub(super) fn correlate(recording: &mut Recording, forms: &Forms) -> usize {
     let mut correlation = Correlation::new(forms);
     recording.each_exchange(|exchange| {
@@ -86,7 +86,7 @@ pub(super) fn correlate(recording: &mut Recording, forms: &Forms) -> usize {
     saves.by_exchange.values().map(Vec::len).sum()
 }
 
-/// What is saved, and the names of it by the numbers of the values.
+/// The saves, and their names by value number.
 struct Saves {
     names: HashMap<usize, String>,
     by_exchange: HashMap<usize, Vec<(String, Save)>>,
@@ -97,7 +97,7 @@ impl Saves {
         let mut used: Vec<usize> = (0..found.len()).collect();
         used.retain(|number| found[*number].last_use.is_some());
         used.sort_by_key(|number| (found[*number].exchange, *number));
-        // What is found in the same way is the same value.
+        // Values with the same source are the same value.
         let mut values: Vec<Used> = Vec::new();
         let mut same: Vec<(usize, usize)> = Vec::new();
         for number in used {
@@ -176,7 +176,7 @@ impl<'f> Correlation<'f> {
                 }
                 if let Some(response) = &mut exchange.response {
                     self.response(&url, response);
-                    // The status is all that a check needs.
+                    // The checks only need the status.
                     let status = response.status;
                     let received = std::mem::take(response);
                     response.status = status;
@@ -189,7 +189,7 @@ impl<'f> Correlation<'f> {
         self.exchange += 1;
     }
 
-    /// Puts saved values in the place of what the request sends, and remembers the rest.
+    /// Replaces saved values in the request, and remembers the others.
     fn request(&mut self, exchange: &mut Exchange) {
         if let Some(row) = self.url(&mut exchange.url) {
             exchange.name = Some(format!("{} {row}", exchange.method));
@@ -217,7 +217,7 @@ impl<'f> Correlation<'f> {
         }
     }
 
-    /// What a WebSocket sends; what it receives is not searched.
+    /// The messages that a WebSocket sends; received ones are not searched.
     fn socket(&mut self, socket: &mut Socket) {
         if !socket.continues {
             self.url(&mut socket.url);
@@ -228,7 +228,8 @@ impl<'f> Correlation<'f> {
         socket.each_json(&mut |json| json.leaves("", &mut |name, leaf| self.leaf(name, leaf)));
     }
 
-    /// The path of a request, and its query. If the whole is a saved value, the name of its row.
+    /// The path of a request, and its query. If the whole URL is a saved value, returns the name of
+    /// its row.
     fn url(&mut self, whole: &mut Text) -> Option<String> {
         let literal = whole.as_literal().unwrap_or_default().to_string();
         if let Some(number) = self.use_value(&format!("url {literal}"), "", "") {
@@ -272,7 +273,7 @@ impl<'f> Correlation<'f> {
             url.push("=");
             let plain = value.as_literal().map(|value| decoded(value, true)).unwrap_or_default();
             match self.find_value(&plain, &name.to_string()) {
-                // What is safe in a query as it is needs no encoding.
+                // A value that is safe in a query needs no encoding.
                 Some(number)
                     if plain.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)) =>
                 {
@@ -285,7 +286,7 @@ impl<'f> Correlation<'f> {
         }
     }
 
-    /// `Bearer TOKEN` or the token alone.
+    /// `Bearer TOKEN`, or only the token.
     fn header(&mut self, name: &str, value: &Text) -> Text {
         const PLAIN: [&str; 8] = [
             "accept",
@@ -317,7 +318,7 @@ impl<'f> Correlation<'f> {
         }
     }
 
-    /// A field of a form: that of the page before any other value that is the same.
+    /// A form field: the page's field has precedence over other equal values.
     fn whole(&mut self, name: &str, value: &Text) -> Text {
         let Some(literal) = value.as_literal().map(str::to_string) else { return value.clone() };
         let field = self.use_value(&format!("field {name}={literal}"), "", "");
@@ -344,7 +345,7 @@ impl<'f> Correlation<'f> {
         }
     }
 
-    /// The number of a value that a field of a response had, or else any text of one.
+    /// The number of a value from a response field, or else from any response text.
     fn find_value(&mut self, value: &str, name: &str) -> Option<usize> {
         self.use_value(value, name, "").or_else(|| self.scan(value, name))
     }
@@ -368,8 +369,8 @@ impl<'f> Correlation<'f> {
         self.use_value(value, "", "")
     }
 
-    /// The number of a value, if a response had it; `name` is the field that sends it, or `noun`
-    /// what stands before it in a path.
+    /// The number of a value that a response contained; `name` is the field that sends it, or
+    /// `noun` the path segment before it.
     fn use_value(&mut self, value: &str, name: &str, noun: &str) -> Option<usize> {
         let number = *self.by_value.get(value)?;
         let found = &self.found[number];
@@ -396,7 +397,7 @@ impl<'f> Correlation<'f> {
         Some(number)
     }
 
-    /// The expression for what a request sends of a value.
+    /// The expression for the sent form of a value.
     fn sent_value(&self, number: usize) -> String {
         match self.found[number].save {
             Save::Cookie { is_encoded: true, .. } => format!("url.decode({})", placeholder(number)),
@@ -423,7 +424,7 @@ impl<'f> Correlation<'f> {
         }
     }
 
-    /// Where a response leads, if it names something new.
+    /// The URL of a redirect, if it names a new resource.
     fn location(&mut self, page: &str, url: &str) {
         if let Some(url) = links::resolved(page, url)
             && self.links.is_new(&url)
@@ -435,7 +436,7 @@ impl<'f> Correlation<'f> {
     fn url_found(&mut self, url: &str, save: Save) {
         let key = format!("url {url}");
         let is_link = !matches!(save, Save::Header(_));
-        // Where the service led a user is sure; a link is the first of those that look like it.
+        // A redirect is reliable; a link is only the first of those that match.
         let known = self.by_value.get(&key).map(|number| &self.found[*number]);
         let is_better =
             |known: &Found| known.last_use.is_some() || matches!(known.save, Save::Header(_));
@@ -505,7 +506,7 @@ impl<'f> Correlation<'f> {
                 for (key, value) in entries {
                     path.push(Step::Key(key.clone()));
                     let inner = match value {
-                        // `data` and `result` say nothing of what is in them.
+                        // `data` and `result` do not describe their content.
                         Json::Map(_) | Json::List(_) if !is_wrapper(key) => singular(key),
                         _ => noun.to_string(),
                     };
@@ -547,7 +548,7 @@ impl<'f> Correlation<'f> {
         let (name, is_secret) = (name_of(name), is_secret_name(name));
         let is_sure = is_sure(value, is_secret);
         let is_good = is_sure || !noun.is_empty() && is_word(value);
-        // What is created now was not there before, even if it was asked for.
+        // A created value is new, even if it was sent before.
         let is_sent = self.sent.contains(value) && (!self.creates || noun.is_empty());
         if value.is_empty() || value.len() > 4096 || !is_good || is_sent {
             return;
@@ -567,7 +568,7 @@ impl<'f> Correlation<'f> {
         }
     }
 
-    /// In one response the first place of a value is the plainest one.
+    /// Within a response, the first occurrence of a value is the simplest.
     fn insert_latest(&mut self, value: &str, found: Found) {
         let known = self.by_value.get(value).map(|number| &self.found[*number]);
         if known.is_none_or(|known| known.exchange != self.exchange) {
@@ -581,7 +582,7 @@ fn is_word(value: &str) -> bool {
     value.chars().all(|c| c.is_ascii_graphic())
 }
 
-/// Whether a value is not the same as another one by chance.
+/// True if an equal value cannot be a coincidence.
 fn is_sure(value: &str, is_secret: bool) -> bool {
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     is_word(value)
@@ -591,7 +592,7 @@ fn is_sure(value: &str, is_secret: bool) -> bool {
             || value.len() >= 4 && is_secret)
 }
 
-/// A step of a path in JSON.
+/// A step of a JSON path.
 enum Step {
     Key(String),
     Item(usize),
@@ -630,7 +631,7 @@ fn is_wrapper(key: &str) -> bool {
     )
 }
 
-/// The last word of a path that is not an id: `order` of `/api/orders/7` and `issue` of `/issue7`.
+/// The last path segment that is not an ID: `order` for `/api/orders/7` and `issue` for `/issue7`.
 fn noun_of_path(url: &str) -> String {
     let path = url.split('?').next().unwrap_or_default();
     let is_noun = |word: &str| {

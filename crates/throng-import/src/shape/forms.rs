@@ -1,5 +1,5 @@
-//! What the forms of recorded pages say about their fields: which hide what is typed, which are for
-//! a user's name, and which hidden ones are not the same on all pages.
+//! The fields of forms on recorded pages: password fields, user name fields, and hidden fields that
+//! vary between pages.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use crate::json::Json;
 use crate::model::{Body, Exchange, Recording, Response, name_of};
 use crate::text::Text;
 
-/// Fields that say who logs in.
+/// Fields for the user name of a login.
 const USER_FIELDS: [&str; 9] =
     ["user", "username", "user_name", "login", "email", "account", "name", "userid", "phone"];
 
@@ -48,12 +48,12 @@ impl Forms {
         is_named && is_secret_name(name) || self.passwords.contains(name)
     }
 
-    /// Whether a hidden field has different values on different pages.
+    /// True if a hidden field has different values on different pages.
     pub(super) fn is_varying(&self, name: &str) -> bool {
         self.varying.contains(name)
     }
 
-    /// The name of the user in a request that has a password, too.
+    /// The user name in a request that also has a password.
     pub(super) fn login(&self, exchange: &Exchange) -> Option<String> {
         let pairs: Vec<(&str, &Text)> = match &exchange.body {
             Body::Form(pairs) => pairs.iter().map(|(name, value)| (&**name, value)).collect(),
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_login_is_known_by_its_fields() {
+    fn a_login_is_recognized_by_its_fields() {
         let forms = Forms {
             passwords: ["p".into()].into(),
             users: ["u".into()].into(),

@@ -1,10 +1,10 @@
-//! Headers that throng sends itself, or that only a browser sends, are not those of a scenario.
+//! Removes headers that throng sends itself, or that only browsers send.
 
 use crate::Format;
 use crate::model::{Body, Exchange, LeftOut, Recording};
 use crate::text::Text;
 
-/// Of a connection, of a cache, or of a browser's own bookkeeping.
+/// Headers of a connection, of a cache, or of a browser's internal use.
 const DROPPED: [&str; 26] = [
     "accept-encoding",
     "cache-control",
@@ -77,13 +77,13 @@ pub(super) fn clean(recording: &mut Recording, format: Format) {
     }
 }
 
-/// Whether a request may have this method: a token (RFC 9110, 9.1), as tools write it.
+/// True if a request may have this method: a token (RFC 9110, 9.1), as tools write it.
 fn is_method(method: &str) -> bool {
     let is_good = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-' || c == '_';
     method != "CONNECT" && !method.is_empty() && method.chars().all(is_good)
 }
 
-/// Cookies that no response has set: throng keeps those that a target sets.
+/// Cookies that no response has set: throng stores those that a target sets.
 fn remember(exchange: &Exchange, cookies: &mut Vec<String>, given: &mut Vec<String>) {
     for (name, value) in &exchange.headers {
         if name.eq_ignore_ascii_case("cookie") {
@@ -100,14 +100,14 @@ fn remember(exchange: &Exchange, cookies: &mut Vec<String>, given: &mut Vec<Stri
     let headers = exchange.response.iter().flat_map(|response| &response.headers);
     for (name, value) in headers {
         if name.eq_ignore_ascii_case("set-cookie") {
-            // Recorders put several into one header, on lines of their own.
+            // Recorders merge several into one header, on separate lines.
             let names = value.lines().filter_map(|line| line.split('=').next());
             given.extend(names.map(|name| name.trim().to_string()));
         }
     }
 }
 
-/// How many headers are not valid.
+/// Returns the number of headers that are not valid.
 fn clean_list(headers: &mut Vec<(String, Text)>, is_recorded: bool) -> usize {
     let is_dropped = |name: &str| {
         let name = name.to_ascii_lowercase();
@@ -133,12 +133,12 @@ fn is_token(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(good)
 }
 
-/// `json` and `form` bring their type with them.
+/// `json` and `form` set their type.
 fn drop_type_of_body(exchange: &mut Exchange) {
     let own = match &exchange.body {
         Body::Json(_) => "application/json",
         Body::Form(_) => "application/x-www-form-urlencoded",
-        // The boundary is a new one.
+        // The boundary is regenerated.
         Body::Multipart(_) => "multipart/form-data",
         _ => return,
     };

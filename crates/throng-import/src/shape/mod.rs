@@ -1,6 +1,6 @@
-//! Makes a scenario of a recording that a person would have written. Each step of it is one module;
-//! the order matters: values of responses are found before what is left of secrets is hidden, and
-//! names are given when all values are known.
+//! Turns a recording into a scenario that looks hand-written. Each step is one module, and their
+//! order matters: response values are found before the remaining secrets are hidden, and names are
+//! assigned when all values are known.
 
 mod accounts;
 mod connections;
@@ -21,7 +21,7 @@ use crate::{Format, Options};
 pub(crate) use accounts::FILE as ACCOUNTS_FILE;
 pub(crate) use targets::Targets;
 
-/// What the scenario has, for its summary.
+/// The contents of the scenario, for the summary.
 pub(crate) struct Shaped {
     pub(crate) targets: Targets,
     pub(crate) saved: usize,

@@ -1,4 +1,4 @@
-//! Names of rows: requests that differ only by an id are one row, `GET /users/:id`.
+//! Names of rows: requests that differ only by an ID share one row, `GET /users/:id`.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,7 +17,7 @@ pub(super) fn give(recording: &mut Recording) {
             Some(name) => clean(&name),
             None => name_of(exchange, &actions),
         };
-        // Without a name the row has what is written.
+        // Without a name, the row shows the request as written.
         exchange.name = Some(name).filter(|name| !name.is_empty() && *name != written);
     });
 }
@@ -27,8 +27,8 @@ fn clean(name: &str) -> String {
     name.join(" ").chars().take(NAME_CHARS_MAX).collect()
 }
 
-/// The parameters that say what is done, of paths that are one program for all pages, such as
-/// `/index.php`: all their values are words, and they have several.
+/// The parameters that select an action, for paths that serve all pages, such as `/index.php`: all
+/// their values are words, and there are several.
 fn actions(recording: &mut Recording) -> HashMap<String, Vec<String>> {
     let mut values: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
     recording.each_exchange(|exchange| {
@@ -117,7 +117,7 @@ fn operation(json: &Json) -> Option<String> {
     json.str("operationName").filter(|name| !name.is_empty()).map(str::to_string)
 }
 
-/// Whether a segment of a path names one thing of many: a number, a UUID, a digest, a token.
+/// True if a path segment identifies one of many resources: a number, a UUID, a digest, a token.
 pub(super) fn is_id(segment: &str) -> bool {
     let bytes = segment.as_bytes();
     let digits = bytes.iter().filter(|b| b.is_ascii_digit()).count();
@@ -129,7 +129,7 @@ pub(super) fn is_id(segment: &str) -> bool {
         _ if is_version => false,
         length if digits == length => true,
         length if is_hex && length >= 8 && digits > 0 => true,
-        // Words with a number in it are names: `2024-summer-sale`. Long ones without order are not.
+        // Words with a number are names: `2024-summer-sale`. Long random ones are not.
         length => {
             let letters: Vec<char> = segment.chars().collect();
             let changes = letters.windows(2).filter(|two| {
@@ -146,7 +146,7 @@ mod tests {
     use crate::model::{Item, Session};
 
     #[test]
-    fn ids_are_told_from_names() {
+    fn ids_are_distinguished_from_names() {
         let ids = [
             "42",
             "550e8400-e29b-41d4-a716-446655440000",
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_no_ids_and_no_query() {
+    fn row_names_have_no_ids_or_query() {
         let mut url = Text::literal("/users/42/orders/");
         url.push_value("saved.order_id");
         url.push("?page=2");
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(name_of(&exchange, &HashMap::new()), "POST /graphql Me");
     }
     #[test]
-    fn one_program_for_all_pages_has_a_row_for_each_action() {
+    fn a_single_script_for_all_pages_has_a_row_per_action() {
         let urls = [
             "/index.php?title=Tea&action=edit",
             "/index.php?title=Tea_2&action=submit",

@@ -1,4 +1,4 @@
-//! What a page of HTML has for later requests: hidden fields, tokens in `meta`, and links.
+//! The parts of an HTML page that later requests use: hidden fields, tokens in `meta`, and links.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use throng_extract::{Css, Page};
 
 use crate::model::Save;
 
-/// Fields and links of one page that are looked at.
+/// The maximum number of fields, and of links, per page.
 const EACH_MAX: usize = 2_000;
 
 pub(super) struct Field {
@@ -16,7 +16,8 @@ pub(super) struct Field {
     pub(super) is_hidden: bool,
 }
 
-/// Hidden fields and `meta` tags. A selector finds the first element of a name, a path the others.
+/// Hidden fields and `meta` tags. A selector finds the first element with a name, an XPath the
+/// others.
 pub(super) fn fields(page: &Page<'_>) -> Vec<Field> {
     let mut out: Vec<Field> = Vec::new();
     for (selector, tag, attribute, is_hidden) in [
@@ -44,13 +45,13 @@ pub(super) fn fields(page: &Page<'_>) -> Vec<Field> {
     out
 }
 
-/// The targets of links and forms, as they are written: the element with its attribute, and the
-/// values in order.
+/// The targets of links and forms, as written: the element with its attribute, and the values in
+/// order.
 pub(super) fn links(page: &Page<'_>) -> [(&'static str, &'static str, Vec<String>); 2] {
     [("a", "href", all(page, "a[href]@href")), ("form", "action", all(page, "form[action]@action"))]
 }
 
-/// The names of fields that hide what is typed, and of those for text in the same forms.
+/// The names of password fields, and of text fields in the same forms.
 pub(super) fn login_fields(page: &Page<'_>) -> (Vec<String>, Vec<String>) {
     let passwords = all(page, "input[type=password i][name]@name");
     if passwords.is_empty() {
@@ -83,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_field_is_found_again_and_odd_names_are_quoted() {
+    fn each_field_has_a_working_selector_and_unusual_names_are_quoted() {
         let html = "<form><input type=HIDDEN name='post[_token]' value=one>\
                     <input type=hidden name=id value=1></form>\
                     <form><input type=hidden name=id value=2><input name=q value=x></form>\
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_a_login_are_known_by_their_type() {
+    fn login_fields_are_recognized_by_type() {
         let html = "<form><input name=q></form><form><input name=u><input type=hidden name=h>\
                     <input type=email name=mail><input type=password name=p></form>";
         let (passwords, users) = login_fields(&Page::new(html.as_bytes()));

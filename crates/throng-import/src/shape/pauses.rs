@@ -1,15 +1,15 @@
-//! Think times: where nothing was under way, the user was reading.
+//! Think times: gaps without a request in progress.
 
 use std::time::Duration;
 
 use crate::model::{Item, LeftOut, Recording, Think};
 
-/// A shorter gap is the work of a browser.
+/// A shorter gap is browser processing.
 const GAP_MIN_MS: f64 = 500.0;
-/// A longer one is a user who had gone away.
+/// In a longer one, the user was away.
 const GAP_MAX_MS: f64 = 60_000.0;
 
-/// Inserts the pauses between the items of a recording, which are in order of their beginnings.
+/// Inserts the pauses between the items of a recording, which are sorted by start.
 pub(super) fn insert(recording: &mut Recording) {
     let mut shortened = 0;
     for session in &mut recording.sessions {

@@ -1,5 +1,5 @@
-//! Secrets never stand in the scenario: each becomes a variable that the environment sets. They
-//! are known by the names of their headers and fields, as everywhere in throng.
+//! Secrets are never written to the scenario: each becomes a variable that the environment sets.
+//! They are recognized by the names of their headers and fields, as everywhere in throng.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::model::{
 };
 use crate::text::Text;
 
-/// A shorter secret is replaced only where its name stands.
+/// A shorter secret is replaced only in fields with its name.
 const LENGTH_MIN: usize = 8;
 
 struct Hidden<'f> {
@@ -48,7 +48,7 @@ pub(super) fn hide(recording: &mut Recording, forms: &Forms) {
             };
         }
     }
-    // A secret that also stands where no name tells it, such as a key in a path.
+    // A secret may also occur without its name, such as a key in a path.
     let mut values: Vec<(String, String)> = hidden.names.drain().collect();
     values.retain(|(value, _)| value.len() >= LENGTH_MIN);
     values.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
@@ -112,7 +112,7 @@ impl Hidden<'_> {
         }
     }
 
-    /// A secret as a variable; `Bearer` and the like stay.
+    /// A secret as a variable; prefixes such as `Bearer` are kept.
     fn text(&mut self, name: &str, value: &Text) -> Text {
         let Some(literal) = value.as_literal() else { return value.clone() };
         if is_plain_word(literal.trim()) {
@@ -125,7 +125,7 @@ impl Hidden<'_> {
         };
         let name = match scheme {
             true => "token".to_string(),
-            // What only the form calls a password.
+            // Known as a password only because of its form.
             false if !is_secret_name(name) => "password".to_string(),
             false => name_of(name),
         };
@@ -170,7 +170,7 @@ impl Hidden<'_> {
     }
 }
 
-/// Credentials of basic authentication are a user and a password.
+/// The credentials of basic authentication are a user and a password.
 fn basic(exchange: &mut Exchange) {
     let header = exchange.header("authorization").and_then(Text::as_literal);
     let Some(encoded) = header.and_then(|value| value.strip_prefix("Basic ")) else { return };

@@ -1,5 +1,5 @@
-//! Which requests of a recording are those of the service: pages load from many hosts, and most of
-//! what they load is static. What is left out is counted by host and by kind.
+//! Selects the requests of the service in a recording: pages load from many hosts, and most of
+//! their resources are static. Omissions are counted by host and by kind.
 
 use std::collections::BTreeMap;
 
@@ -47,13 +47,13 @@ pub(super) fn select(recording: &mut Recording, options: &Options) {
     tell(recording, assets, preflights, &strangers);
 }
 
-/// What a page loads follows it at the same time.
+/// The resources of a page follow it at the same time.
 fn push(steps: &mut Vec<Item>, item: Item, is_asset: bool) {
     match steps.last_mut() {
         Some(Item::Parallel(branches)) if is_asset => branches.push(vec![item]),
         _ if is_asset => steps.push(Item::Parallel(vec![vec![item]])),
         Some(Item::Think(time)) => {
-            // Two pauses with nothing between them are one, the longer one.
+            // Of two adjacent pauses, the longer one is kept.
             let time = time.clone();
             match item {
                 Item::Think(other) if longer(&other, &time) => {
@@ -73,7 +73,7 @@ fn longer(one: &crate::model::Think, other: &crate::model::Think) -> bool {
     matches!((one, other), (Fixed(one), Fixed(other)) if one > other)
 }
 
-/// A pause before the first step or behind the last one, and the first of two.
+/// Removes a pause before the first step or after the last one.
 fn drop_idle_end(steps: &mut Vec<Item>) {
     let mut kept: Vec<Item> = Vec::with_capacity(steps.len());
     for item in steps.drain(..) {
@@ -122,7 +122,7 @@ fn tell(
     }
 }
 
-/// The host of the first page; without one, that of the first request that is not static.
+/// The host of the first page, or else of the first request that is not static.
 fn main_host(recording: &Recording) -> Option<String> {
     let exchanges = || {
         recording.sessions.iter().flat_map(|session| &session.steps).filter_map(|item| match item {
@@ -154,7 +154,7 @@ fn host_of(url: &Text) -> String {
     }
 }
 
-/// Hosts of one site are `shop.example` and all names that end with it.
+/// A site consists of `shop.example` and all hosts that end with it.
 fn is_wanted(host: &str, main: &str, given: &[String]) -> bool {
     let is_given = |name: &String| {
         name == "all"
@@ -164,7 +164,8 @@ fn is_wanted(host: &str, main: &str, given: &[String]) -> bool {
     host == main || site(host) == site(main) || given.iter().any(is_given)
 }
 
-/// The last two labels of a name, or three where the last but one is a short one such as `co.uk`.
+/// The last two labels of a name, or three if the second-level label is a short one such as
+/// `co.uk`.
 fn site(host: &str) -> &str {
     let is_address = host.starts_with('[') || host.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     if is_address {

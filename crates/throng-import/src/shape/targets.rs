@@ -1,5 +1,5 @@
-//! Hosts become targets: each URL is cut into the service and a path. The service with the most
-//! requests is that of the scenario; steps name the others.
+//! Hosts become targets: each URL is split into the service and a path. The service with the most
+//! requests is the scenario's; steps name the others.
 
 use throng_scenario::Url;
 
@@ -11,11 +11,11 @@ use crate::text::{Piece, Text};
 /// The services of a scenario.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Targets {
-    /// By name; the first is that of all steps that name no other.
+    /// By name; the first is the default of all steps.
     pub(crate) list: Vec<(String, Text)>,
 }
 
-/// Where a description does not say it.
+/// For descriptions without a server.
 const UNKNOWN: &str = "http://127.0.0.1:8080";
 
 struct Found {
@@ -72,7 +72,7 @@ pub(super) fn split(recording: &mut Recording, options: &Options) -> Targets {
     name_targets(recording, &found, options)
 }
 
-/// The URL of a WebSocket with a scheme of it and a host, whatever the file has.
+/// A WebSocket URL with a valid scheme and a host, whatever the file contains.
 fn socket_url(url: &str) -> Text {
     let known = url.split_once("://").and_then(|(scheme, rest)| match scheme {
         "wss" | "https" => Some(Text::literal(format!("wss://{rest}"))),
@@ -119,7 +119,7 @@ fn name_targets(recording: &mut Recording, found: &[Found], options: &Options) -
     targets
 }
 
-/// A variable that is an address has to be one from the start: `check` looks at it.
+/// A variable for an address needs a valid default: `check` parses it.
 fn keep_addresses(recording: &mut Recording, targets: &mut Targets) {
     if targets.list.is_empty() {
         targets.list.push(("service".into(), Text::literal(UNKNOWN)));
@@ -157,7 +157,7 @@ fn keep_addresses(recording: &mut Recording, targets: &mut Targets) {
     }
 }
 
-/// `https://${vars.host}:${vars.port}`: each needs a value that makes a URL of the whole.
+/// `https://${vars.host}:${vars.port}`: each needs a value that makes the whole a URL.
 fn fill_parts(recording: &mut Recording, origin: &mut Text) {
     let mut whole = String::new();
     for piece in origin.pieces() {
@@ -187,7 +187,7 @@ fn fill_parts(recording: &mut Recording, origin: &mut Text) {
     }
 }
 
-/// The first label of a host that says something: `api` of `api.shop.example`.
+/// The first meaningful label of a host: `api` for `api.shop.example`.
 fn target_name(origin: &Text) -> String {
     let text = match origin.as_value() {
         Some(value) => value.trim_start_matches("vars.").to_string(),
@@ -208,7 +208,7 @@ fn target_name(origin: &Text) -> String {
     }
 }
 
-/// The service of a URL, and the rest; None: it has no service.
+/// The service of a URL, and the rest; `None`: it has no service.
 fn split_origin(url: &Text) -> Option<(Text, Text)> {
     let mut pieces = url.pieces().iter();
     let first = pieces.next()?;
@@ -217,7 +217,7 @@ fn split_origin(url: &Text) -> Option<(Text, Text)> {
     {
         return None;
     }
-    // A value at the beginning is the whole service, unless a scheme follows it.
+    // A leading value is the whole service, unless a scheme follows it.
     let mut out = (Text::default(), Text::default());
     let mut in_path = false;
     for (number, piece) in url.pieces().iter().enumerate() {
@@ -226,7 +226,7 @@ fn split_origin(url: &Text) -> Option<(Text, Text)> {
             Piece::Value(value) => out.0.push_value(value.clone()),
             Piece::Literal(text) if in_path => out.1.push(text),
             Piece::Literal(text) => {
-                // The scheme is at the beginning, or the value before is the scheme.
+                // The scheme is at the start, or the value before it is the scheme.
                 let is_scheme = |at: &usize| match number {
                     0 => !text[..*at].contains(['/', '?']),
                     _ => number == 1 && *at == 0,
@@ -278,7 +278,7 @@ fn under(base: &Text, path: &Text) -> Text {
     out
 }
 
-/// A path as a step has it: from a slash, without a fragment, encoded.
+/// A path for a step: it starts with a slash, without a fragment, encoded.
 fn clean_path(path: &Text) -> Text {
     let path = path.split_once('#').map_or_else(|| path.clone(), |(path, _)| path);
     let path = path.map_literals(|text| Text::literal(path_encoded(text)));
@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_is_cut_into_service_and_path() {
+    fn a_url_is_split_into_service_and_path() {
         let cut = |url: &Text| {
             split_origin(url).map(|(origin, path)| (origin.to_string(), path.to_string()))
         };

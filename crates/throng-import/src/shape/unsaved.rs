@@ -1,5 +1,5 @@
-//! Values that are used where no step saves them: what saves them was disabled, was left out, or is
-//! another session's. Those of the setup are there for all; the others become variables.
+//! Values that are used but not saved by a step: their save was disabled, was left out, or is in
+//! another session. Values of the setup are available to all; the others become variables.
 
 use std::collections::HashSet;
 
@@ -50,7 +50,7 @@ fn rename(
     text.change_values(|value| renamed(value, own, setup, unknown));
 }
 
-/// The expression with the right place in front of each saved name.
+/// The expression with the right scope before each saved name.
 fn renamed(
     value: &str,
     own: &HashSet<String>,

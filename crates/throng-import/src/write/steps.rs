@@ -101,7 +101,7 @@ impl Writer {
         }
     }
 
-    /// Steps that stand inside of others: a remark alone needs a step to stand at.
+    /// Nested steps: remarks alone need a step to be attached to.
     fn nested(&mut self, items: &[Item]) -> Vec<Node> {
         self.steps(items)
     }
@@ -263,8 +263,8 @@ impl Writer {
         Node::block(Node::List(nodes))
     }
 
-    /// A file that the other tool had: only its name is known. A small one stands for it, so that
-    /// the scenario is complete.
+    /// A file of the other tool of which only the name is known. A small placeholder makes the
+    /// scenario complete.
     fn beside(&mut self, path: &str, content: &[u8]) -> String {
         let there = self.folder.join(path);
         if !path.is_empty() && there.is_file() {
@@ -364,7 +364,7 @@ fn named(name: &str) -> String {
     }
 }
 
-/// A list of steps; one of remarks alone is empty, with its remarks before it.
+/// A list of steps; with remarks only, it is empty and follows its remarks.
 fn list(mut nodes: Vec<Node>) -> Node {
     if !has_steps(&nodes) {
         return Node::List(Vec::new());
@@ -410,7 +410,7 @@ fn auth_node(auth: &Auth) -> Node {
     Node::Map(entries)
 }
 
-/// The checks of a request; without any, the status that was recorded.
+/// The checks of a request, or else its recorded status.
 fn checks(exchange: &Exchange) -> Entries {
     let mut entries: Entries = Vec::new();
     let mut statuses: Vec<String> = Vec::new();
@@ -491,7 +491,7 @@ fn is_status(text: &str) -> bool {
     }
 }
 
-/// A condition on the body, for what a map of checks has room for only once.
+/// A condition on the body, if the map of checks already contains one.
 fn body_condition(not: &str, text: &Text) -> Node {
     let parts = text.pieces().iter().map(|piece| match piece {
         Piece::Literal(text) => {
@@ -505,7 +505,7 @@ fn body_condition(not: &str, text: &Text) -> Node {
     Node::scalar(condition.scalar())
 }
 
-/// `json.data.items[0].id`; keys that are no plain words need a query.
+/// `json.data.items[0].id`; keys that are not plain words need a query.
 fn field_of(path: &str) -> String {
     let is_plain = |key: &str| {
         let word = key.split('[').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A command that whoever starts the monitor has given: what it prints is a figure, or several.
+//! A command from the monitor's command line: its output is one figure, or several.
 
 use throng_base::{Clock, Said};
 
@@ -8,10 +8,10 @@ use super::prometheus;
 use crate::command::{Limits, printed};
 use crate::exposition;
 
-/// Of what a command prints.
+/// The maximum size of the output.
 const OUTPUT_BYTES_MAX: u64 = 64_000;
 
-/// A line for the shell.
+/// A shell command.
 pub(super) struct Shell {
     pub(super) line: String,
 }
@@ -24,7 +24,7 @@ impl Shell {
     }
 }
 
-/// What was printed: metrics, or else the first number.
+/// The output: metrics, or else the first number.
 fn figures(text: &str) -> Result<Vec<Figure>, Said> {
     let read = exposition::read(text, |_, _| true);
     if read.unreadable == 0 && !read.samples.is_empty() {
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gives_no_figure_says_why_and_is_over() {
+    fn a_command_without_a_figure_reports_the_reason() {
         let clock = Clock::start();
         let why = |line: &str| run(line).expect_err("no figure");
         assert_eq!(why("echo none"), "its output contains neither a number nor metrics");

@@ -1,4 +1,4 @@
-//! A figure that a service told, and the text that all of them become.
+//! A figure of a service, and the text format of all of them.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ const SOURCE: &str = "source";
 pub(crate) struct Figure {
     pub(crate) name: String,
     pub(crate) labels: Vec<(String, String)>,
-    /// It only grows, and begins again at 0.
+    /// A counter: it only grows, and restarts at 0.
     pub(crate) is_counter: bool,
     /// Finite.
     pub(crate) value: f64,
@@ -30,8 +30,8 @@ impl Figure {
         self
     }
 
-    /// With the label of its service. A label of that name which it has already is renamed, as
-    /// Prometheus does it.
+    /// With the label of its service. An existing label with that name is renamed, like in
+    /// Prometheus.
     fn labels(&self, source: &str) -> String {
         let own = self.labels.iter().map(|(name, value)| match name.as_str() {
             SOURCE => ("exported_source", value.as_str()),
@@ -41,8 +41,8 @@ impl Figure {
     }
 }
 
-/// The lines of these figures, name by name. Names that the monitor has for its host are left out:
-/// a name has one meaning in a text.
+/// The lines of these figures, by name. Names that the monitor uses for its host are left out: a
+/// name has one meaning in a text.
 pub(super) fn text(figures: &[(&str, &Figure)], format: Format) -> String {
     let mut figures: Vec<_> = figures.iter().filter(|(_, it)| place(&it.name).is_none()).collect();
     figures.sort_by(|(_, one), (_, other)| one.name.cmp(&other.name));
@@ -53,7 +53,7 @@ pub(super) fn text(figures: &[(&str, &Figure)], format: Format) -> String {
             let (family, kind) = match (format, figure.is_counter, name.strip_suffix("_total")) {
                 (Format::Text, true, _) => (name, "counter"),
                 (Format::OpenMetrics, true, Some(family)) => (family, "counter"),
-                // OpenMetrics has no counter without that ending.
+                // OpenMetrics has no counters without that suffix.
                 (Format::OpenMetrics, true, None) => (name, "unknown"),
                 (_, false, _) => (name, "gauge"),
             };
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stand_together_and_a_host_s_names_are_its_own() {
+    fn samples_are_grouped_by_name_and_host_names_are_reserved() {
         let requests = Figure::new("shop_requests_total", true, 7.0).with("source", "a\"b");
         let accepted = Figure::new("nginx_connections_accepted", true, 3.0);
         let load = Figure::new("node_load1", false, 9.0);

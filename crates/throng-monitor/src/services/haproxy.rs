@@ -1,6 +1,5 @@
-//! HAProxy: its statistics as CSV, a row for each frontend, backend and server, by the names of
-//! its own Prometheus exporter.
-//! <https://docs.haproxy.org/3.0/management.html#9.1>
+//! HAProxy: its statistics as CSV, a row per frontend, backend and server, with the names of its
+//! own Prometheus exporter. <https://docs.haproxy.org/3.0/management.html#9.1>
 
 use throng_base::{Clock, Said};
 
@@ -8,8 +7,8 @@ use super::ASK_MAX;
 use super::figure::Figure;
 use super::socket::{Deadline, Socket};
 
-/// Columns: the name of their series behind `haproxy_frontend_`, whether it only grows, and how
-/// much of the series' unit is one.
+/// Columns: the name of their series after `haproxy_frontend_`, whether it is a counter, and the
+/// factor to the series' unit.
 const COLUMNS: [(&str, &str, bool, f64); 14] = [
     ("qcur", "current_queue", false, 1.0),
     ("scur", "current_sessions", false, 1.0),
@@ -27,7 +26,7 @@ const COLUMNS: [(&str, &str, bool, f64); 14] = [
     ("rtime", "response_time_average_seconds", false, 1e-3),
 ];
 
-/// Asks the statistics socket.
+/// Queries the statistics socket.
 pub(super) fn ask(path: &str, clock: &Clock) -> Result<Vec<Figure>, Said> {
     let deadline = Deadline::within(clock, ASK_MAX);
     let mut socket = Socket::connect(path, &deadline)?;
@@ -78,7 +77,7 @@ fn row(columns: &[&str], fields: &[String]) -> Vec<Figure> {
     all
 }
 
-/// The fields of a line; one in quotes may have commas in it.
+/// The fields of a line; a quoted one may contain commas.
 fn fields(line: &str) -> Vec<String> {
     let (mut all, mut is_quoted) = (vec![String::new()], false);
     for letter in line.chars() {

@@ -1,12 +1,12 @@
-//! nginx: the page of `stub_status`, by the names of nginx-prometheus-exporter.
+//! nginx: the page of `stub_status`, with the names of nginx-prometheus-exporter.
 //! <https://nginx.org/en/docs/http/ngx_http_stub_status_module.html>
 
 use throng_base::Said;
 
 use super::figure::Figure;
 
-/// The word before its figure, how many words behind it, the name of its series, and whether it
-/// only grows.
+/// The word before the figure, its distance in words, the name of its series, and whether it is a
+/// counter.
 const FIELDS: [(&str, usize, &str, bool); 7] = [
     ("connections:", 1, "nginx_connections_active", false),
     ("requests", 1, "nginx_connections_accepted", true),

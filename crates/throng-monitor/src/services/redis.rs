@@ -1,4 +1,4 @@
-//! Redis: what `INFO` says, by the names of redis_exporter.
+//! Redis: the output of `INFO`, with the names of redis_exporter.
 //! <https://redis.io/docs/latest/commands/info/>,
 //! <https://redis.io/docs/latest/develop/reference/protocol-spec/>
 
@@ -8,7 +8,7 @@ use super::ASK_MAX;
 use super::figure::Figure;
 use super::socket::{Deadline, Socket};
 
-/// Fields of `INFO`: the name of its series, and whether it only grows.
+/// Fields of `INFO`: the name of its series, and whether it is a counter.
 const FIELDS: [(&str, &str, bool); 20] = [
     ("connected_clients", "redis_connected_clients", false),
     ("blocked_clients", "redis_blocked_clients", false),
@@ -32,7 +32,7 @@ const FIELDS: [(&str, &str, bool); 20] = [
     ("loading", "redis_loading_dump_file", false),
 ];
 
-/// A server, with the connection that is kept to it.
+/// A server, with a kept connection.
 pub(super) struct Redis {
     /// Host and port, or a path.
     pub(super) place: String,
@@ -63,7 +63,7 @@ impl Redis {
     }
 }
 
-/// A reply that is a text, when all of it has come; of an error, what it says.
+/// A text reply, if it is complete; for an error, its message.
 fn reply(bytes: &[u8]) -> Result<Option<String>, Said> {
     let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
     let line = String::from_utf8_lossy(&bytes[..end]);
@@ -80,7 +80,7 @@ fn reply(bytes: &[u8]) -> Result<Option<String>, Said> {
     }
 }
 
-/// `name:value` lines, and `db0:keys=1,expires=0` for each database.
+/// `name:value` lines, and `db0:keys=1,expires=0` per database.
 fn figures(text: &str) -> Vec<Figure> {
     let number = |text: &str| text.parse().ok().filter(|value: &f64| value.is_finite());
     let figure = |line: &str| {
@@ -109,7 +109,7 @@ mod tests {
         db0:keys=5,expires=1,avg_ttl=0\r\ndb15:keys=2\r\ndbx:keys=9\r\n";
 
     #[test]
-    fn info_is_read_however_it_comes() {
+    fn info_may_be_split_anywhere() {
         let whole = format!("${}\r\n{INFO}\r\n", INFO.len());
         throng_fuzz::splits(whole.as_bytes(), |parts| {
             let (mut come, mut found) = (Vec::new(), None);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_redis_says_so() {
+    fn other_servers_are_not_redis() {
         let why = |bytes: &[u8]| reply(bytes).expect_err("refused").english();
         assert_eq!(why(b"-NOAUTH Authentication required.\r\n"), "NOAUTH Authentication required.");
         assert_eq!(why(b"HTTP/1.1 400 Bad Request\r\n"), "its response is not a valid Redis reply");

@@ -1,4 +1,4 @@
-//! A connection to a service of this host, with one deadline for a question and its answer.
+//! A connection to a service of this host, with one deadline for request and response.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use throng_base::system::{LocalStream, connect};
 use throng_base::{Clock, Said, Time};
 
-/// Of an answer.
+/// The maximum size of a response.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 pub(super) enum Socket {
@@ -15,7 +15,7 @@ pub(super) enum Socket {
     Unix(LocalStream),
 }
 
-/// A moment up to which something has to be done.
+/// A time limit.
 pub(super) struct Deadline<'a> {
     clock: &'a Clock,
     at: Time,
@@ -26,7 +26,7 @@ impl<'a> Deadline<'a> {
         Deadline { clock, at: clock.now() + time }
     }
 
-    /// What is left; `None` if nothing is.
+    /// The remaining time; `None` if there is none.
     pub(super) fn left(&self) -> Option<Duration> {
         Some(self.at.since(self.clock.now())).filter(|left| !left.is_zero())
     }
@@ -50,8 +50,8 @@ impl Socket {
         Err(trouble)
     }
 
-    /// Sends a request, and reads until `complete` finds the answer in what has come. Its second
-    /// argument says that nothing more comes.
+    /// Sends a request, and reads until `complete` finds the response. Its second argument is true
+    /// at the end of the stream.
     pub(super) fn ask<T>(
         &mut self,
         request: &[u8],

@@ -1,7 +1,7 @@
 //! Captures for tests, written byte by byte: frames over several kinds of links, in pcap and
 //! pcapng.
 
-/// What a frame is wrapped in; the numbers are those of the files.
+/// The encapsulation; the numbers are those of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wrap {
     Null,
@@ -68,7 +68,7 @@ pub(crate) fn udp(from: u16, to: u16, payload: &[u8]) -> Vec<u8> {
     ipv4(from, 17, &datagram(from, to, payload))
 }
 
-/// A UDP datagram in IPv6, behind an empty header of options.
+/// A UDP datagram in IPv6, after an empty options header.
 pub(crate) fn udp6(from: u16, to: u16, payload: &[u8]) -> Vec<u8> {
     let datagram = datagram(from, to, payload);
     let mut out = vec![0x60, 0, 0, 0];
@@ -122,7 +122,7 @@ pub(crate) fn pcap(wrap: Wrap, packets: &[Vec<u8>]) -> Vec<u8> {
     out
 }
 
-/// A pcapng file of the other byte order, with times in nanoseconds.
+/// A pcapng file in the opposite byte order, with times in nanoseconds.
 pub(crate) fn pcapng(wrap: Wrap, packets: &[Vec<u8>]) -> Vec<u8> {
     let block = |kind: u32, body: &[u8]| {
         let padded = body.len().next_multiple_of(4);

@@ -3,7 +3,7 @@
 use super::sample::{ACK, CLIENT, SERVER, Wrap, pcap, pcapng, tcp, udp, udp6};
 use super::*;
 
-/// Time, port of the source, what carried it, payload.
+/// Time, source port, transport, payload.
 type Seen = (u64, u16, Carried, Vec<u8>);
 
 fn all(bytes: &[u8]) -> (Vec<Seen>, Passed) {
@@ -39,7 +39,7 @@ fn all_links_and_both_formats_are_read() {
 }
 
 #[test]
-fn what_is_cut_is_said() {
+fn truncated_frames_are_reported() {
     let packets = [udp(SERVER, CLIENT, b"to you"), udp(SERVER, CLIENT, b"again")];
     for file in [pcap(Wrap::Raw, &packets), pcapng(Wrap::Raw, &packets)] {
         let (frames, passed) = all(&file[..file.len() - 3]);
@@ -47,7 +47,7 @@ fn what_is_cut_is_said() {
     }
     assert_eq!(read(&b"no capture at all"[..], &mut |_| ()), Err(NoCapture));
     assert_eq!(read(&b""[..], &mut |_| ()), Err(NoCapture));
-    // A frame of which only the beginning was kept.
+    // A truncated frame.
     let mut file = pcap(Wrap::Raw, &[udp(SERVER, CLIENT, b"to you")]);
     let length = file.len() - 2;
     file.truncate(length);
@@ -67,7 +67,7 @@ fn frames_may_be_larger_than_the_buffer() {
 }
 
 #[test]
-fn a_pipe_gives_little_at_once() {
+fn a_pipe_returns_few_bytes_per_read() {
     struct Drops<'a>(&'a [u8]);
     impl Read for Drops<'_> {
         fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {

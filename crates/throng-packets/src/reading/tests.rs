@@ -1,4 +1,4 @@
-//! Streams of packets: good ones, broken ones, and how reading goes on behind them.
+//! Streams of packets: valid ones, broken ones, and resuming after them.
 
 use crate::Ink;
 use throng_protocol::framed::declaration::{Comparison, Condition, Message, More, Placed, Role};
@@ -15,7 +15,7 @@ fn packet(protocol: &Protocol, text: &str, sequence: u64) -> Vec<u8> {
     encode(protocol, text, sequence).expect(text).bytes
 }
 
-/// What is found in bytes, a word each.
+/// The results for bytes, one word each.
 fn found(protocol: &Protocol, bytes: &[u8]) -> (Vec<String>, Tally) {
     let mut out = Vec::new();
     let mut sink = |place: Place, found: Found<'_>| out.push(word(protocol, place, &found));
@@ -51,7 +51,7 @@ const JOIN: &str = "join: {room: 1, user: 2, token: t}";
 const JOINED: &str = "joined: {code: 0, online: 1}";
 
 #[test]
-fn packets_are_found_one_behind_another() {
+fn consecutive_packets_are_found() {
     let protocol = compiled(chat());
     let bytes = [
         packet(&protocol, "ping", 3),
@@ -64,7 +64,7 @@ fn packets_are_found_one_behind_another() {
     let (words, tally) = found(&protocol, &bytes);
     assert_eq!(words, ["0:ping?", "11:join?", "41:joined!", "58:pong!", "69:pong!?"]);
     assert_eq!((tally.replies, tally.orphans, tally.unanswered, tally.fits()), (2, 1, 0, true));
-    // However it is cut.
+    // In pieces of any size.
     throng_fuzz::splits(&bytes[..41], |parts| {
         let mut out = Vec::new();
         let mut sink = |place: Place, found: Found<'_>| out.push(word(&protocol, place, &found));
@@ -92,7 +92,7 @@ fn the_last_packet_of_a_reply_ends_the_request() {
 }
 
 #[test]
-fn what_answers_its_like_is_a_request_and_a_reply_in_turn() {
+fn a_message_that_answers_its_own_kind_alternates_as_request_and_reply() {
     let mut declaration = chat();
     declaration.packet.retain(|field| matches!(field.role, Role::Length { .. } | Role::Body));
     let body = declaration.messages[0].body.clone();
@@ -107,7 +107,7 @@ fn what_answers_its_like_is_a_request_and_a_reply_in_turn() {
 }
 
 #[test]
-fn behind_broken_bytes_the_next_magic_is_a_packet() {
+fn after_broken_bytes_the_next_magic_starts_a_packet() {
     let protocol = compiled(chat());
     let good = packet(&protocol, "ping", 1);
     let mut long = good.clone();
@@ -115,7 +115,7 @@ fn behind_broken_bytes_the_next_magic_is_a_packet() {
     let (words, tally) = found(&protocol, &[&long[..], b"junk", &good].concat());
     assert_eq!(words, ["0:broken 2", "0:skipped 15", "15:ping?"]);
     assert_eq!((tally.broken, tally.skipped_bytes, tally.fits()), (1, 15, false));
-    // What is broken within its length costs nothing but itself.
+    // An error inside a packet's length only affects this packet.
     let mut strange = good.clone();
     strange[6] = 77;
     let (words, _) = found(&protocol, &[&strange[..], &good].concat());
@@ -126,7 +126,7 @@ fn behind_broken_bytes_the_next_magic_is_a_packet() {
 }
 
 #[test]
-fn a_packet_may_follow_in_a_segment_of_its_own_where_there_is_no_magic() {
+fn without_a_magic_a_packet_may_follow_at_the_next_segment() {
     let mut declaration = chat();
     declaration.packet.remove(0);
     let protocol = compiled(declaration);
@@ -142,7 +142,7 @@ fn a_packet_may_follow_in_a_segment_of_its_own_where_there_is_no_magic() {
     assert_eq!(words, ["0:broken 0", "0:skipped 11", "11:ping?", "20:ping?"]);
 }
 
-/// What is found in a capture.
+/// The results for a capture.
 fn captured(protocol: &Protocol, packets: &[Vec<u8>]) -> (Vec<String>, Tally) {
     let mut out = Vec::new();
     let mut sink = |place: Place, found: Found<'_>| out.push(word(protocol, place, &found));
@@ -179,12 +179,12 @@ fn a_capture_is_two_streams() {
     let left = format!("{behind}:left 9 true");
     assert_eq!(words, ["0:join?", "0:said", "26:joined!", &left]);
     assert_eq!((tally.replies, tally.cut_off, tally.fits()), (1, 1, false));
-    // Seen from the middle of a packet on.
+    // Captured from the middle of a packet on.
     let midway = [tcp(SERVER, CLIENT, 6, ACK, &down[5..])];
     let (words, tally) = captured(&protocol, &midway);
     assert_eq!(words, ["0:skipped 21", "21:joined!?"]);
     assert!(tally.fits(), "{tally:?}");
-    // With a hole.
+    // With a gap.
     let holed = [
         tcp(CLIENT, SERVER, 0, SYN, b""),
         tcp(CLIENT, SERVER, 1, ACK, &join[..20]),
@@ -228,7 +228,7 @@ fn fuzz_any_bytes_are_read_and_told() {
     });
 }
 
-/// MQTT in short: a publication is answered where it has a packet id, and by that.
+/// A simplified MQTT: a publication with a packet ID is answered with the same ID.
 fn mqtt(id_of_answer: &str) -> Protocol {
     let number = |id: &str, bits| field(id, Type::Unsigned(bits), Role::Value);
     let mut id = number("packet_id", 16);
@@ -246,7 +246,7 @@ fn mqtt(id_of_answer: &str) -> Protocol {
     compiled(declaration)
 }
 
-/// What is found in packets, up and down in turn a millisecond after each other.
+/// The results for packets that alternate in direction, one millisecond apart.
 fn talked(protocol: &Protocol, said: &[(Direction, &str)]) -> (Vec<String>, Tally) {
     let address = "127.0.0.1:1".parse().unwrap();
     let ends = Ends { number: 1, client: address, server: address };
@@ -271,7 +271,7 @@ fn talked(protocol: &Protocol, said: &[(Direction, &str)]) -> (Vec<String>, Tall
 }
 
 #[test]
-fn replies_belong_to_the_request_whose_value_they_repeat() {
+fn replies_match_the_request_whose_value_they_repeat() {
     use Direction::{Down, Up};
     let said = [
         (Up, "publish: {qos: 0}"),
@@ -287,10 +287,10 @@ fn replies_belong_to_the_request_whose_value_they_repeat() {
         talked(&mqtt(id), &said)
     };
     let (words, tally) = talked("packet_id");
-    // The last one repeats what nobody has said.
+    // The last one repeats a value that no request has.
     assert_eq!(words[3..], ["1 ms", "3 ms", "one of them"]);
     assert_eq!((tally.replies, tally.orphans, tally.unanswered), (3, 0, 0));
-    // Where nothing in them tells, it is not said which one is answered.
+    // If no values differ, the answered request is not named.
     let (words, _) = talked("other");
     assert_eq!(words[3..], ["one of them"; 3]);
     let (words, _) =

@@ -1,13 +1,13 @@
-//! What tells the reply to one request from the reply to another where the declaration has no field
-//! that correlates: fields of the same name in both, such as a packet id.
+//! Matches replies with requests if the declaration has no correlation field: fields with the same
+//! name in both, such as a packet ID.
 
 use throng_protocol::framed::declaration::{Message, Type};
 use throng_protocol::framed::{Decoded, FieldPath, Packet, Protocol};
 
-/// A field that both have: its name, by its number, and its value in one packet.
+/// A field of both messages: the number of its name, and its value in one packet.
 pub(super) type Value = (u16, throng_expression::Value);
 
-/// By message: the fields that one of its replies, or of what it answers, has too.
+/// By message: the fields that also occur in one of its replies, or in the message it answers.
 pub(super) struct Twins {
     fields: Vec<Vec<(u16, FieldPath)>>,
 }
@@ -19,7 +19,7 @@ impl Twins {
         let mut fields = Vec::with_capacity(messages.len());
         for (id, info) in protocol.messages() {
             let mut own = Vec::new();
-            // Of a message that answers its like every field would be one.
+            // For a message that answers its own kind, every field would match.
             let others = info.answers.iter().chain(&info.answered_by).filter(|other| **other != id);
             let others: Vec<&Message> = match protocol.correlates() {
                 true => Vec::new(),
@@ -56,12 +56,12 @@ impl Twins {
     }
 }
 
-/// How many values of the one are those of the other.
+/// The number of equal values.
 pub(super) fn repeated(request: &[Value], reply: &[Value]) -> usize {
     reply.iter().filter(|value| request.contains(value)).count()
 }
 
-/// The fields of a message that may tell it from another: whole numbers, once each.
+/// The fields of a message that may identify it: single integers.
 fn scalars(message: &Message) -> impl Iterator<Item = &str> {
     let is_scalar =
         |ty: &Type| matches!(ty, Type::Unsigned(_) | Type::Signed(_) | Type::Varint | Type::ZigZag);

@@ -1,12 +1,12 @@
-//! WebSockets in captures: the upgrade is passed over, and messages are packets. Other requests
-//! over HTTP to the same port are passed over, too.
+//! WebSockets in captures: the upgrade is skipped, and messages are packets. Other HTTP requests to
+//! the same port are skipped, too.
 
 use throng_base::Said;
 use throng_protocol::websocket::{Deflate, FrameReader, Inflater, Limits, Message, Role};
 
 use crate::streams::Direction;
 
-/// The request or answer of the upgrade.
+/// The maximum size of the upgrade request or response.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
 pub(super) struct Web {
@@ -24,7 +24,7 @@ pub(super) struct Web {
 enum WebState {
     Head,
     Frames,
-    /// Nobody knows where the next frame begins.
+    /// The start of the next frame is unknown.
     Lost,
 }
 
@@ -36,8 +36,8 @@ impl Web {
             Direction::Up => Role::Server,
             Direction::Down => Role::Client,
         };
-        // What was agreed on need not be known: a frame says whether it is compressed, and a reader
-        // of messages that refer to earlier ones reads all others, too.
+        // The negotiated extensions need not be known: a frame says whether it is compressed, and a
+        // decompressor with context takeover also reads messages without it.
         let reader = FrameReader::new(role, Some(Deflate::CONTEXT_TAKEOVER));
         let (state, head, inflater) = (WebState::Head, Vec::new(), Inflater::new());
         Web { state, head, reader, inflater, is_text, position: 0 }
@@ -48,7 +48,7 @@ impl Web {
         self
     }
 
-    /// Hands out the payloads of messages, and what is wrong with others.
+    /// Passes on the payloads of messages, and errors.
     pub(super) fn read(&mut self, bytes: &[u8], sink: Sink<'_>) {
         let position = self.position;
         self.position += bytes.len() as u64;
@@ -59,7 +59,7 @@ impl Web {
                 self.head.extend_from_slice(bytes);
                 let seen = self.head.len().min(4);
                 if ![b"GET ", b"HTTP"].iter().any(|start| start.starts_with(&self.head[..seen])) {
-                    // The upgrade was before the capture.
+                    // The upgrade preceded the capture.
                     self.state = WebState::Frames;
                     let head = std::mem::take(&mut self.head);
                     return self.frames(&head, position, sink);
@@ -104,7 +104,7 @@ impl Web {
     }
 }
 
-/// Whether a head asks for an upgrade, or agrees to it.
+/// True if a head requests or accepts an upgrade.
 fn is_upgrade(head: &[u8]) -> bool {
     let is_word = |part: &[u8]| part.eq_ignore_ascii_case(b"\nupgrade:");
     head.windows(b"\nupgrade:".len()).any(is_word)

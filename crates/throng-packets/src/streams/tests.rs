@@ -1,4 +1,4 @@
-//! Segments in every order give the stream; what is missing is a gap.
+//! Segments in any order give the stream; missing bytes are a gap.
 
 use throng_base::Random;
 
@@ -13,7 +13,7 @@ fn segment(way: (u16, u16), sequence: u32, flags: u8, payload: &[u8]) -> Vec<u8>
     tcp(way.0, way.1, sequence, flags, payload)
 }
 
-/// What happens, a line each: `1^hello`, `1v` and so on.
+/// The events, one per line: `1^hello`, `1v` and so on.
 fn story(packets: &[Vec<u8>], port: Option<u16>) -> Vec<String> {
     let mut streams = Streams::new(port);
     let mut out: Vec<String> = Vec::new();
@@ -92,12 +92,12 @@ fn shuffled_segments_give_the_same_stream() {
 }
 
 #[test]
-fn what_was_not_captured_is_a_gap() {
+fn missing_segments_are_a_gap() {
     let mut packets = opened(100);
     packets.push(segment(UP, 101, ACK, b"one"));
     packets.push(segment(UP, 110, ACK, b"three"));
     assert_eq!(story(&packets, None), ["1^=one", "1^?6", "1^=three"]);
-    // The peer has got it, so it was there.
+    // The peer has acknowledged it, so it was sent.
     let mut acknowledged = segment(DOWN, 901, ACK, b"");
     acknowledged[28..32].copy_from_slice(&115u32.to_be_bytes());
     packets.extend(std::iter::repeat_n(acknowledged, PATIENCE_FRAMES as usize + 1));
@@ -106,7 +106,7 @@ fn what_was_not_captured_is_a_gap() {
 }
 
 #[test]
-fn connections_are_told_apart() {
+fn connections_are_separated() {
     let mut packets = opened(100);
     packets.push(segment(UP, 101, ACK, b"a"));
     packets.push(segment(DOWN, 901, RST, b""));
@@ -122,7 +122,7 @@ fn connections_are_told_apart() {
 }
 
 #[test]
-fn a_stream_may_be_seen_from_its_middle_on() {
+fn a_stream_may_be_captured_from_its_middle() {
     let packets = [segment(DOWN, 77, ACK, b"push"), segment(DOWN, 81, ACK, b"ed")];
     assert_eq!(story(&packets, None), ["1v=pushed"]);
 }

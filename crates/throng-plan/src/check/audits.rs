@@ -1,4 +1,4 @@
-//! The audits of a scenario: what will be compared, when, and whom it asks.
+//! The audits of a scenario: what is compared, when, and with which source.
 
 use std::fmt::Write as _;
 

@@ -11,13 +11,13 @@ use throng_base::columns::right;
 
 const COLUMNS_MAX: usize = 60;
 const COLUMNS_MIN: usize = 20;
-/// What stands left of a drawing, and right of it.
+/// The width to the left and right of a drawing.
 const MARGIN: usize = 20;
 const ROWS: usize = 4;
 const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// For each load one drawing for users and one for arrivals and scheduled iterations, as far as
-/// there are any, above one another over one axis of time.
+/// Drawings for each load, one of users and one of arrivals and scheduled iterations, if there are
+/// any, stacked on one time axis.
 pub(super) fn drawing(loads: &[Load], planned: &[Planned], width: usize) -> Option<String> {
     let end = planned.iter().map(|one| one.begin + one.length.unwrap_or_default()).max()?;
     if end.is_zero() {
@@ -73,14 +73,14 @@ fn highest(
             .iter()
             .rev()
             .find(|one| one.begin <= time && one.length.is_none_or(|length| !length.is_zero()));
-        // Behind its last phase a load has nobody any more.
+        // After its last phase, a load has no users.
         let goes_on = |one: &&&Planned| one.length.is_none_or(|length| time - one.begin <= length);
         running.filter(goes_on).map_or(0.0, |one| of(one, time - one.begin))
     };
     [0.02, 0.5, 0.98].into_iter().map(|part| value(at(part))).fold(0.0, f64::max)
 }
 
-/// The labels stand beside the highest value, below it, and at the foot.
+/// The labels are beside the highest value, below it, and at the bottom.
 fn draw(figures: &[f64], most: f64, [top, name, what]: [&str; 3]) -> String {
     let mut out = String::new();
     for row in (0..ROWS).rev() {
@@ -94,7 +94,7 @@ fn draw(figures: &[f64], most: f64, [top, name, what]: [&str; 3]) -> String {
         out.push(' ');
         for figure in figures {
             let eighths = (figure / most * (ROWS * 8) as f64).round() as usize;
-            // What is there at all is seen.
+            // Any value above zero is visible.
             let eighths = if *figure > 0.0 { eighths.max(1) } else { 0 };
             out.push(LEVELS[eighths.saturating_sub(row * 8).min(8)]);
         }
@@ -137,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_drawn_of_no_time() {
+    fn an_empty_load_is_not_drawn() {
         assert_eq!(drawing(&[], &[], 80), None);
         let loads = [Load::alone(Vec::new())];
         assert_eq!(drawing(&loads, &[phase(0, 0, (0, 0))], 80), None);
     }
 
     #[test]
-    fn loads_stand_above_one_another_on_one_axis() {
+    fn loads_are_stacked_on_one_axis() {
         let load = |name: &str| Load { name: name.into(), ..Load::alone(Vec::new()) };
         let mut planned = [phase(0, 10, (0, 100)), phase(10, 10, (7, 7))];
         planned[1].load = 1;

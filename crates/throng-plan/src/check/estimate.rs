@@ -1,5 +1,5 @@
-//! What a forecast says, as people read it. Closed loads depend on how fast the service answers:
-//! two cases are told.
+//! A forecast in readable form. Closed loads depend on the response time of the service: two cases
+//! are shown.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use throng_program::Program;
 
 use crate::ANSWER_SECONDS;
 
-/// What all phases come to.
+/// The totals of all phases.
 pub(super) struct Estimate {
     quick: Course,
     slow: Course,
-    /// Requests, however fast the target is and whatever chance decides.
+    /// Requests, for a target of any speed and any random choices.
     most: f64,
     has_known_end: bool,
-    /// Those who stay, and those who arrive.
+    /// Users that stay, and users that arrive.
     users: (u64, u64),
 }
 
 impl Estimate {
-    /// The run ends when so many rows of one of these sources are used up.
+    /// The run ends when this many rows of one of these sources are used.
     pub(super) fn new(
         program: &Program,
         forecast: &Forecast<'_>,
@@ -86,7 +86,7 @@ impl Estimate {
     }
 }
 
-/// A count that need not be whole.
+/// A count that may be fractional.
 pub(super) fn figure(count: f64) -> String {
     match count {
         count if count.is_infinite() => "∞".into(),

@@ -1,4 +1,4 @@
-//! The events of a scenario: when what will happen, as far as that is known.
+//! The events of a scenario, and their times if they are known.
 
 use std::fmt::Write as _;
 use std::time::Duration;

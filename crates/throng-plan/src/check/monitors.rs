@@ -1,4 +1,4 @@
-//! What a run reads beside the load: hosts and exporters, and how each is reached.
+//! What a run reads in addition to the load: hosts and exporters, and how each is reached.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What is wrong with sources of rows, so that a run would begin but not be what was meant.
+//! Problems in sources of rows with which a run would start, but not work as intended.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What sessions of real scenarios are expected to take.
+//! The estimates for sessions of real scenarios.
 
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ fn usual(steps: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_step_says_what_no_step_lacks() {
+fn notes_of_every_step_are_shown() {
     let leave = "{http: GET /, on_error: leave}";
     assert_eq!(usual(&format!("{leave}, {leave}, {{think: 1s}}")), ["on_error leave"]);
     assert!(usual(&format!("{leave}, {leave}, {{http: GET /}}")).is_empty(), "one step lacks it");
@@ -90,7 +90,7 @@ fn expectations_multiply() {
     assert_eq!((list.requests, list.guessed), (3.0, false));
     let normal = expected("- {think: {normal: 3s, deviation: 2s}}");
     assert_eq!(times(normal), (0.0, 3.0, 9.0));
-    // A branch with `next` leaves the iteration: what follows is not done.
+    // A branch with `next` ends the iteration: later steps do not run.
     let parallel = expected(
         "- parallel: [[{http: GET /a}, {repeat: 2, steps: [{http: GET /b}]}], [{http: GET /c}], \
          [{think: 1s}, next]]\n- parallel: [[{http: GET /d}]]\n- {think: 9s}",

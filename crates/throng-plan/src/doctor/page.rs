@@ -1,5 +1,5 @@
-//! What the rules found, for people: what is wrong first, with why and cure, then a line for each
-//! of the others.
+//! The findings in readable form: problems first, with reason and fix, then a line for each of the
+//! others.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use throng_host::doctor::{Applied, Examination, Finding, Fix, Needs, Role, Sever
 use throng_results::terminal::Style;
 use unicode_width::UnicodeWidthStr as _;
 
-/// Text is set in so far below its heading.
+/// The indentation of text below its heading.
 const INDENT: usize = 4;
 
 pub fn page(
@@ -101,7 +101,7 @@ impl Page<'_> {
         out.push('\n');
     }
 
-    /// Commands stand alone on their lines, to be copied.
+    /// Commands are on separate lines, to be copied.
     fn list(&self, out: &mut String, label: &str, lines: &[String]) {
         if lines.is_empty() {
             return;

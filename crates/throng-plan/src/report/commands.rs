@@ -1,5 +1,5 @@
-//! The commands that come next: what makes each machine ready, what runs the load, and what would
-//! measure a user where no run has.
+//! The next commands: to prepare each machine, to run the load, and to measure the cost of a user
+//! if no run has.
 
 use std::path::Path;
 
@@ -14,11 +14,11 @@ use throng_scenario::{CompileOptions, SOURCE_BYTES_MAX, compile};
 use super::Planned;
 use super::page::{head, sentence};
 
-/// How many users a run should have that measures what one costs.
+/// The number of users of a run that measures the cost of one.
 const MEASURED_USERS: u64 = 10_000;
-/// So many addresses are added one by one; more are routed as a block.
+/// Up to this many addresses are added one by one; more are routed as a block.
 const ADDED_MAX: u64 = 200;
-/// The largest block of the range for benchmarks (RFC 2544) that is written.
+/// The largest suggested block of the benchmark range (RFC 2544).
 const BLOCK_BITS_MIN: u32 = 15;
 
 pub(super) fn commands(planned: &Planned, style: &Style) -> String {
@@ -35,12 +35,12 @@ pub(super) fn commands(planned: &Planned, style: &Style) -> String {
     out
 }
 
-/// A command with what it is for.
+/// A command and its purpose.
 pub(super) fn command(text: Said, command: &str, style: &Style) -> String {
     format!("{}    {command}\n", sentence(text, style))
 }
 
-/// A run that is small enough for any host, for the cost of a user.
+/// A run that is small enough for any host, to measure the cost of a user.
 fn measuring(planned: &Planned, style: &Style) -> String {
     let is_known = planned.plan.measured.as_ref().is_some_and(|it| it.user_bytes.is_some());
     let Some(file) = planned.file.as_deref().filter(|_| !is_known) else { return String::new() };
@@ -75,7 +75,7 @@ fn ready(planned: &Planned, style: &Style) -> String {
     out
 }
 
-/// Where the addresses come from that are missing: examples, of the range for benchmarks.
+/// Suggestions for missing addresses, from the benchmark range.
 fn addresses(planned: &Planned, style: &Style) -> String {
     let wanted = planned.plan.reckoned.each.addresses;
     let missing = wanted.saturating_sub(planned.plan.machine.addresses);
@@ -139,7 +139,7 @@ fn bench(planned: &Planned) -> String {
     }
 }
 
-/// What sets the users of this scenario, if it has a variable for it.
+/// The option that sets the users of this scenario, if it has a variable for them.
 fn with_users(planned: &Planned, file: &Path, users: u64) -> Option<String> {
     let text = plain::read_text(file, SOURCE_BYTES_MAX).ok()?;
     let source = Source::new(file.display().to_string(), text);
@@ -154,7 +154,7 @@ fn with_users(planned: &Planned, file: &Path, users: u64) -> Option<String> {
     fits.then(|| set.iter().map(|it| format!(" --set {it}")).collect())
 }
 
-/// A path as a shell reads it.
+/// A path, quoted for the shell.
 pub(super) fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+".contains(c);

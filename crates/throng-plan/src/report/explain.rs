@@ -1,5 +1,5 @@
-//! `--explain`: where the bytes of a user go, part by part, against what was measured; and the size
-//! of what is written down.
+//! `--explain`: the memory of a user by part, compared with the measurement, and the size of the
+//! record.
 
 use crate::Plan;
 use throng_base::Said;

@@ -1,5 +1,5 @@
-//! How many agents of a fleet make the load: what limits each, how sure that is, and the commands
-//! that start them.
+//! The number of agents for the load: the limiting resource of each, the uncertainty, and the
+//! commands that start them.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::Planned;
 use super::commands::{command, quoted};
 use super::page::{head, resource_word, sentence, table};
 
-/// What an agent is to do more than so many times what was measured is a long way off.
+/// A load above this multiple of the measured one is a large extrapolation.
 const TIMES_FAR: f64 = 10.0;
 
 pub(super) fn json(agents: &Agents) -> Value {
@@ -76,7 +76,7 @@ fn row(load: &Load, agents: &Agents) -> [String; 3] {
     [name.spoken(), figure(load.taken), note.spoken()]
 }
 
-/// What makes the load of the scenario the one that is wanted.
+/// The options that give the scenario the requested load.
 fn load(planned: &Planned) -> String {
     let program = &planned.plan.program;
     let own = wish(program, &planned.plan.given.of_scenario(), planned.plan.measured.as_ref());
@@ -92,7 +92,7 @@ fn load(planned: &Planned) -> String {
     }
 }
 
-/// How far the number can be relied on.
+/// The uncertainty of the number.
 fn sureness(agents: &Agents, style: &Style) -> String {
     let time = |ns: f64| format_duration(Duration::from_nanos(ns as u64));
     let mut out = match (agents.range, agents.request_ns) {

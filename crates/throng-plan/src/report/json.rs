@@ -1,4 +1,4 @@
-//! For programs: the same in English. `docs/plan.md` says what each field is.
+//! The plan as JSON, in English. `docs/plan.md` documents each field.
 
 use crate::Plan;
 use crate::reckon::Row;

@@ -1,4 +1,5 @@
-//! What is printed: what is wanted, what a user costs, what all need, and how many machines.
+//! The printed plan: the requested load, the cost of a user, the total needs, and the number of
+//! machines.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use super::Planned;
 /// Wider text is hard to read.
 const WIDTH_MAX: usize = 110;
 
-/// What stands before figures and above columns.
+/// Labels before figures and above columns.
 const KERNEL: Said = say!("kernel");
 const CORES: Said = say!("cores");
 const SHARDS: Said = say!("shards");
@@ -40,14 +41,14 @@ pub(super) fn head(text: Said, style: &Style) -> String {
     format!("\n{}\n", style.bold(&text.spoken()))
 }
 
-/// A sentence in lines that are indented by two.
+/// A sentence, wrapped and indented by two.
 #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what says it.
 pub(super) fn sentence(text: Said, style: &Style) -> String {
     let lines = wrap(&text.spoken(), style.width.clamp(40, WIDTH_MAX) - 2);
     lines.into_iter().map(|line| format!("  {line}\n")).collect()
 }
 
-/// Rows of cells: the first at the left, numbers at the right, the last as it is.
+/// Rows of cells: the first aligned left, numbers right, the last unchanged.
 pub(super) fn table(rows: &[[String; 3]], style: &Style) -> String {
     let width = |at: usize| rows.iter().map(|row| row[at].width()).max().unwrap_or(0);
     let (first, second) = (width(0), width(1));
@@ -57,14 +58,14 @@ pub(super) fn table(rows: &[[String; 3]], style: &Style) -> String {
         let room = style.width.clamp(40, 200).saturating_sub(start.width() + 2);
         match note.width() <= room {
             true => drop(writeln!(out, "{}", format!("{start}  {note}").trim_end())),
-            // It begins a line of its own rather than be broken by the terminal.
+            // It starts on a separate line if it would not fit.
             false => drop(writeln!(out, "{start}\n      {note}")),
         }
     }
     out
 }
 
-/// A number of processors, or what is smaller, in three digits.
+/// A number of processors, or a smaller value, in three digits.
 fn figure(number: f64) -> String {
     match number {
         n if n >= 100.0 => format_count(n.round() as u64),
@@ -146,7 +147,7 @@ fn wanted(planned: &Planned, style: &Style) -> String {
     out
 }
 
-/// How the users of arrivals were found.
+/// How the users of arrivals were estimated.
 fn guessed_users(program: &Program) -> Said {
     match Forecast::new(program).pauses_say_who_is_there() {
         true => say!(
@@ -160,7 +161,7 @@ fn guessed_users(program: &Program) -> Said {
     }
 }
 
-/// A day's views and their peak, with the numbers in the formula.
+/// A day's views and their peak, with the formula.
 fn peak(planned: &Planned, style: &Style) -> String {
     let Some(peak) = planned.plan.peak else { return String::new() };
     let (views, rate) = (format_count(peak.views), peak.rate().ceil());
@@ -256,7 +257,7 @@ fn cost(planned: &Planned, style: &Style) -> String {
     out
 }
 
-/// The word for programs.
+/// The identifier in JSON.
 pub(super) fn resource_word(resource: Resource) -> &'static str {
     match resource {
         Resource::Memory => "memory",

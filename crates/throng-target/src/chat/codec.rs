@@ -281,7 +281,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_longest_text_makes_the_longest_packet() {
+    fn the_longest_text_fills_the_longest_packet() {
         let longest = "x".repeat(TEXT_BYTES_MAX);
         assert_eq!(said(1, 2, 3, &longest).len(), HEAD_BYTES + BODY_BYTES_MAX);
         assert_eq!(

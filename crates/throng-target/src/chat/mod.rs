@@ -1,4 +1,5 @@
-//! The chat room: a private TCP protocol with rooms, fan-out, presence and a kick on double login.
+//! The chat room: a private TCP protocol with rooms, fan-out, presence, and disconnection on double
+//! login.
 //!
 //! `join` adds a connection to a room; the reply is `joined`. A `say` is sent as `said` to all
 //! users in the room, including the sender. The reply to `gift`, `say` and `light` is `done`, and

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_have_the_numbers_of_the_file() {
+    fn fields_have_the_field_numbers_of_the_file() {
         use crate::grpc::{CountRequest, SayReply, SayRequest};
         let file = protox_parse::parse(FILE, include_str!("../../../../examples/echo.proto"));
         let file = file.unwrap();

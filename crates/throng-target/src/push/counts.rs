@@ -33,7 +33,7 @@ sums! {
         pub(crate) forgotten: u64,
         /// Devices that went offline and were deliberately left in Redis.
         pub(crate) uncleared: u64,
-        /// Connections closed because their device bound on another one.
+        /// Connections that were closed because their device bound on another one.
         pub(crate) kicked: u64,
         pub(crate) heartbeats: u64,
         pub(crate) reports: u64,

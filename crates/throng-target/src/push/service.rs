@@ -48,7 +48,7 @@ impl Service {
         self.mirror.iter().for_each(Mirror::stop);
     }
 
-    /// How long a device may be silent.
+    /// The idle timeout of devices.
     pub(crate) fn idle_timeout(&self) -> Option<Duration> {
         self.options.idle_timeout
     }

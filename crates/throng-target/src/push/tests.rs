@@ -273,7 +273,7 @@ fn mirrored(redis: &TestServer, redis_wait: bool) -> Running {
 }
 
 #[test]
-fn the_presence_is_mirrored() {
+fn the_presence_is_mirrored_to_redis() {
     let redis = TestServer::start(SocketAddr::from(([127, 0, 0, 1], 0)), Arc::default());
     let running = mirrored(&redis, false);
     let mut devices: Vec<TcpStream> =

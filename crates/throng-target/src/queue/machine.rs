@@ -43,7 +43,7 @@ pub(crate) struct Shape {
 pub(crate) struct Ticket {
     /// Counts from 0 in the order of arrival.
     pub(crate) number: u64,
-    /// The worker that has the request.
+    /// The worker of the request.
     pub(crate) worker: u16,
     pub(crate) arrived: Time,
 }

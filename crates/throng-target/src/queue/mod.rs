@@ -1,10 +1,10 @@
-//! What a server can carry: a queue with its service times, a limit of the rate, and the law that
-//! says the highest rate for a threshold.
+//! The capacity of a server: a queue with its service times, a rate limit, and the law that gives
+//! the highest rate for a threshold.
 //!
-//! - [`Gate`] with its [`Machine`](machine::Machine) is what a request meets, without a clock.
-//! - [`Capacity`] is the one gate of all workers: each worker that touches it sets its own timer
-//!   for the next departure, if no other worker has set one for as early.
-//! - [`Law`] says what rate the gate carries.
+//! - [`Gate`] with its [`Machine`](machine::Machine) admits requests, without a clock.
+//! - [`Capacity`] is the gate that all workers share: each worker that uses it sets its own timer
+//!   for the next departure, unless another worker has set an earlier one.
+//! - [`Law`] gives the rate that the gate sustains.
 
 mod bucket;
 mod capacity;

@@ -1,4 +1,4 @@
-//! What a server can carry, as it is told before it starts and as people write it.
+//! The options of a server's capacity, and their notation.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::machine::{Shape, Usl};
 use super::speed::{SlowSpells, Speed, WarmUp};
 use crate::latency::{Latency, latency};
 
-/// What a server can carry; without a service time and a limit of the rate, anything.
+/// The capacity of a server; unlimited without a service time and a rate limit.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = "Capacity (http)")]
 pub struct CapacityOptions {
@@ -54,20 +54,20 @@ fn servers(text: &str) -> Result<u32, String> {
     count(text).map(|servers| u32::try_from(servers).unwrap_or(u32::MAX))
 }
 
-/// More servers than any pool has.
+/// The maximum number of servers.
 const SERVERS_MAX: u32 = 100_000;
-/// More requests do not wait in any queue.
+/// The maximum length of a queue.
 const QUEUE_MAX: u64 = 1_000_000;
-/// The tokens of the largest bucket: that of which the law is still exact.
+/// The tokens of the largest bucket for which the law is exact.
 const BURST_MAX: u64 = 20_000;
 
 impl CapacityOptions {
-    /// Whether a request can find anything in its way.
+    /// True if any limit applies to requests.
     pub(crate) fn any(&self) -> bool {
         *self != CapacityOptions::default()
     }
 
-    /// How many are served at once; none: all.
+    /// The number of servers; `None`: unlimited.
     pub(crate) fn servers(&self) -> Option<u32> {
         self.servers.or(if self.usl.is_some() { None } else { Some(1) })
     }
@@ -85,7 +85,7 @@ impl CapacityOptions {
         }
     }
 
-    /// Refuses what cannot be, in words.
+    /// Describes values that are not valid.
     pub(crate) fn fault(&self, latency: Latency) -> Option<Said> {
         let without_service = [
             (self.servers.is_some(), "--servers"),
@@ -196,12 +196,12 @@ impl FromStr for Usl {
 impl FromStr for RateLimit {
     type Err = UnitError;
 
-    /// Without a burst, a tenth of a second of the rate.
+    /// The default burst is a tenth of a second of the rate.
     fn from_str(text: &str) -> Result<RateLimit, UnitError> {
         let (rate, burst) =
             text.split_once(':').map_or((text, None), |(rate, burst)| (rate, Some(burst)));
         let (number, unit) = rate.split_once('/').unwrap_or((rate, ""));
-        // A rate is written with the counts that people write: `10k/s`.
+        // A rate may use the units of counts: `10k/s`.
         let number = units::parse_count(number).map_or(number.into(), |count| count.to_string());
         let per_s = match unit {
             "" => return wrong(text, RATE_HELP),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_value_is_refused_with_help() {
+    fn invalid_values_are_refused_with_help() {
         let told =
             |error: UnitError| format!("{}; {}", error.message.english(), error.help.english());
         let usl = |text: &str| told(text.parse::<Usl>().unwrap_err());
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_capacities_are_refused() {
+    fn invalid_capacities_are_refused() {
         assert_eq!(fault(|_| ()), "");
         assert_eq!(fault(|it| *it = CapacityOptions::default()), "");
         let usl = Usl { contention: 0.1, crosstalk: 0.0 };

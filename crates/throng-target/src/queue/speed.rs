@@ -1,17 +1,17 @@
-//! How fast a queue works at a moment: slower while it warms up, and in spells.
+//! The speed of a queue over time: lower during the warm-up, and in spells.
 
 use std::time::Duration;
 
 use throng_base::Time;
 
-/// At the start of the server, for `time`, it works at this share of its speed, from 0 to 1.
+/// From the start of the server, for `time`, it runs at this share of its speed, from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WarmUp {
     pub time: Duration,
     pub speed: f64,
 }
 
-/// During the first `time` of each `every`, counted from the start of the server, it is slower by
+/// During the first `time` of each `every`, measured from the start of the server, it is slower by
 /// this share, from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlowSpells {
@@ -20,7 +20,7 @@ pub struct SlowSpells {
     pub slower: f64,
 }
 
-/// The speed over time, 1 where nothing slows it.
+/// The speed over time, 1 without warm-up and spells.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Speed {
     pub(crate) warm_up: Option<WarmUp>,
@@ -28,7 +28,7 @@ pub(crate) struct Speed {
 }
 
 impl Speed {
-    /// The speed at a moment, and until when it stays so.
+    /// The speed at a time, and the time of its next change.
     fn at(&self, time: Time) -> (f64, Time) {
         let (mut speed, mut until) = (1.0, Time::NEVER);
         if let Some(warm_up) = self.warm_up {
@@ -47,7 +47,7 @@ impl Speed {
         (speed, until)
     }
 
-    /// How much is done in a span of time, in nanoseconds of full speed.
+    /// The work in a span of time, in nanoseconds at full speed.
     pub(crate) fn work_ns(&self, from: Time, to: Time) -> f64 {
         let (mut at, mut work_ns) = (from, 0.0);
         while at < to {
@@ -59,7 +59,7 @@ impl Speed {
         work_ns
     }
 
-    /// When so much more is done, in nanoseconds of full speed.
+    /// When this much more work is complete, in nanoseconds at full speed.
     pub(crate) fn when_done(&self, from: Time, mut work_ns: f64) -> Time {
         let mut at = from;
         loop {
@@ -73,7 +73,7 @@ impl Speed {
         }
     }
 
-    /// The mean speed in the long run, once it is warm.
+    /// The mean speed in the long run, after the warm-up.
     pub(crate) fn mean(&self) -> f64 {
         self.spells.map_or(1.0, |spells| {
             1.0 - spells.slower * spells.time.as_secs_f64() / spells.every.as_secs_f64()
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warm_up_and_spells_multiply() {
+    fn warm_up_and_spells_multiply() {
         let speed = speed();
         let work = |from, to| speed.work_ns(Time::from_secs(from), Time::from_secs(to)) / 1e9;
         for (from, to, done) in [
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn work_is_done_when_it_says() {
+    fn work_and_completion_time_agree() {
         for speed in [Speed::default(), speed()] {
             for (from, seconds) in [(0u64, 3.0), (5, 40.0), (59, 100.0), (200, 0.0), (95, 7.5)] {
                 let from = Time::from_secs(from);

@@ -1,6 +1,6 @@
-//! The thread that mirrors the presence, and what it shares with the workers: a bounded queue of
-//! devices whose state changed. What that state is, is looked up when it is written, so that the
-//! order of the queue cannot be wrong.
+//! The thread that mirrors the presence, and its state shared with the workers: a bounded queue of
+//! devices whose state changed. The state is looked up when it is written, so the order of the
+//! queue does not matter.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,25 +16,25 @@ use crate::presence::{Device, Presence};
 use crate::stats::lock;
 use throng_redis::{Link, RedisAddress, write_command, write_head, write_word};
 
-/// The set that has the names of all devices that are online.
+/// The set of the names of all online devices.
 const SET: &[u8] = b"presence";
-/// Where the set is written anew, before it takes the place of the old one in one step.
+/// The new set during a rewrite, before it replaces the old one atomically.
 const NEXT_SET: &[u8] = b"presence:next";
-/// More changes than these do not wait: the whole set is then written anew.
+/// The maximum number of queued changes; beyond it, the whole set is rewritten.
 const QUEUE_MAX: usize = 256 * 1024;
-/// More binds than these do not wait for a Redis that is gone: the oldest are given up.
+/// The maximum number of binds that wait for a failed Redis; beyond it, the oldest are dropped.
 const WAITERS_MAX: usize = 256 * 1024;
-/// A pipeline has at most so many commands, and a rewriting command so many names.
+/// The maximum number of commands per pipeline, and of names per command of a rewrite.
 const BATCH_MAX: usize = 1000;
-/// So long a change waits for others to go with it, unless someone waits for it.
+/// How long a change waits for others to share a pipeline, unless a bind waits for it.
 const BATCH_WAIT: Duration = Duration::from_millis(5);
-/// So often an idle connection is tried.
+/// The interval of checks of an idle connection.
 const PING_EVERY: Duration = Duration::from_millis(250);
-/// The pauses between two tries to connect grow from the first to the longest.
+/// The pauses between attempts to connect grow from the first to the longest.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// A bind that waits until Redis has confirmed it.
+/// A bind that waits for Redis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket {
     pub(crate) address: Address,
@@ -44,16 +44,16 @@ pub(crate) struct Ticket {
     pub(crate) arrived: Time,
 }
 
-/// Hears which binds Redis has confirmed. Called by the mirror's thread.
+/// Receives the binds that Redis has confirmed. Called by the mirror's thread.
 pub(crate) type Confirm = Box<dyn Fn(&[Ticket]) + Send>;
 
 pub(crate) struct MirrorOptions {
     pub(crate) address: RedisAddress,
-    /// How long one exchange with Redis may take.
+    /// The timeout of one exchange with Redis.
     pub(crate) patience: Duration,
     pub(crate) presence: Arc<Presence>,
     pub(crate) confirm: Confirm,
-    /// Hears when Redis is gone and when it is back.
+    /// Receives a warning when Redis fails, and when it recovers.
     pub(crate) tell: Box<dyn Fn(&str) + Send>,
 }
 
@@ -61,24 +61,24 @@ pub(crate) struct MirrorOptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct RedisStats {
     pub(crate) connected: bool,
-    /// The set in Redis is not known to be right; it is or will be written anew.
+    /// The set in Redis may be wrong; it is or will be rewritten.
     pub(crate) stale: bool,
     /// The age of the oldest change that Redis has not confirmed.
     pub(crate) lag_ms: u64,
-    /// Changes that Redis has not confirmed; while the set is stale they are not counted.
+    /// Changes that Redis has not confirmed; not counted while the set is stale.
     pub(crate) pending: u64,
     /// Changes that Redis has confirmed.
     pub(crate) written: u64,
     pub(crate) pipelines: u64,
-    /// How often the whole set was written anew, and the names in it.
+    /// The number of rewrites of the whole set, and the names in them.
     pub(crate) rewrites: u64,
     pub(crate) rewritten: u64,
     pub(crate) reconnects: u64,
-    /// Failures to connect, to write and to be answered.
+    /// Failures to connect, to write and to receive replies.
     pub(crate) errors: u64,
 }
 
-/// The mirror as the workers see it.
+/// The workers' view of the mirror.
 pub(crate) struct Mirror(Arc<Shared>);
 
 struct Shared {
@@ -90,11 +90,11 @@ struct Shared {
 #[derive(Default)]
 struct Queue {
     changes: VecDeque<Change>,
-    /// Binds that wait for the set to be written anew.
+    /// Binds that wait for a rewrite of the set.
     waiters: VecDeque<Ticket>,
-    /// Since when the set is not known to be right.
+    /// Since when the set may be wrong.
     stale: Option<Time>,
-    /// Changes that are being written, and the oldest of them.
+    /// The number of changes being written, and the oldest of them.
     flying: usize,
     flying_since: Option<Time>,
     rewriting: bool,
@@ -109,7 +109,7 @@ struct Change {
 }
 
 impl Mirror {
-    /// Changes are remembered from now on; they are written when the mirror is started.
+    /// Changes are recorded from now on; they are written after the mirror has started.
     pub(crate) fn new(clock: Clock) -> Mirror {
         let stale = Some(clock.now());
         let queue = Mutex::new(Queue { stale, ..Queue::default() });
@@ -134,7 +134,7 @@ impl Mirror {
         self.0.wake.notify_one();
     }
 
-    /// The state of a device has changed; with a ticket someone waits until Redis knows it.
+    /// The state of a device has changed; with a ticket, a bind waits until Redis has confirmed it.
     pub(crate) fn changed(&self, device: Device, ticket: Option<Ticket>) {
         let at = self.0.clock.now();
         let queue = &mut *self.0.lock();
@@ -154,7 +154,7 @@ impl Mirror {
         }
     }
 
-    /// Counts from zero again; the state stays.
+    /// Resets the counts; the state stays.
     pub(crate) fn reset(&self) {
         let queue = &mut *self.0.lock();
         let connected = queue.stats.connected;
@@ -194,7 +194,7 @@ impl Queue {
         self.waiters.push_back(ticket);
     }
 
-    /// The changes will be part of a set written anew.
+    /// The changes will be part of a rewritten set.
     fn forget_changes(&mut self) {
         for change in std::mem::take(&mut self.changes) {
             self.wait(change.ticket);
@@ -213,10 +213,10 @@ enum Work {
 struct Writer {
     shared: Arc<Shared>,
     options: MirrorOptions,
-    /// Whom to tell when what is being written is confirmed.
+    /// The binds to notify when the current write is confirmed.
     flying: Vec<Ticket>,
     pipeline: Vec<u8>,
-    /// Redis is gone, and that was told.
+    /// Redis has failed, and that was reported.
     gone: bool,
     pause: Duration,
 }
@@ -246,7 +246,7 @@ impl Writer {
         }
     }
 
-    /// Writes what is to be written, until the server stops or Redis fails.
+    /// Writes changes until the server stops or Redis fails.
     fn serve(&mut self, link: &mut Link) -> io::Result<()> {
         loop {
             match self.next() {
@@ -327,8 +327,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the whole set beside the old one and puts it in its place. What changes meanwhile
-    /// waits in the queue, and is written after it.
+    /// Writes the whole set beside the old one and replaces it. Changes meanwhile wait in the
+    /// queue, and are written after it.
     fn rewrite(&mut self, link: &mut Link) -> io::Result<()> {
         let presence = Arc::clone(&self.options.presence);
         let shared = Arc::clone(&self.shared);
@@ -363,7 +363,7 @@ impl Writer {
         }
         self.pipeline.clear();
         match written {
-            // Redis has no empty set that could take the place of another.
+            // Redis has no empty sets that could replace another.
             0 => write_command(&mut self.pipeline, &[b"DEL", SET]),
             _ => write_command(&mut self.pipeline, &[b"RENAME", NEXT_SET, SET]),
         }
@@ -375,7 +375,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Redis has confirmed what was being written.
+    /// Redis has confirmed the current write.
     fn confirm(&mut self, count: impl FnOnce(&mut RedisStats)) {
         {
             let queue = &mut *self.shared.lock();
@@ -391,7 +391,7 @@ impl Writer {
         }
     }
 
-    /// Redis has failed: nobody knows which of the changes being written it has taken.
+    /// Redis has failed: it is unknown which of the current changes it has applied.
     fn lose(&mut self, error: &io::Error) {
         {
             let queue = &mut *self.shared.lock();
@@ -416,7 +416,7 @@ impl Writer {
         }
     }
 
-    /// Pauses before the next try; tells whether the server stops.
+    /// Pauses before the next attempt; returns whether the server stops.
     fn rest(&mut self) -> bool {
         let until = self.shared.clock.now() + self.pause;
         self.pause = (self.pause * 2).min(PAUSE_MAX);

@@ -1,6 +1,6 @@
-//! A mirror of the presence in a Redis: every change is written to a set of names, in pipelines.
-//! When Redis dies, the mirror only remembers that it is stale; when Redis is back, the whole set
-//! is written anew. It never holds up a device.
+//! A mirror of the presence in Redis: every change is written to a set of names, in pipelines. If
+//! Redis fails, the mirror only records that it is stale; when Redis recovers, the whole set is
+//! rewritten. It never delays devices.
 
 mod mirror;
 

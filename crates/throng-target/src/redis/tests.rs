@@ -1,4 +1,4 @@
-//! The mirror against a small server that speaks as Redis does, and that dies and comes back.
+//! The mirror against a small server that behaves like Redis, and that fails and recovers.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, BufReader, Write};
@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 
-/// No test waits longer than this for anything.
+/// The timeout of every wait in these tests.
 const PATIENCE_S: f64 = 20.0;
 
 pub(crate) type Sets = HashMap<String, BTreeSet<String>>;
 
-/// A Redis with sets and nothing else. What it holds survives its death.
+/// A Redis with only sets. Its data survives its failure.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) sets: Arc<Mutex<Sets>>,
-    /// Answers nothing, and takes nothing.
+    /// Does not read or reply.
     stuck: Arc<AtomicBool>,
     streams: Arc<Mutex<Vec<TcpStream>>>,
     dead: Arc<AtomicBool>,
@@ -46,7 +46,7 @@ impl Server {
         Server { address, sets, stuck, streams, dead, accepting: Some(accepting) }
     }
 
-    /// Dies as a killed process does: nobody listens and all connections are closed.
+    /// Fails like a killed process: the listener and all connections are closed.
     pub(crate) fn kill(&mut self) {
         self.dead.store(true, Ordering::SeqCst);
         let _ = TcpStream::connect(self.address);
@@ -57,7 +57,7 @@ impl Server {
     }
 }
 
-/// Serves one connection; ends when it ends.
+/// Serves one connection until its end.
 fn serve(stream: TcpStream, sets: &Mutex<Sets>, stuck: &AtomicBool) -> Option<()> {
     let mut out = stream.try_clone().ok()?;
     let mut input = BufReader::new(stream);
@@ -168,7 +168,7 @@ impl Bench {
         }
     }
 
-    /// Waits until the mirror says that all is written, and compares.
+    /// Waits until the mirror has written all changes, and compares.
     fn check(&self, server: &Server) {
         self.until(|stats| stats.connected && !stats.stale && stats.pending == 0);
         let mut names = BTreeSet::new();
@@ -210,7 +210,7 @@ fn changes_arrive_in_pipelines() {
 }
 
 #[test]
-fn a_redis_that_died_has_everything_when_it_is_back() {
+fn a_recovered_redis_gets_the_whole_set() {
     let mut server = Server::start(loopback(), Arc::default());
     let bench = Bench::new(server.address, Duration::from_secs(5));
     (0..2500).for_each(|number| bench.enter(number));
@@ -221,7 +221,7 @@ fn a_redis_that_died_has_everything_when_it_is_back() {
     (0..1000).for_each(|number| bench.leave(number));
     let stats = bench.until(|stats| stats.lag_ms >= 20);
     assert_eq!((stats.stale, stats.pending), (true, 0), "what waits is not queued");
-    // What Redis had on its disk was older still.
+    // The data on the disk of Redis was even older.
     server.sets.lock().unwrap().entry("presence".into()).or_default().insert("d77777".into());
     let server = Server::start(server.address, Arc::clone(&server.sets));
     bench.check(&server);
@@ -242,7 +242,7 @@ fn ticket(address: Address, seq: u32) -> Ticket {
 }
 
 #[test]
-fn a_redis_that_hangs_is_left_and_waiters_are_confirmed_later() {
+fn a_hanging_redis_is_dropped_and_waiters_are_confirmed_later() {
     let server = Server::start(loopback(), Arc::default());
     let bench = Bench::new(server.address, Duration::from_millis(100));
     bench.check(&server);

@@ -14,12 +14,12 @@ use crate::turn::{Fault, Turn};
 
 /// The codes of `joined` and `done`.
 const OK: u16 = 0;
-/// The token is not `t-` and the number of the user.
+/// The token is not `t-` followed by the number of the user.
 const WRONG_TOKEN: u16 = 401;
 const NOT_JOINED: u16 = 403;
-/// The text does not fit the packet in which the others would hear it.
+/// The text does not fit into the packet that members receive.
 const TEXT_TOO_LONG: u16 = 413;
-/// One of the errors that the server was told to make.
+/// An injected error.
 const ERROR: u16 = 500;
 /// There are too many rooms.
 const NO_ROOM: u16 = 503;
@@ -34,7 +34,7 @@ pub(crate) struct Chat {
 struct Member {
     user: u64,
     room: Arc<Room>,
-    /// The user believes to be in the room, and is not.
+    /// The server confirmed the join, then removed the user from the room.
     forgotten: bool,
 }
 
@@ -43,14 +43,14 @@ impl Chat {
         self.member.is_some()
     }
 
-    /// Takes whoever is here out of the room.
+    /// Removes the user from the room.
     pub(crate) fn end(&mut self, setup: &Setup, address: Address) {
         if let Some(member) = self.member.take().filter(|member| !member.forgotten) {
             setup.rooms.leave(member.user, &member.room, address);
         }
     }
 
-    /// Goes on by at most one packet.
+    /// Handles at most one packet.
     pub(crate) fn receive(&mut self, input: &[u8], turn: &mut Turn<'_>) -> usize {
         match codec::read(input) {
             Ok(None) => 0,
@@ -68,7 +68,7 @@ impl Chat {
         }
     }
 
-    /// Leaves the room and closes in order.
+    /// Leaves the room and closes gracefully.
     fn part(&mut self, turn: &mut Turn<'_>) {
         self.end(turn.setup, turn.address);
         turn.room = Some(None);
@@ -130,8 +130,8 @@ impl Chat {
         });
     }
 
-    /// Enters a room, from another one if need be, and sends away whoever else was this user.
-    /// Returns how many are in the room.
+    /// Enters a room, leaves a previous one, and disconnects another connection of this user.
+    /// Returns the number of users in the room.
     fn enter(&mut self, user: u64, room: Arc<Room>, turn: &mut Turn<'_>) -> u64 {
         let setup = turn.setup;
         self.end(setup, turn.address);
@@ -155,7 +155,7 @@ impl Chat {
 }
 
 impl Member {
-    /// Does what a request asks for and returns its code.
+    /// Executes a request and returns its code.
     fn act(&self, request: Message<'_>, turn: &mut Turn<'_>) -> u16 {
         match request {
             Message::Gift { .. } => {
@@ -177,8 +177,8 @@ impl Member {
         OK
     }
 
-    /// Hands a message to all workers that have somebody in the room, this one included: the
-    /// bytes are made once, and written by each worker to its own.
+    /// Sends a message to all workers with members of the room, including this one: the bytes are
+    /// encoded once, and each worker writes them to its own connections.
     fn fan_out(&self, frame: &Arc<[u8]>, setup: &Setup) {
         self.room.workers(|worker, count| {
             let envelope = Envelope::Room(Arc::clone(&self.room), Arc::clone(frame));

@@ -1,4 +1,4 @@
-//! One connection of the broker: what its client says, and what it is answered.
+//! One connection of the broker: the client's packets and their replies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::setup::Setup;
 use crate::stats::MqttStats;
 use crate::turn::{Fault, Turn};
 
-/// The codes of refusals.
+/// The reason codes of refusals.
 const UNAVAILABLE_V3: u8 = 3;
 const IDENTIFIER_REJECTED_V3: u8 = 2;
 const UNAVAILABLE: u8 = 0x88;
@@ -42,11 +42,11 @@ struct Open {
     client: Option<Arc<Client>>,
     keep_alive_s: u16,
     heard: Time,
-    /// Topics by the aliases of the client, from 1.
+    /// The client's topics by alias, from 1.
     aliases: Vec<String>,
-    /// The client has said DISCONNECT.
+    /// The client has sent DISCONNECT.
     graceful: bool,
-    /// Nothing came for too long.
+    /// No packet arrived for too long.
     overdue: bool,
 }
 
@@ -69,7 +69,7 @@ impl Mqtt {
         self.0.client.is_some()
     }
 
-    /// Whether nothing came for 1.5 times the keep-alive time (3.1.2.10).
+    /// True if no packet arrived for 1.5 times the keep-alive time (3.1.2.10).
     pub(crate) fn is_overdue(&mut self, now: Time) -> bool {
         let Open { keep_alive_s, heard, overdue, .. } = &mut *self.0;
         let patience = Duration::from_millis(u64::from(*keep_alive_s) * 1_500);
@@ -77,7 +77,7 @@ impl Mqtt {
         *overdue
     }
 
-    /// The connection is at its end.
+    /// The connection ends.
     pub(crate) fn end(&mut self, setup: &Setup, address: Address) {
         if let (Some(client), Some(broker)) = (self.0.client.take(), &setup.mqtt) {
             let now = setup.clock.now();
@@ -85,7 +85,7 @@ impl Mqtt {
         }
     }
 
-    /// What a client of MQTT 5 is told before it is sent away.
+    /// The DISCONNECT packet for an MQTT 5 client that is about to be disconnected.
     pub(crate) fn farewell(&self) -> Vec<u8> {
         let code = if self.0.overdue { KEEP_ALIVE_TIMEOUT } else { TAKEN_OVER };
         self.disconnect(code)
@@ -99,7 +99,7 @@ impl Mqtt {
         out
     }
 
-    /// Goes on by at most one packet.
+    /// Handles at most one packet.
     pub(crate) fn receive(&mut self, input: &[u8], turn: &mut Turn<'_>) -> usize {
         let Some(broker) = &turn.setup.mqtt else { return input.len() };
         let read = match codec::read(input, self.0.version) {
@@ -202,7 +202,7 @@ impl Mqtt {
             turn.counts.double_logins += 1;
             turn.setup.mailboxes.send(before.worker, Envelope::End(before));
         }
-        // Not delayed: a message must not come before it.
+        // Not delayed: no message may precede it.
         let mut out = Vec::new();
         codec::write_connack(version, present, 0, assigned.as_deref(), &mut out);
         let resent = client.state().write_again(now, &mut out);
@@ -260,7 +260,7 @@ impl Mqtt {
         Ok(())
     }
 
-    /// The topic of a message, which may be known by its alias alone.
+    /// The topic of a message, which may be given only by its alias.
     fn topic(&mut self, publish: &Publish<'_>) -> Result<String, Broken> {
         let Some(alias) = publish.alias else { return Ok(publish.topic.to_owned()) };
         if alias > ALIAS_MAX {
@@ -276,7 +276,7 @@ impl Mqtt {
     }
 }
 
-/// A client, as one of its packets meets it.
+/// A client while one of its packets is handled.
 struct Link<'a> {
     client: &'a Arc<Client>,
     version: Version,
@@ -313,7 +313,7 @@ impl Link<'_> {
         turn.say(&out, None);
     }
 
-    /// What waits for the client is delivered as all other messages are.
+    /// Waiting messages are delivered like all others.
     fn send_waiting(&self, turn: &mut Turn<'_>) {
         if self.client.state().has_waiting() {
             turn.setup.mailboxes.send(turn.worker, Envelope::MqttRoom(Arc::clone(self.client)));

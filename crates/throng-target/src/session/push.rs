@@ -1,4 +1,4 @@
-//! What one device says and what it is answered: a machine for one connection.
+//! The state machine of one device connection.
 
 use throng_base::Time;
 
@@ -14,9 +14,9 @@ use crate::redis::Ticket;
 use crate::setup::Setup;
 use crate::turn::{Fault, Turn};
 
-/// The key with which a device may bind.
+/// The key that a bind must carry.
 const KEY: &str = "pk";
-/// The codes by which a bind is answered.
+/// The codes of replies to a bind.
 const OK: u8 = 0;
 const WRONG_KEY: u8 = 1;
 pub(crate) const UNCONFIRMED: u8 = 2;
@@ -25,7 +25,7 @@ const SERVER_ERROR: u8 = 3;
 /// The connection of a device.
 #[derive(Debug, Default)]
 pub(crate) struct Push {
-    /// The device that is in the presence because of this connection.
+    /// The device that is online through this connection.
     device: Option<Device>,
     state: PushState,
     heard: Tick,
@@ -35,12 +35,12 @@ pub(crate) struct Push {
 enum PushState {
     #[default]
     Unbound,
-    /// The bind of this sequence number waits until Redis has confirmed it.
+    /// The bind with this sequence number waits for Redis.
     Waiting(u32),
     Bound,
 }
 
-/// A moment in four bytes, in steps of 17 ms: enough for two years.
+/// A time in four bytes, in steps of 17 ms: enough for two years.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Tick(u32);
 
@@ -51,7 +51,7 @@ impl Tick {
 }
 
 impl Push {
-    /// A connection that was accepted at this moment.
+    /// A connection that was accepted at this time.
     pub(crate) fn new(now: Time) -> Push {
         Push { heard: Tick::new(now), ..Push::default() }
     }
@@ -60,12 +60,12 @@ impl Push {
         self.state == PushState::Bound
     }
 
-    /// Whether the last packet came before `time`.
+    /// True if the last packet arrived before `time`.
     pub(crate) fn is_silent_since(&self, time: Time) -> bool {
         self.heard < Tick::new(time)
     }
 
-    /// Understands what it can of `input` and returns how much that was.
+    /// Parses complete packets of `input` and returns their length.
     pub(crate) fn receive(&mut self, input: &mut [u8], turn: &mut Turn<'_>) -> usize {
         let Some(service) = &turn.setup.push else { return input.len() };
         let read = match codec::read(input) {
@@ -100,7 +100,7 @@ impl Push {
                 return Ok(());
             }
             _ if self.state == PushState::Unbound => return Err(Breach::NotBound),
-            // Whoever waits for its bind is still alive.
+            // A device that waits for its bind is still alive.
             Message::Heartbeat => {
                 turn.counts.heartbeats += 1;
                 service.count(worker, |counts| counts.heartbeats += 1);
@@ -155,7 +155,8 @@ impl Push {
         let ticket = Ticket { address, seq, arrived: turn.arrival.at };
         if waits && !service.watch(ticket) {
             service.presence.leave(&device, address);
-            // The connection before it was sent away, and knows that it is not its own any more.
+            // The previous connection was disconnected, and knows that the device is no longer its
+            // own.
             service.mirror.iter().for_each(|mirror| mirror.changed(device.clone(), None));
             count(|counts| counts.unconfirmed += 1);
             return say(seq, Answer::Bound(UNCONFIRMED), turn);
@@ -176,7 +177,7 @@ impl Push {
         say(seq, Answer::Bound(OK), turn);
     }
 
-    /// Redis has confirmed the bind of this sequence number, or has not done so in time.
+    /// Redis has confirmed the bind with this sequence number, or has not in time.
     pub(crate) fn bound(&mut self, seq: u32, confirmed: bool, turn: &mut Turn<'_>) {
         let Some(service) =
             turn.setup.push.as_ref().filter(|_| self.state == PushState::Waiting(seq))
@@ -192,7 +193,7 @@ impl Push {
         say(seq, Answer::Bound(UNCONFIRMED), turn);
     }
 
-    /// The connection is at its end.
+    /// The connection ends.
     pub(crate) fn end(&mut self, setup: &Setup, address: Address) {
         self.state = PushState::Unbound;
         if let Some(service) = &setup.push {

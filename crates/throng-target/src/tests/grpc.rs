@@ -1,4 +1,4 @@
-//! Calls of gRPC, by the client of the `h2` crate.
+//! gRPC calls with the client of the `h2` crate.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use super::{http, options, until};
 use crate::grpc::{CountRequest, Encoding, Messages, SayReply, SayRequest, write_message};
 use crate::{GrpcStats, Options};
 
-/// A call that is open.
+/// An open call.
 struct Call {
     send: SendStream<Bytes>,
-    /// The answer, once its head is there.
+    /// The response, until its head has arrived.
     response: Option<h2::client::ResponseFuture>,
     body: Option<RecvStream>,
     head: HeaderMap,
     messages: Messages,
 }
 
-/// How a call ended: the number of its status, its words, and whether there was nothing else.
+/// How a call ended: the status code, its message, and whether it was a trailers-only response.
 #[derive(Debug, PartialEq, Eq)]
 struct Ended {
     status: u32,
@@ -72,7 +72,7 @@ impl Call {
         self.send.send_data(Bytes::copy_from_slice(bytes), last).unwrap();
     }
 
-    /// The next message; None behind the last one.
+    /// The next message; `None` after the last one.
     async fn message(&mut self) -> Result<Option<SayReply>, h2::Error> {
         if let Some(response) = self.response.take() {
             let (head, body) = response.await?.into_parts();
@@ -107,7 +107,7 @@ impl Call {
     }
 }
 
-/// A whole call with these messages.
+/// A complete call with these messages.
 async fn call(
     client: &mut Client,
     path: &str,
@@ -127,7 +127,7 @@ fn statuses(stats: &[(&'static str, u64)], counts: [u64; 3]) -> GrpcStats {
 }
 
 #[test]
-fn each_method_does_what_the_file_says() {
+fn each_method_works_as_declared() {
     let running = http(options());
     let address = running.listen;
     block_on(async {
@@ -160,7 +160,7 @@ fn each_method_does_what_the_file_says() {
 }
 
 #[test]
-fn a_chat_echoes_each_message_as_it_comes() {
+fn a_chat_echoes_each_message_as_it_arrives() {
     let running = http(options());
     let address = running.listen;
     block_on(async {
@@ -183,7 +183,7 @@ fn a_chat_echoes_each_message_as_it_comes() {
 }
 
 #[test]
-fn messages_come_in_any_cuts() {
+fn messages_may_be_split_anywhere() {
     let running = http(options());
     let address = running.listen;
     block_on(async {
@@ -204,7 +204,7 @@ fn messages_come_in_any_cuts() {
 }
 
 #[test]
-fn replies_are_compressed_where_requests_were() {
+fn replies_use_the_compression_of_the_requests() {
     let running = http(options());
     let address = running.listen;
     block_on(async {
@@ -213,7 +213,7 @@ fn replies_are_compressed_where_requests_were() {
         let mut call = Call::open(&mut client, "/echo.v1.Echo/Chat", &gzip).await;
         let long = "x".repeat(100_000);
         call.say_bytes(&write_message(Encoding::Gzip, &say(&long)), false);
-        // One that is not is understood as well.
+        // An uncompressed message is accepted, too.
         call.say_bytes(&write_message(Encoding::Identity, &say("y")), true);
         assert_eq!(call.message().await.unwrap(), Some(reply(&long, 1)));
         assert_eq!(call.head["grpc-encoding"], "gzip");
@@ -224,12 +224,12 @@ fn replies_are_compressed_where_requests_were() {
         assert_eq!((end.status, end.trailers_only), (12, true));
     });
     let stats = until(&running, |stats| stats.connections.open == 0);
-    // Both long texts went as gzip.
+    // Both long texts were sent as gzip.
     assert!(stats.bytes_in < 10_000 && stats.bytes_out < 10_000, "{stats:?}");
 }
 
 #[test]
-fn what_is_wrong_gets_the_status_for_it() {
+fn errors_have_their_status() {
     let running = http(options());
     let address = running.listen;
     block_on(async {
@@ -259,7 +259,7 @@ fn what_is_wrong_gets_the_status_for_it() {
             assert_eq!((replies, end.status), (vec![], status), "{path} {bytes:?}");
             assert!(end.trailers_only);
         }
-        // Another type is of HTTP.
+        // Other content types are plain HTTP requests.
         for (kind, status) in [("application/grpc-web", 200), ("application/json", 200)] {
             let request = Request::post("http://x/echo.v1.Echo/Say").header("content-type", kind);
             let asked = client.send.send_request(request.body(()).unwrap(), true).unwrap();
@@ -273,7 +273,7 @@ fn what_is_wrong_gets_the_status_for_it() {
 }
 
 #[test]
-fn latency_and_deadlines_are_kept() {
+fn latency_and_deadlines_apply() {
     let running = http(Options { latency: "30ms".parse().unwrap(), ..options() });
     let address = running.listen;
     block_on(async {
@@ -297,7 +297,7 @@ fn latency_and_deadlines_are_kept() {
             assert_eq!(end.status, status, "{path} {timeout}");
             assert!(timeout != "5m" || clock.now() - begun >= Duration::from_millis(5));
         }
-        // The client says nothing more, and its time is over.
+        // The client sends nothing more, and its deadline passes.
         for path in ["/echo.v1.Echo/Collect", "/echo.v1.Echo/Chat"] {
             let mut call = Call::open(&mut client, path, &[("grpc-timeout", "60m")]).await;
             call.say(&say("a"), false);
@@ -312,7 +312,7 @@ fn latency_and_deadlines_are_kept() {
 }
 
 #[test]
-fn faults_are_of_calls() {
+fn faults_apply_to_calls() {
     let running = http(Options { errors: 0.3, resets: 0.2, ..options() });
     let address = running.listen;
     let (mut internal, mut unavailable, mut resets, mut fine) = (0, 0, 0, 0);
@@ -344,7 +344,7 @@ fn faults_are_of_calls() {
 }
 
 #[test]
-fn calls_that_are_left_are_counted() {
+fn abandoned_calls_are_counted() {
     let running = http(options());
     let address = running.listen;
     block_on(async {
@@ -384,7 +384,7 @@ fn a_client_that_does_not_read_is_waited_for() {
         let mut count = Call::open(&mut client, "/echo.v1.Echo/Count", &[]).await;
         count.say(&CountRequest { to: 10_000, pause_ms: 0 }, true);
         until_async(&running, |stats| stats.grpc.messages_out > 100).await;
-        // Others go on meanwhile.
+        // Other calls continue meanwhile.
         let (replies, _) = call(&mut client, "/echo.v1.Echo/Say", &[say("a")]).await.unwrap();
         assert_eq!(replies.len(), 1);
         assert!(running.stats().grpc.messages_out < 1_000);
@@ -395,7 +395,7 @@ fn a_client_that_does_not_read_is_waited_for() {
 }
 
 #[test]
-fn reflection_is_told_and_not_counted() {
+fn reflection_is_served_and_not_counted() {
     let running = http(Options { errors: 1.0, latency: "1h".parse().unwrap(), ..options() });
     let address = running.listen;
     block_on(async {
@@ -403,7 +403,7 @@ fn reflection_is_told_and_not_counted() {
         for version in ["v1", "v1alpha"] {
             let path = format!("/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
             let mut call = Call::open(&mut client, &path, &[]).await;
-            // `list_services: "*"`, and then the file of the service, while the stream is open.
+            // `list_services: "*"`, and then the file of the service, on the same open stream.
             call.say_bytes(b"\0\0\0\0\x03\x3a\x01*", false);
             let response = call.response.take().unwrap().await.unwrap();
             let mut body = response.into_body();

@@ -1,4 +1,4 @@
-//! Servers with a queue and a limit of the rate, over both versions of HTTP.
+//! Servers with a queue and a rate limit, over both HTTP versions.
 
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
@@ -16,7 +16,7 @@ const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 /// Longer than any of these tests.
 const HOUR: &str = "1h";
 
-/// A server whose requests take so long each.
+/// A server with this service time.
 fn queue(service: &str, change: impl FnOnce(&mut CapacityOptions)) -> Running {
     let service = Some(service.parse().unwrap());
     let mut capacity = CapacityOptions { service, ..CapacityOptions::default() };
@@ -35,7 +35,7 @@ fn asking(running: &Running) -> TcpStream {
     stream
 }
 
-/// Waits until so many are in the queue, served or waiting.
+/// Waits until this many requests are in the queue, served or waiting.
 fn until_queued(running: &Running, wanted: u64) {
     until(running, |stats| {
         stats.queue.as_ref().is_some_and(|queue| queue.waiting + queue.in_service == wanted)
@@ -43,7 +43,7 @@ fn until_queued(running: &Running, wanted: u64) {
 }
 
 #[test]
-fn what_finds_no_place_gets_503_at_once() {
+fn requests_beyond_the_queue_limit_get_503_immediately() {
     let running = queue(HOUR, |it| (it.servers, it.queue_max) = (Some(2), Some(3)));
     let waiting: Vec<_> = (0..5).map(|_| asking(&running)).collect();
     until_queued(&running, 5);
@@ -84,7 +84,7 @@ fn one_queue_serves_all_connections_of_all_threads() {
         })
         .collect();
     clients.into_iter().for_each(|client| client.join().unwrap());
-    // One server needs 2 ms for each of 200 requests, however many ask.
+    // One server needs 2 ms for each of 200 requests, regardless of concurrency.
     assert!(begun.now().as_secs_f64() >= 0.4);
     let stats = running.stop();
     assert_eq!((stats.requests, stats.service_time.count), (200, 200));
@@ -94,7 +94,7 @@ fn one_queue_serves_all_connections_of_all_threads() {
 }
 
 #[test]
-fn pipelined_requests_use_all_servers_and_are_answered_in_order() {
+fn pipelined_requests_use_all_servers_and_get_responses_in_order() {
     let running = queue("0ms..5ms", |it| it.servers = Some(8));
     let mut stream = connect(running.listen);
     let requests: String =
@@ -111,7 +111,7 @@ fn pipelined_requests_use_all_servers_and_are_answered_in_order() {
 }
 
 #[test]
-fn who_leaves_makes_room() {
+fn a_client_that_disconnects_frees_its_place() {
     let running = queue(HOUR, |it| it.queue_max = Some(1));
     let (first, second) = (asking(&running), asking(&running));
     until_queued(&running, 2);
@@ -126,7 +126,7 @@ fn who_leaves_makes_room() {
 }
 
 #[test]
-fn work_goes_on_for_clients_that_have_gone() {
+fn requests_of_disconnected_clients_are_served_if_configured() {
     let running = queue("20ms", |it| it.work_on = true);
     for _ in 0..5 {
         drop(asking(&running));
@@ -134,12 +134,12 @@ fn work_goes_on_for_clients_that_have_gone() {
     let stats = until(&running, |stats| stats.queue.as_ref().unwrap().served == 5);
     let queue = stats.queue.unwrap();
     assert_eq!((queue.admitted, queue.dropped), (5, 0));
-    // The last ones have gone long before their turn; the first one may have been just in time.
+    // The last clients disconnected long before their turn; the first may have been served in time.
     assert!(queue.unwanted >= 3, "{queue:?}");
 }
 
 #[test]
-fn above_its_limit_a_rate_gets_429() {
+fn requests_above_the_rate_limit_get_429() {
     let capacity =
         CapacityOptions { rate_limit: "1/2h:3".parse().ok(), ..CapacityOptions::default() };
     let running = http(Options { capacity, ..options() });
@@ -211,7 +211,7 @@ fn a_stream_that_is_reset_leaves_the_queue() {
 }
 
 #[test]
-fn the_law_is_told() {
+fn the_law_is_served() {
     let law = |running: &Running, query: &str| get(running.listen, &format!("/throng/law{query}"));
     let running = queue("exponential 1ms", |_| ());
     let told = law(&running, "?p=99&within=50ms").json();
@@ -226,7 +226,7 @@ fn the_law_is_told() {
 }
 
 #[test]
-fn a_server_refuses_connections_beyond_its_number() {
+fn a_server_refuses_connections_beyond_its_limit() {
     let running = im(None, Options { connections_max: Some(2), ..options() });
     let first = upgrade(running.listen);
     let _second = upgrade(running.listen);
@@ -243,7 +243,7 @@ fn a_server_refuses_connections_beyond_its_number() {
 }
 
 #[test]
-fn connections_are_served_at_a_rate() {
+fn new_connections_are_served_at_a_rate() {
     let running = im(None, Options { accept_per_s: Some(100.0), ..options() });
     let begun = Clock::start();
     let _streams: Vec<_> = (0..11).map(|_| upgrade(running.listen)).collect();

@@ -1,4 +1,4 @@
-//! What a worker does for the broker: deliveries to the clients that are connected here.
+//! A worker's part of the broker: deliveries to the clients that are connected to this worker.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use super::{Due, Worker};
 use crate::mqtt::{Client, Message, Target};
 use crate::sums::Sums;
 
-/// How often it looks for clients that were silent, for wills and for sessions that expire.
+/// The interval of checks for silent clients, due wills and expired sessions.
 const SWEEP_EVERY: Duration = Duration::from_millis(250);
 
 impl Worker {
-    /// Delivers a message to clients that were connected here when it was sent; if they have moved
-    /// since, it goes where they are.
+    /// Delivers a message to clients that were connected to this worker when it was sent. If a
+    /// client has moved since, the message is forwarded.
     pub(super) fn distribute(&self, targets: Vec<Target>, message: &Arc<Message>) {
         let Some(broker) = &self.setup.mqtt else { return };
         for target in targets {
@@ -28,7 +28,7 @@ impl Worker {
         }
     }
 
-    /// Sends all that waits for a client and may be sent.
+    /// Sends all waiting messages that the client may receive now.
     pub(super) fn send_waiting(&self, client: &Client) {
         let Some(broker) = &self.setup.mqtt else { return };
         let now = self.clock.now();
@@ -49,8 +49,8 @@ impl Worker {
         }
     }
 
-    /// Sends away clients that were silent for too long; publishes wills and ends sessions whose
-    /// time has come.
+    /// Disconnects clients that were silent for too long, publishes due wills and ends expired
+    /// sessions.
     pub(super) fn sweep(&self) {
         let Some(broker) = &self.setup.mqtt else { return };
         let now: Time = self.clock.now();

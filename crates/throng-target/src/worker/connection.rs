@@ -1,7 +1,8 @@
-//! One accepted connection: reads for its session, keeps answers until they are due, writes them.
+//! One accepted connection: reads for its session, queues responses until they are due, writes
+//! them.
 //!
-//! Its task runs when the socket is ready; the worker's timer and deliveries call in between.
-//! While it is idle it owns no buffer.
+//! Its task runs when the socket is ready; the worker's timer and deliveries call it in between.
+//! An idle connection owns no buffer.
 
 mod delivery;
 mod http2;
@@ -33,17 +34,18 @@ use crate::worker::{Due, Worker};
 
 pub(crate) use delivery::Parcel;
 
-/// What is read and forgotten from a peer that has been told to leave, and for how long.
+/// Limits of the bytes that are read and discarded after the connection is half closed, and of the
+/// time.
 const LINGER_BYTES_MAX: usize = 1024 * 1024;
 const LINGER_TIME_MAX: Duration = Duration::from_secs(2);
-/// How many answers a connection gives before it lets others go on.
+/// Responses that a connection moves to its output before it yields.
 const ANSWERS_PER_TURN_MAX: usize = 64;
-/// Of a connection that nobody else may speak to.
+/// The address of a connection that receives no deliveries.
 const NO_ADDRESS: Address = Address { worker: u16::MAX, generation: 0, place: u32::MAX };
 
 pub(crate) struct Connection {
     worker: Rc<Worker>,
-    /// Where others find it, or [`NO_ADDRESS`].
+    /// The address for deliveries, or [`NO_ADDRESS`].
     address: Cell<Address>,
     state: RefCell<ConnectionState>,
 }
@@ -52,35 +54,36 @@ struct ConnectionState {
     stream: Stream,
     session: Session,
     phase: Phase,
-    /// What was read and not yet understood: an incomplete message, or what must wait.
+    /// Bytes that are read but not parsed: an incomplete message, or more than may be processed
+    /// now.
     kept: Vec<u8>,
-    /// When what was last read had arrived.
+    /// The arrival of the bytes that were read last.
     arrived: Time,
-    /// The session stopped because too many answers wait; there may be more to understand.
+    /// The session stopped because too many responses wait; unparsed requests may remain.
     stalled: bool,
     backlog: Option<Box<Backlog>>,
     waker: Option<Waker>,
 }
 
-/// What is not yet written.
+/// The unwritten output.
 #[derive(Default)]
 struct Backlog {
     output: Output,
-    /// Answers that are not yet due, in order.
+    /// Responses that are not due, in order.
     queue: VecDeque<Item>,
-    /// When the timer is set for the first of them.
+    /// The time that the timer is set to for the first response.
     scheduled: Option<Time>,
 }
 
 #[derive(Clone, Copy)]
 enum Phase {
     Open,
-    /// Half closed; so many bytes more are read and forgotten.
+    /// Half closed; at most this many more bytes are read and discarded.
     Lingering(usize),
     Ended(End),
 }
 
-/// How a connection came to its end.
+/// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     ByPeer,
@@ -111,7 +114,7 @@ impl Serve {
         Serve(connection)
     }
 
-    /// Ends the connection at this moment, whatever it is doing then.
+    /// Ends the connection at this time, in any state.
     pub(crate) fn end_at(&self, at: Time) {
         self.0.worker.timer.at(at, Due::Close(Rc::downgrade(&self.0)));
     }
@@ -130,7 +133,7 @@ impl Future for Serve {
 }
 
 impl Connection {
-    /// How the connection ended; None when it goes on with HTTP/2.
+    /// How the connection ended; `None` if it continues with HTTP/2.
     fn poll(self: &Rc<Self>, cx: &mut Context<'_>) -> Poll<Option<End>> {
         let state = &mut *self.state.borrow_mut();
         if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
@@ -191,7 +194,7 @@ impl Connection {
         result.map(drop)
     }
 
-    /// Gives the session what was read, and writes what it answers.
+    /// Passes the bytes to the session, and writes its responses.
     fn understand(self: &Rc<Self>, state: &mut ConnectionState, arrival: Arrival, read: &mut [u8]) {
         let mut kept = std::mem::take(&mut state.kept);
         let mut full = false;
@@ -217,7 +220,7 @@ impl Connection {
         }
     }
 
-    /// Lets the session say something, and writes what it says.
+    /// Lets the session send something, and writes it.
     fn take_turn(
         self: &Rc<Self>,
         state: &mut ConnectionState,
@@ -238,7 +241,7 @@ impl Connection {
         self.advance(state, arrival.read);
     }
 
-    /// Writes what a turn answers at once, and keeps the rest.
+    /// Writes the immediate output of a turn, and queues the rest.
     fn end_turn(self: &Rc<Self>, state: &mut ConnectionState, turn: Turn<'_>) {
         let worker = &self.worker;
         let figures = &mut *worker.figures();
@@ -283,8 +286,8 @@ impl Connection {
         worker.return_scratch(turn.out, turn.served);
     }
 
-    /// Gives the answers that are due, one by one as the socket takes them, and sets the timer
-    /// for the next.
+    /// Moves due responses to the socket, one by one as it takes them, and sets the timer for the
+    /// next.
     fn advance(self: &Rc<Self>, state: &mut ConnectionState, now: Time) {
         for _ in 0..ANSWERS_PER_TURN_MAX {
             let Some(backlog) = &mut state.backlog else { return };
@@ -311,7 +314,7 @@ impl Connection {
                 return;
             }
         }
-        // Later than now, so that the timer does other things first.
+        // Later than now, so that the timer does other work first.
         let soon = self.worker.clock.now() + Duration::from_nanos(1);
         if let Some(backlog) = &mut state.backlog {
             self.schedule(backlog, soon);
@@ -368,7 +371,7 @@ impl Connection {
         };
     }
 
-    /// The timer says that the first answer in the queue is due.
+    /// The timer fired: the first response in the queue is due.
     pub(crate) fn answer_due(self: &Rc<Self>, now: Time) {
         let state = &mut *self.state.borrow_mut();
         if let Some(backlog) = &mut state.backlog {
@@ -377,7 +380,7 @@ impl Connection {
         self.go_on(state, now);
     }
 
-    /// Gives what is due now, outside of the connection's task.
+    /// Sends the responses that are due, outside the connection's task.
     fn go_on(self: &Rc<Self>, state: &mut ConnectionState, now: Time) {
         if matches!(state.phase, Phase::Open) {
             self.advance(state, now);
@@ -387,7 +390,7 @@ impl Connection {
         }
     }
 
-    /// The timer says that the time of the connection is over.
+    /// The timer fired: the connection has reached its end time.
     pub(crate) fn time_over(&self) {
         let state = &mut *self.state.borrow_mut();
         if !matches!(state.phase, Phase::Ended(_)) {
@@ -396,7 +399,7 @@ impl Connection {
         }
     }
 
-    /// Keeps the gauge of those who are logged in.
+    /// Updates the gauge of logged-in users.
     fn note_login(&self, before: bool, after: bool) {
         if before != after {
             let logged_in = &mut self.worker.figures().counts.logged_in;
@@ -404,7 +407,7 @@ impl Connection {
         }
     }
 
-    /// Leaves the figures and the lists, before the socket is closed.
+    /// Removes the connection from counts and lists before the socket is closed.
     fn leave(&self, end: End) {
         let worker = &self.worker;
         let address = self.address.get();
@@ -451,7 +454,7 @@ impl Waits for Connection {
 }
 
 impl ConnectionState {
-    /// Whether something is to be written that the socket has not yet taken.
+    /// True if output waits for the socket.
     fn writes(&self) -> bool {
         let owed = self.backlog.as_ref().is_some_and(|backlog| !backlog.output.is_empty());
         owed || self.stream.holds_back()
@@ -481,7 +484,7 @@ impl ConnectionState {
 }
 
 impl Backlog {
-    /// Moves the first answer, or its next piece, to the output; how many events that are.
+    /// Moves the first response, or its next piece, to the output; returns the number of events.
     fn give(&mut self, latency: crate::latency::Latency) -> u64 {
         let mut count = 0;
         let Some(item) = self.queue.front_mut() else { return count };
@@ -538,7 +541,7 @@ impl Backlog {
     }
 }
 
-/// How much of `bytes` the socket takes now.
+/// The number of bytes that the socket takes now.
 fn try_write(stream: &mut Stream, bytes: &[u8]) -> io::Result<usize> {
     let mut written = 0;
     while written < bytes.len() {
@@ -558,7 +561,7 @@ mod tests {
 
     #[test]
     fn an_idle_connection_is_small() {
-        // Beside these a connection has what the runtime keeps for its task and its socket.
+        // In addition, the runtime keeps memory for the task and the socket of a connection.
         assert!(size_of::<Connection>() <= 208, "{}", size_of::<Connection>());
         assert!(size_of::<Serve>() <= 8);
         assert!(size_of::<Session>() <= 40, "{}", size_of::<Session>());

@@ -1,5 +1,4 @@
-//! The connections of one worker that others may speak to, by their places, and who of them is
-//! in which room.
+//! The connections of one worker that receive deliveries, by slot, and the rooms that they are in.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,21 +14,21 @@ const NOWHERE: u32 = u32::MAX;
 pub(crate) struct Places {
     entries: RefCell<Vec<Entry>>,
     free: RefCell<Vec<u32>>,
-    /// The places of those who are in a room, by its number.
+    /// The slots of the members of a room, by its number.
     rooms: RefCell<HashMap<u64, Vec<u32>>>,
 }
 
 struct Entry {
     connection: Option<Rc<Connection>>,
     room: u64,
-    /// Where it stands in the list of the room, or [`NOWHERE`].
+    /// The index in the list of the room, or [`NOWHERE`].
     index: u32,
-    /// How often the place was given to another.
+    /// How often the slot was reused.
     generation: u16,
 }
 
 impl Places {
-    /// Gives a new connection of this worker a place.
+    /// Assigns a slot to a new connection of this worker.
     pub(crate) fn enter(&self, worker: u16, connection: &Rc<Connection>) -> Address {
         let entries = &mut *self.entries.borrow_mut();
         let connection = Some(Rc::clone(connection));
@@ -43,7 +42,7 @@ impl Places {
         Address { worker, generation: 0, place }
     }
 
-    /// Takes the place back, and the room with it.
+    /// Frees the slot, and removes the connection from its room.
     pub(crate) fn leave(&self, address: Address) {
         self.move_to(address, None);
         let entries = &mut *self.entries.borrow_mut();
@@ -54,7 +53,7 @@ impl Places {
         }
     }
 
-    /// Puts a connection into a room, or into none.
+    /// Moves a connection into a room, or out of any.
     pub(crate) fn move_to(&self, address: Address, room: Option<u64>) {
         let entries = &mut *self.entries.borrow_mut();
         let rooms = &mut *self.rooms.borrow_mut();
@@ -89,7 +88,7 @@ impl Places {
         entry.connection.clone()
     }
 
-    /// Calls `action` with all who are in a room. It must not change who is.
+    /// Calls `action` with all members of a room. It must not change the members.
     pub(crate) fn in_room(&self, room: u64, mut action: impl FnMut(&Rc<Connection>)) {
         let (entries, rooms) = (self.entries.borrow(), self.rooms.borrow());
         for place in rooms.get(&room).into_iter().flatten() {
@@ -97,12 +96,12 @@ impl Places {
         }
     }
 
-    /// Calls `action` with all. It must not change who is here.
+    /// Calls `action` with all connections. It must not add or remove any.
     pub(crate) fn all(&self, action: impl FnMut(&Rc<Connection>)) {
         self.entries.borrow().iter().filter_map(|e| e.connection.as_ref()).for_each(action);
     }
 
-    /// Lets go of all connections.
+    /// Drops all connections.
     pub(crate) fn clear(&self) {
         self.rooms.take();
         drop(self.entries.take());
@@ -120,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_small() {
+    fn a_slot_is_small() {
         assert!(size_of::<Entry>() <= 24);
         assert_eq!((size_of::<Address>(), size_of::<Option<Address>>()), (8, 12));
     }

@@ -1,4 +1,4 @@
-//! Requests of one worker that wait for the queue of the server, and who hears when they depart.
+//! Requests of one worker that wait in the server's queue, and what is notified when they depart.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -10,18 +10,18 @@ use throng_base::Time;
 use super::{Due, Worker};
 use crate::queue::{Entry, Orders, Refused};
 
-/// Waits for a request to depart: a connection of HTTP/1.1 that has an answer with the number of
-/// the request, or the task of a stream of HTTP/2.
+/// Waits for a request to depart: an HTTP/1.1 connection whose queued response carries the
+/// request's number, or the task of an HTTP/2 stream.
 pub(super) trait Waits {
-    /// The request has departed at a time, as is seen now.
+    /// The request departed at the time `at`, which is noticed now.
     fn departed(self: Rc<Self>, number: u64, at: Time, now: Time);
 }
 
-/// The requests of a worker, by their numbers. Those whose client has gone wait no more.
+/// The requests of a worker, by number. A request whose client disconnected does not wait.
 pub(super) type Queued = RefCell<HashMap<u64, Weak<dyn Waits>>>;
 
 impl Worker {
-    /// A stream's request arrives; its place in the queue, if it has to wait there.
+    /// The request of a stream arrives; returns its place in the queue if it has to wait.
     pub(super) fn enter_queue(
         self: &Rc<Self>,
         arrived: Time,
@@ -41,19 +41,19 @@ impl Worker {
         entered
     }
 
-    /// Somebody waits for a request to depart.
+    /// Registers a waiter for the departure of a request.
     pub(super) fn wait_for_queue(&self, number: u64, waits: Weak<dyn Waits>) {
         self.queued.borrow_mut().insert(number, waits);
     }
 
-    /// The client of a request has gone.
+    /// The client of a request disconnected.
     pub(super) fn leave_queue(&self, number: u64) {
         let Some(capacity) = &self.setup.capacity else { return };
         self.queued.borrow_mut().remove(&number);
         self.obey(&capacity.leave(self.index as u16, number, self.clock.now()));
     }
 
-    /// Lets those go that have departed.
+    /// Notifies the waiters of departed requests.
     pub(super) fn look_at_queue(&self) {
         let Some(capacity) = &self.setup.capacity else { return };
         let now = self.clock.now();
@@ -79,14 +79,14 @@ impl Worker {
     }
 }
 
-/// How a stream hears that its request departs.
+/// Notifies a stream of the departure of its request.
 #[derive(Default)]
 struct Pass {
     departed: Cell<bool>,
     waker: Cell<Option<Waker>>,
 }
 
-/// A stream's request in the queue. Dropped before it departs, it leaves the queue.
+/// A stream's request in the queue. If it is dropped before departure, it leaves the queue.
 pub(crate) struct QueuePlace {
     worker: Rc<Worker>,
     number: u64,

@@ -1,4 +1,4 @@
-//! What is due when, on one worker: a heap, and a timerfd that expires for its first entry.
+//! The schedule of one worker: a heap, and a timerfd that expires for its first entry.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::{Ordering, Reverse};
@@ -17,14 +17,14 @@ pub(crate) struct Timer {
     kernel: system::Timer,
     clock: Clock,
     heap: RefCell<BinaryHeap<Reverse<Entry>>>,
-    /// When the timerfd will expire; never, while due entries are being done.
+    /// When the timerfd expires; zero while due entries are handled.
     armed: Cell<Time>,
     entries_made: Cell<u64>,
 }
 
 struct Entry {
     at: Time,
-    /// Entries of the same moment are done in the order they were made.
+    /// Entries of the same time are handled in the order of insertion.
     number: u64,
     due: Due,
 }
@@ -61,13 +61,13 @@ impl Timer {
         .await;
     }
 
-    /// Calls `action` with all that is due, for ever. A failure is one of the system.
+    /// Calls `action` with each due entry, without end. Errors are system errors.
     pub(crate) async fn run(&self, mut action: impl FnMut(Due, Time)) -> io::Result<()> {
         loop {
-            // Setting the timer again takes its expiry back, so that it need not be read.
+            // Setting the timer again clears its expiry, so it need not be read.
             self.kernel.expired().await?;
             let now = self.clock.now();
-            // All that is due now is done before the timer is set again.
+            // All due entries are handled before the timer is set again.
             self.armed.set(Time::ZERO);
             while let Some(due) = self.take(now) {
                 action(due, now);
@@ -87,8 +87,8 @@ impl Timer {
     }
 
     fn arm(&self, at: Time) {
-        // A timer that cannot be armed would leave answers unsent; the arguments are in range,
-        // so that the kernel has no reason to refuse.
+        // If the timer could not be armed, responses would not be sent; the arguments are in range,
+        // so the kernel has no reason to refuse.
         if at < self.armed.get() && self.kernel.arm(at - self.clock.now()).is_ok() {
             self.armed.set(at);
         }

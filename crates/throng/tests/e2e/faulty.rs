@@ -1,4 +1,4 @@
-//! A TCP server that does what no server should: each test says what it does with a connection.
+//! A TCP server that misbehaves: each test defines what it does with a connection.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use crate::run::PATIENCE;
 
-/// Connections that a test may open.
+/// The maximum number of connections per test.
 const CONNECTIONS_MAX: u64 = 10_000;
 
 pub(crate) struct Faulty {
@@ -20,17 +20,17 @@ pub(crate) struct Faulty {
 }
 
 impl Faulty {
-    /// `serve` has each connection in a thread of its own; it ends when `serve` returns.
+    /// `serve` handles each connection on its own thread; the connection ends when `serve` returns.
     pub(crate) fn start(serve: impl Fn(Peer) + Send + Sync + 'static) -> Faulty {
         Faulty::start_on("127.0.0.1:0", serve)
     }
 
-    /// On an address that the test knows before.
+    /// On an address that the test knows in advance.
     pub(crate) fn start_on(address: &str, serve: impl Fn(Peer) + Send + Sync + 'static) -> Faulty {
         Faulty::start_by(TcpListener::bind(address).expect("a free port"), serve)
     }
 
-    /// By a listener that the test has made.
+    /// With a listener that the test has created.
     pub(crate) fn start_by(
         listener: TcpListener,
         serve: impl Fn(Peer) + Send + Sync + 'static,
@@ -54,7 +54,7 @@ impl Faulty {
         Faulty { address, accepted, ends, thread: Some(thread) }
     }
 
-    /// Says `answer` to whatever is heard first, then closes.
+    /// Sends `answer` after the first bytes, then closes.
     pub(crate) fn says(answer: impl Into<Vec<u8>>) -> Faulty {
         let answer = answer.into();
         Faulty::start(move |mut peer| {
@@ -78,7 +78,7 @@ impl Faulty {
     pub(crate) fn refuse(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         self.ends.store(true, Ordering::SeqCst);
-        // Wakes the thread; it is no connection of the test.
+        // Wakes the thread; it is not a connection of the test.
         if TcpStream::connect(self.address).is_ok() {
             let _ = thread.join();
             self.accepted.fetch_sub(1, Ordering::SeqCst);
@@ -96,13 +96,13 @@ impl Drop for Faulty {
 pub(crate) struct Peer(TcpStream);
 
 impl Peer {
-    /// Reads once; false when the client is gone.
+    /// Reads once; false if the client has disconnected.
     pub(crate) fn hears(&mut self) -> bool {
         let mut buffer = [0; 64 * 1024];
         matches!(self.0.read(&mut buffer), Ok(1..))
     }
 
-    /// What it says next; nothing when it is gone.
+    /// The next bytes; none if the client has disconnected.
     pub(crate) fn bytes(&mut self) -> Vec<u8> {
         let mut buffer = vec![0; 64 * 1024];
         let many = self.0.read(&mut buffer).unwrap_or(0);
@@ -110,7 +110,7 @@ impl Peer {
         buffer
     }
 
-    /// A whole request with a body by its length; none when the client is gone.
+    /// A complete request with a body by its length; `None` if the client has disconnected.
     pub(crate) fn request(&mut self) -> Option<String> {
         let (mut request, mut buffer) = (Vec::new(), [0; 4096]);
         loop {
@@ -130,23 +130,23 @@ impl Peer {
         }
     }
 
-    /// False when the client is gone.
+    /// False if the client has disconnected.
     pub(crate) fn says(&mut self, bytes: &[u8]) -> bool {
         self.0.write_all(bytes).is_ok()
     }
 
-    /// Says nothing until the client leaves.
+    /// Sends nothing until the client disconnects.
     pub(crate) fn waits(mut self) {
         while self.hears() {}
     }
 
-    /// Ends the connection in order: nothing that was said is lost.
+    /// Closes the connection gracefully: no sent bytes are lost.
     pub(crate) fn closes(self) {
         let _ = self.0.shutdown(std::net::Shutdown::Write);
         self.waits();
     }
 
-    /// The connection itself, for a server that goes on in another way.
+    /// The connection itself, for a server that continues in another way.
     pub(crate) fn into_stream(self) -> TcpStream {
         self.0
     }
@@ -154,7 +154,7 @@ impl Peer {
     /// Ends the connection by a reset.
     pub(crate) fn resets(self) {
         let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-        // SAFETY: the socket is open, and the structure is as long as the call is told.
+        // SAFETY: the socket is open, and the length is that of the structure.
         let done = unsafe {
             libc::setsockopt(
                 self.0.as_raw_fd(),

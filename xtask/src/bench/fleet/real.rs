@@ -1,5 +1,5 @@
-//! Real agents as processes of this machine: as many as 20 do together what one does, and begin at
-//! one instant.
+//! Real agents as processes of this machine: up to 20 together generate the load of one, and start
+//! at the same time.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -17,16 +17,16 @@ use super::stage::{Stage, summary};
 use crate::programs::{cargo, finish};
 
 const LIMIT: Duration = Duration::from_secs(180);
-/// What the target waits before it answers.
+/// The latency of the target.
 const LATENCY: &str = "20ms";
-/// Buckets of the histograms are so wide.
+/// The relative width of histogram buckets.
 const BUCKET: f64 = 0.008;
 const STARTS_MS_MAX: f64 = 5.0;
 
-/// How often each step was begun.
+/// The number of attempts of each step.
 type Rows = Vec<(String, u64)>;
 
-/// Rows of one scenario on so many agents, held against those of one.
+/// Rows of one scenario on this many agents, compared with those of one.
 pub(super) fn counts(stage: &mut Stage, fleets: &[usize]) -> Result<Vec<Line>, String> {
     let mut lines = Vec::new();
     let mut one: Option<(Rows, [f64; 2])> = None;
@@ -82,7 +82,7 @@ loads:
     )
 }
 
-/// How far apart the first requests of all agents come to the target, in each round.
+/// The spread of the first requests of all agents at the target, per round.
 pub(super) fn starts(stage: &mut Stage, count: usize, rounds: u32) -> Result<Vec<Line>, String> {
     stage.agents(count)?;
     let mut spreads = Vec::new();
@@ -120,7 +120,7 @@ pub(super) fn starts(stage: &mut Stage, count: usize, rounds: u32) -> Result<Vec
     Ok(vec![line.met(worst.map(|worst| worst <= STARTS_MS_MAX))])
 }
 
-/// Answers everybody once, and notes when each has come.
+/// Responds once to each agent, and records the arrivals.
 struct Arrivals {
     port: u16,
     times: Arc<Mutex<Vec<u64>>>,
@@ -167,7 +167,7 @@ pub(super) fn recorded(stage: &mut Stage, text: &str) -> Result<String, String> 
     stage.told_by(0)
 }
 
-/// Builds what stands for many agents.
+/// Builds the program that simulates many agents.
 pub(super) fn swarm_program(places: &Places) -> Result<std::path::PathBuf, String> {
     let words = ["build", "--release", "-p", "throng-fleet", "--example", "swarm"];
     finish(&mut cargo(&places.root, &words))?;

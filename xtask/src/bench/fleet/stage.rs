@@ -1,4 +1,4 @@
-//! A fleet on this machine: keys, a real bus, agents, and the run that the bench is about.
+//! A fleet on this machine: keys, a real bus, agents, and the run to measure.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::super::tool::{self, Places};
 use crate::packages;
 use crate::programs::text_of;
 
-/// For a bus to begin, and for agents to join it.
+/// The time for a bus to start, and for agents to join it.
 const JOIN_TIME: Duration = Duration::from_secs(60);
 
 pub(super) struct Stage {
@@ -25,7 +25,7 @@ pub(super) struct Stage {
 }
 
 impl Drop for Stage {
-    /// The server outlives the one that has started it.
+    /// The server outlives the process that started it.
     fn drop(&mut self) {
         self.agents.clear();
         self.serve = None;
@@ -39,7 +39,7 @@ impl Drop for Stage {
 }
 
 impl Stage {
-    /// Keys alone: what is admitted before the bus begins costs it nothing.
+    /// Only keys: agents that are admitted before the bus starts cost it nothing.
     pub(super) fn new(places: &Places, folder: &Path) -> Result<Stage, String> {
         let stage = Stage {
             folder: folder.to_path_buf(),
@@ -53,7 +53,7 @@ impl Stage {
         Ok(stage)
     }
 
-    /// `throng fleet …` to its end; what it printed.
+    /// Runs `throng fleet …` and returns its output.
     fn fleet(&self, words: &[&str]) -> Result<String, String> {
         let mut command = Command::new(&self.throng);
         command.arg("fleet").args(words).arg("--fleet").arg(&self.keys);
@@ -79,7 +79,7 @@ impl Stage {
         if is_up { Ok(()) } else { Err(format!("the bus does not begin: {}", said.trim())) }
     }
 
-    /// The one that looks after the bus: nats-server is its child.
+    /// The keeper of the bus: nats-server is its child.
     pub(super) fn bus(&self) -> Vec<i32> {
         self.serve.iter().map(Running::pid).collect()
     }
@@ -88,7 +88,7 @@ impl Stage {
         fs::read_to_string(self.keys.join("server.pid")).ok()?.trim().parse().ok()
     }
 
-    /// As many real agents, with `more` flags for each by its number.
+    /// This many real agents, with the flags `more` for each by number.
     pub(super) fn agents(&mut self, count: usize) -> Result<(), String> {
         for number in self.agents.len()..count {
             let name = format!("r{number:02}");
@@ -105,7 +105,7 @@ impl Stage {
         }
     }
 
-    /// What an agent has told of its last run.
+    /// The lines that an agent has sent for its last run.
     pub(super) fn told_by(&self, number: usize) -> Result<String, String> {
         let own = self.folder.join(format!("agents/r{number:02}"));
         let parts = fs::read_dir(&own).map_err(|error| format!("{}: {error}", own.display()))?;
@@ -115,7 +115,7 @@ impl Stage {
         fs::read_to_string(&last).map_err(|error| format!("{}: {error}", last.display()))
     }
 
-    /// Of which throng the agents are.
+    /// The agents' version of throng.
     pub(super) fn version(&self) -> Result<String, String> {
         let agents: Value = serde_json::from_str(&self.fleet(&["agents", "--json"])?)
             .map_err(|error| format!("fleet agents: {error}"))?;
@@ -123,7 +123,7 @@ impl Stage {
         Ok(version.ok_or("no agent has said its version")?.to_string())
     }
 
-    /// A run of the fleet whose figures come as JSON.
+    /// A fleet run with its results as JSON.
     pub(super) fn run(&self, scenario: &str, words: &[&str]) -> Result<Running, String> {
         let file = tool::write(&self.folder, "s.yaml", scenario)?;
         let record = self.record();
@@ -138,7 +138,7 @@ impl Stage {
         self.folder.join("record")
     }
 
-    /// Nanoseconds since the Unix epoch of the start of the load, once it is known.
+    /// The start of the load in nanoseconds since the Unix epoch, once it is known.
     pub(super) fn zero_unix_ns(&self) -> Option<u64> {
         let text = fs::read_to_string(self.record().join("run.json")).ok()?;
         let info: Value = serde_json::from_str(&text).ok()?;
@@ -146,7 +146,7 @@ impl Stage {
     }
 }
 
-/// The figures of a run that has ended.
+/// The results of a run that has ended.
 pub(super) fn summary(ended: &Ended) -> Result<Value, String> {
     serde_json::from_str(&ended.output)
         .map_err(|error| format!("no summary: {error}; {}", ended.complaint()))

@@ -23,7 +23,7 @@ fn row(tool: Tool, cpu_us: u64, ok: u64, starts: Starts) -> Row {
     Row { name: tool.name(), samples: vec![sample; 2], trouble: None }
 }
 
-/// What throng and wrk2 did; throng's requests cost 1.2 times as much.
+/// The results of throng and wrk2; throng's requests cost 1.2 times as much.
 fn case(rate: u32, ours: u64, wrk2: Option<u64>) -> Case {
     late(rate, ours, wrk2, starts(1_040.0))
 }

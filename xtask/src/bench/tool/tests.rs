@@ -50,7 +50,7 @@ fn every_tool_is_read() {
 }
 
 #[test]
-fn wrk2_is_read() {
+fn wrk2_output_is_parsed() {
     let output = "\
   1 threads and 100 connections
   Thread Stats   Avg      Stdev     Max   +/- Stdev
@@ -75,7 +75,7 @@ fn wrk2_is_read() {
 }
 
 #[test]
-fn vegeta_is_read() {
+fn vegeta_output_is_parsed() {
     let output = r#"{"latencies":{"total":4921931254,"mean":492193,"50th":314915,"90th":833796,
         "95th":1314829,"99th":4075026,"max":16267673,"min":47030},"duration":2000104332,
         "wait":155241,"requests":10000,"rate":4999.739183605749,"throughput":4999.351151711748,
@@ -86,7 +86,7 @@ fn vegeta_is_read() {
 }
 
 #[test]
-fn throng_is_read() {
+fn throng_output_is_parsed() {
     let output = r#"{"total":{"ok":14998,"failed":1,"latency":{"p50_ns":790528,"p99_ns":null}},
         "generator":{"lateness":{"p50_ns":1500,"p99_ns":6717440,"max_ns":14646313},
         "precision_ns":250000,"together_mean":5.25,"together_max":11},"outcome":{"valid":false}}"#;
@@ -105,7 +105,7 @@ fn throng_is_read() {
 }
 
 #[test]
-fn nonsense_is_not_read() {
+fn malformed_output_is_not_parsed() {
     let load = load(ToolKind::KeepAlive, Some(1), true);
     for tool in [Tool::Throng, Tool::Wrk, Tool::Ab, Tool::H2load, Tool::K6, Tool::Ghz] {
         assert_eq!(tool.told("command not found", &load), None);

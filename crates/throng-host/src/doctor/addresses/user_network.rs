@@ -1,5 +1,5 @@
-//! Users with a network of their own (`network` of a session) need a TUN device, a network
-//! namespace, and a host that forwards their packets to targets on other hosts.
+//! Users with their own network (`network` of a session) need a TUN device, a network namespace,
+//! and a host that forwards their packets to targets on other hosts.
 
 use std::net::IpAddr;
 

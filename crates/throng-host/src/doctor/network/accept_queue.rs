@@ -6,7 +6,7 @@ use crate::doctor::{Finding, Fix, Host, Needs, Severity, rounded_up};
 
 const RULE: &str = "accept-queue";
 const KEY: &str = "net.core.somaxconn";
-/// A service that pauses so long, as for a collection of garbage, is nothing unusual.
+/// A pause of a service, such as for garbage collection, that is not unusual.
 const PAUSE_SECONDS: f64 = 0.1;
 /// The kernel's own default since 5.4.
 const DEFAULT: u64 = 4_096;
@@ -14,7 +14,7 @@ const DEFAULT: u64 = 4_096;
 const MAX: u64 = 65_535;
 
 pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
-    // It binds where the service listens.
+    // It limits the host on which the service listens.
     if !needs.has_tcp() || (!needs.is_target() && !needs.is_local()) {
         return None;
     }

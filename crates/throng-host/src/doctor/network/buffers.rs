@@ -1,11 +1,11 @@
-//! `net.ipv4.tcp_rmem` and `tcp_wmem`: how much may wait in the queues of one socket.
+//! `net.ipv4.tcp_rmem` and `tcp_wmem`: the queue limits of one socket.
 
 use crate::doctor::{Finding, Fix, Host, Needs, Severity, in_bytes};
 
 const RULE: &str = "socket-buffers";
-/// More than this for every socket that nobody set otherwise is no longer the kernel's default.
+/// A larger default for every socket is not the kernel's own.
 const DEFAULT_BYTES_MAX: u64 = 1 << 20;
-/// As the kernel sets them: least, default, most.
+/// The kernel's order: minimum, default, maximum.
 const KEYS: [(&str, &str); 2] =
     [("net.ipv4.tcp_rmem", "4096 131072 6291456"), ("net.ipv4.tcp_wmem", "4096 16384 4194304")];
 

@@ -1,4 +1,4 @@
-//! Connection tracking: a firewall with state has an entry for every connection.
+//! Connection tracking: a stateful firewall has an entry for every connection.
 
 use throng_base::units::format_count;
 
@@ -14,7 +14,7 @@ pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     );
     let mut finding = Finding { title: say!("connection tracking"), ..Finding::new(RULE, detail) };
     let Some(max) = host.number(KEY) else {
-        // Where other settings of the network are, this one is missing for want of the module.
+        // If other network settings exist, the module is not loaded.
         host.setting("net.ipv4.tcp_mem")?;
         finding.value = say!("not loaded");
         return Some(finding.judge(true, Severity::Fit));
@@ -23,7 +23,7 @@ pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return Some(finding);
     };
     if count == 0 {
-        // Loaded, but no rule of the firewall asks for it: the kernel tracks nothing then.
+        // Loaded, but no firewall rule uses it: the kernel tracks nothing.
         finding.value = say!("no connections tracked (limit {})", format_count(max));
         return Some(finding.judge(true, Severity::Fit));
     }

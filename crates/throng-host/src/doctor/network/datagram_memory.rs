@@ -1,4 +1,4 @@
-//! `net.ipv4.udp_mem`: what waits in the queues of all UDP sockets together.
+//! `net.ipv4.udp_mem`: the queues of all UDP sockets together.
 
 use throng_base::units::format_count;
 
@@ -22,8 +22,8 @@ pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let Some([low, pressure, high]) = host.numbers::<3>(KEY) else { return Some(finding) };
     finding.value =
         say!("{low} {pressure} {high} pages ({})", in_bytes(high.saturating_mul(page_bytes())));
-    // What users send is sent at once or kept by throng: it waits where it comes in. On one host
-    // the service has one socket, whose queue has a limit of its own.
+    // Outgoing datagrams are sent immediately or kept by throng: queues form at the receiver. On
+    // one host, the service has one socket, whose queue has its own limit.
     let wanted = needs.of_datagrams();
     finding.needed = say!(
         "none while idle; {} pages if all sockets have data at the same time",

@@ -1,4 +1,4 @@
-//! `net.core.rmem_default` and `rmem_max`: how much may wait in the queue of one UDP socket.
+//! `net.core.rmem_default` and `rmem_max`: the queue limit of one UDP socket.
 
 use throng_base::units::format_count;
 
@@ -8,12 +8,12 @@ use crate::network::datagrams_dropped;
 const RULE: &str = "udp-queues";
 const DEFAULT_KEY: &str = "net.core.rmem_default";
 const MAX_KEY: &str = "net.core.rmem_max";
-/// What a datagram of a few bytes takes of a queue: the kernel counts its own bookkeeping too
+/// The queue space of a datagram with a few bytes: the kernel includes its own overhead
 /// (`SKB_TRUESIZE`).
 const DATAGRAM_BYTES: u64 = 768;
-/// The same of the largest one.
+/// The same for the largest datagram.
 const LARGEST_BYTES: u64 = 128 << 10;
-/// A service that pauses so long, as for a collection of garbage, is nothing unusual.
+/// A pause of a service, such as for garbage collection, that is not unusual.
 const PAUSE_SECONDS: f64 = 0.1;
 
 pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
@@ -57,7 +57,7 @@ pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     if usual < LARGEST_BYTES {
         finding.fixes.push(Fix::setting(DEFAULT_KEY, LARGEST_BYTES));
     }
-    // The kernel gives twice of what is asked for (socket(7)).
+    // The kernel doubles the requested size (socket(7)).
     let most = most.saturating_mul(2).max(usual);
     if most < burst {
         finding.fixes.push(Fix::setting(MAX_KEY, rounded_up(burst.div_ceil(2))));

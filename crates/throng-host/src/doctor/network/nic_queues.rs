@@ -3,7 +3,7 @@
 use crate::doctor::{Finding, Fix, Host, Needs, Severity};
 
 const RULE: &str = "nic-queues";
-/// One processor can serve so many others.
+/// The number of other processors that one processor can serve.
 const CORES_PER_QUEUE: u64 = 4;
 
 pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
@@ -18,7 +18,7 @@ pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         Finding { title: say!("network interface queues"), ..Finding::new(RULE, detail) };
     let cores = host.cores()?;
     let queues = host.interfaces().into_iter().map(|name| (queues(host, &name), name));
-    // The best interface is the one that a test will use.
+    // The best interface is the one that a test uses.
     let ((count, is_spread), name) = queues.max()?;
     finding.value = match is_spread {
         true => say!("{name}: {count} for {cores} processors, spread by RPS"),
@@ -29,7 +29,7 @@ pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     Some(finding.judge(is_fit, Severity::Warn))
 }
 
-/// Receive queues, and whether the kernel spreads their packets over processors.
+/// Receive queues, and whether the kernel distributes their packets over processors.
 fn queues(host: &Host, interface: &str) -> (u64, bool) {
     let directory = format!("sys/class/net/{interface}/queues");
     let entries = std::fs::read_dir(host.root.path(&directory)).into_iter().flatten().flatten();

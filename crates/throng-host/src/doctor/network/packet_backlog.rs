@@ -1,4 +1,5 @@
-//! `net.core.netdev_max_backlog`: packets that wait for a processor, those of the loopback too.
+//! `net.core.netdev_max_backlog`: packets that wait for a processor, including those of the
+//! loopback interface.
 
 use throng_base::units::format_count;
 
@@ -24,7 +25,7 @@ pub(crate) fn examine(host: &Host, _: &Needs) -> Option<Finding> {
         _ => say!("{} ({} dropped since boot)", format_count(max), format_count(dropped)),
     };
     finding.fixes = vec![Fix::setting(KEY, ENOUGH)];
-    // Where nothing was ever dropped, nothing has to be cured.
+    // Without drops, there is nothing to fix.
     let is_fit = dropped == 0 || max >= ENOUGH;
     if !is_fit {
         finding.needed = say!("{}", format_count(ENOUGH));

@@ -1,4 +1,4 @@
-//! `rp_filter`: packets that come in where the kernel would not send answers out.
+//! `rp_filter`: drops packets that arrive on another interface than replies would use.
 
 use crate::doctor::{Finding, Fix, Host, Needs, Severity};
 
@@ -8,7 +8,7 @@ const STRICT: u64 = 1;
 pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let interfaces = host.interfaces();
     let is_one_way = needs.sources.is_empty() && !needs.transparent && interfaces.len() < 2;
-    // On the loopback, and where there is one way only, it drops nothing.
+    // On the loopback interface, and with a single route, it drops nothing.
     if needs.is_local() || (is_one_way && !needs.is_target()) {
         return None;
     }
@@ -18,7 +18,7 @@ pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
          filtering (2) accepts such packets"
     );
     let mut finding = Finding { title: say!("reverse path filter"), ..Finding::new(RULE, detail) };
-    // The larger one of both counts (ip-sysctl).
+    // The larger one of both applies (ip-sysctl).
     let all = host.number("net.ipv4.conf.all.rp_filter")?;
     let of = |name: &String| {
         let own = host.number(&format!("net/ipv4/conf/{name}/rp_filter"))?;
@@ -39,7 +39,7 @@ pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     Some(finding.judge(is_fit, Severity::Warn))
 }
 
-/// Names of interfaces may have dots.
+/// Interface names may contain dots.
 fn key(interface: &str) -> String {
     match interface.contains('.') {
         true => format!("net/ipv4/conf/{interface}/rp_filter"),

@@ -1,4 +1,4 @@
-//! `net.ipv4.tcp_max_syn_backlog`: handshakes that are not complete.
+//! `net.ipv4.tcp_max_syn_backlog`: incomplete handshakes.
 
 use throng_base::units::format_count;
 
@@ -6,7 +6,7 @@ use crate::doctor::{Finding, Fix, Host, Needs, Severity, rounded_up};
 
 const RULE: &str = "syn-backlog";
 const KEY: &str = "net.ipv4.tcp_max_syn_backlog";
-/// How long a handshake over a long way takes.
+/// The duration of a handshake over a long distance.
 const HANDSHAKE_SECONDS: f64 = 0.2;
 const MAX: u64 = 65_535;
 

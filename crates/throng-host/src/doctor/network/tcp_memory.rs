@@ -1,4 +1,4 @@
-//! `net.ipv4.tcp_mem`: what waits in the queues of all TCP sockets together.
+//! `net.ipv4.tcp_mem`: the queues of all TCP sockets together.
 
 use throng_base::units::format_count;
 
@@ -30,8 +30,7 @@ pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     Some(finding.judge(wanted <= high, Severity::Warn))
 }
 
-/// Higher marks, never lower ones; at most half of the memory, and in the proportions that the
-/// kernel uses.
+/// Raises marks, never lowers them; at most half of the memory, in the kernel's proportions.
 pub(crate) fn cure(host: &Host, key: &str, wanted: u64, marks: [u64; 3]) -> Vec<Fix> {
     let Some(memory) = host.memory("MemTotal") else { return Vec::new() };
     let high = wanted.saturating_mul(5) / 4;

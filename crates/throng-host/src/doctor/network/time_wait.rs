@@ -1,11 +1,11 @@
-//! TIME_WAIT: who ends a connection first keeps its four-tuple for 60 seconds.
+//! TIME_WAIT: the end that closes a connection first keeps its four-tuple for 60 seconds.
 
 use throng_base::units::format_count;
 
 use crate::doctor::{Finding, Fix, Host, Needs, Severity, source_ports};
 
 const RULE: &str = "time-wait";
-/// Not a setting (TCP_TIMEWAIT_LEN); net.ipv4.tcp_fin_timeout is about something else.
+/// Not a setting (TCP_TIMEWAIT_LEN); net.ipv4.tcp_fin_timeout has another meaning.
 const SECONDS: f64 = 60.0;
 const KEY: &str = "net.ipv4.tcp_tw_reuse";
 

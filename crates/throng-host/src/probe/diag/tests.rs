@@ -1,4 +1,4 @@
-//! On bytes that Linux 6.18 answered, and against the kernel of this host.
+//! Responses recorded on Linux 6.18, and the kernel of this host.
 
 use std::net::{TcpListener, TcpStream};
 
@@ -14,7 +14,7 @@ fn message(sequence: u32, port: u16, queue: u32, limit: u32, drops: u32) -> Vec<
     for number in [queue, limit, 1000, 77] {
         body.extend(number.to_ne_bytes());
     }
-    // An attribute of one byte and its padding, and the one that is looked for.
+    // An attribute of one byte with its padding, and the requested one.
     body.extend([5, 0, 8, 0, 3, 0, 0, 0, 40, 0, 7, 0]);
     for number in [0, 0, 0, 0, 0, 0, 0, 0, drops] {
         body.extend(number.to_ne_bytes());
@@ -45,7 +45,7 @@ fn all(bytes: &[u8]) -> (Vec<Found>, End) {
 }
 
 #[test]
-fn an_answer_is_read_and_one_to_another_request_is_not() {
+fn only_the_response_to_the_request_is_read() {
     let bytes = [message(7, 8080, 129, 128, 3), message(6, 1, 0, 0, 0), ended(7, 3, 0)].concat();
     let (found, end) = all(&bytes);
     let expected = Found {
@@ -62,7 +62,7 @@ fn an_answer_is_read_and_one_to_another_request_is_not() {
 }
 
 #[test]
-fn an_answer_that_ends_early_gives_only_what_was_whole() {
+fn a_truncated_response_gives_only_complete_sockets() {
     let bytes = [message(7, 8080, 129, 128, 3), message(7, 81, 0, 5, 0)].concat();
     let whole = all(&bytes).0;
     for end in 0..bytes.len() {
@@ -80,7 +80,7 @@ fn fuzz_answers_of_the_kernel() {
 }
 
 #[test]
-fn the_kernel_tells_of_a_listener_and_its_connections() {
+fn the_kernel_reports_a_listener_and_its_connections() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let clients: Vec<TcpStream> =

@@ -1,4 +1,4 @@
-//! Statements of JavaScript, as far as scripts of k6 have them.
+//! JavaScript statements that occur in k6 scripts.
 
 use super::Parser;
 use super::lexer::{Language, TokenKind, tokens};
@@ -160,7 +160,7 @@ fn declaration(parser: &mut Parser<'_>) -> ScriptKind {
         true => parser.expression(),
         false => Expr::Null,
     };
-    // `let a = 1, b = 2` is rare: the others are not known.
+    // `let a = 1, b = 2` is rare: the other names are ignored.
     end_statement(parser);
     ScriptKind::Let(names, value)
 }
@@ -180,7 +180,7 @@ fn expression(parser: &mut Parser<'_>) -> Option<ScriptKind> {
     Some(kind)
 }
 
-/// What is left of a statement is not understood.
+/// The rest of a statement is not supported.
 fn end_statement(parser: &mut Parser<'_>) {
     while parser.peek().is_some()
         && !parser.is_sign(";")

@@ -1,5 +1,4 @@
-//! Words, texts and signs of JavaScript and Python. It never fails: what it does not know is a sign
-//! of one character.
+//! Words, texts and signs of JavaScript and Python. It never fails: an unknown character is a sign.
 
 use crate::script::{DEPTH_MAX, TextPart};
 
@@ -25,11 +24,11 @@ pub(super) enum TokenKind {
     Number(String),
     Text(Vec<TextPart>),
     Sign(&'static str),
-    /// A regular expression; its meaning is not looked at.
+    /// A regular expression; it is not evaluated.
     Regex,
 }
 
-/// Signs of several characters, the longest first.
+/// Signs with several characters, the longest first.
 const SIGNS: [&str; 62] = [
     ">>>=", "...", "===", "!==", "**=", "<<=", ">>=", ">>>", "&&=", "||=", "??=", "//=", "=>",
     "==", "!=", "<=", ">=", "&&", "||", "??", "?.", "++", "--", "+=", "-=", "*=", "/=", "%=", "&=",
@@ -65,7 +64,7 @@ struct Lexer<'t> {
     tokens: Vec<Token>,
     depth: usize,
     line_start: usize,
-    /// No token of this line so far.
+    /// No token on this line so far.
     fresh: bool,
 }
 
@@ -147,7 +146,7 @@ impl Lexer<'_> {
         self.fresh = fresh || self.fresh;
     }
 
-    /// Whether a slash begins a regular expression and does not divide.
+    /// True if a slash starts a regular expression, not a division.
     fn is_regex_place(&self) -> bool {
         match self.tokens.last().map(|token| &token.kind) {
             None => true,
@@ -232,7 +231,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// A text in quotes; `prefix` is Python's.
+    /// A quoted text; `prefix` is Python's.
     fn quoted(&mut self, quote: char, prefix: &str) -> Vec<TextPart> {
         let triple =
             self.language == Language::Python && self.peek(1) == quote && self.peek(2) == quote;

@@ -1,4 +1,4 @@
-//! Statements of Python, as far as locustfiles have them: blocks by their indentation.
+//! Python statements that occur in locustfiles: blocks by indentation.
 
 use super::Parser;
 use super::lexer::{Language, Token, TokenKind, tokens};
@@ -43,7 +43,7 @@ struct PythonReader<'t> {
 }
 
 impl<'t> PythonReader<'t> {
-    /// The lines that are indented at least so far.
+    /// The lines with at least this indentation.
     fn block(&mut self, indent: usize, depth: usize) -> Vec<Statement> {
         let mut out = Vec::new();
         let mut decorators = Vec::new();
@@ -76,7 +76,7 @@ impl<'t> PythonReader<'t> {
         out
     }
 
-    /// The block behind a colon: on the same line, or below.
+    /// The block after a colon: on the same line, or below.
     fn body(&mut self, parser: &mut Parser<'t>, indent: usize, depth: usize) -> Vec<Statement> {
         while parser.peek().is_some() && !parser.is_sign(":") {
             match parser.is_sign("(") || parser.is_sign("[") || parser.is_sign("{") {
@@ -205,7 +205,7 @@ impl<'t> PythonReader<'t> {
     }
 }
 
-/// The name of a class and what it is made of.
+/// The name and the bases of a class.
 fn class_head(parser: &mut Parser<'_>) -> (String, Vec<Expr>) {
     let name = parser.name().unwrap_or_default();
     let mut bases = Vec::new();
@@ -224,12 +224,12 @@ fn class_head(parser: &mut Parser<'_>) -> (String, Vec<Expr>) {
 fn simple(parser: &mut Parser<'_>) -> ScriptKind {
     let value = parser.expression();
     if parser.take_sign(":") {
-        // A type that is declared.
+        // A type annotation.
         parser.expression();
     }
     if !parser.take_sign("=") {
         return match value {
-            // A text alone documents what is around it.
+            // A standalone text is a docstring.
             Expr::Text(_) => ScriptKind::Nothing,
             value => ScriptKind::Expr(value),
         };

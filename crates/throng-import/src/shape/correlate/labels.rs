@@ -1,5 +1,5 @@
-//! Names of saved values. Until all uses are known each value has a number, `saved.#7`; then those
-//! that are not needed at the same time share a name, as a person would save a token anew.
+//! Names of saved values. Until all uses are known, each value has a number, `saved.#7`; then
+//! values with disjoint lifetimes share a name, like a token that is saved again.
 
 use std::collections::HashMap;
 
@@ -36,7 +36,7 @@ pub(super) fn names(used: &[Used]) -> HashMap<usize, String> {
     out
 }
 
-/// The text with names in the place of numbers.
+/// The text with names instead of numbers.
 pub(super) fn rename(text: &mut Text, names: &HashMap<usize, String>) {
     text.change_values(|value| renamed(value, names));
 }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_used_again_when_its_value_is_not() {
+    fn a_name_is_reused_after_the_last_use_of_its_value() {
         let used = |number, base: &str, saved_at, last_use| Used {
             number,
             base: base.into(),

@@ -1,6 +1,5 @@
-//! Which URLs of a recording name what was created in it: a URL that no page and no request had
-//! before the first request that changed something, and that has a number. Its next user needs
-//! another one, that of the page.
+//! Detects URLs of created resources in a recording: a URL with a number that no page or request
+//! contained before the first change. Another user needs the URL of its own page.
 
 use std::collections::HashSet;
 
@@ -10,26 +9,26 @@ use super::super::names::is_id;
 use super::super::page::quoted;
 use crate::model::Save;
 
-/// The characters between which a URL has words.
+/// The separators of words in a URL.
 const CUTS: [char; 5] = ['/', '?', '&', '=', '#'];
-/// Beginnings of URLs that are remembered.
+/// The maximum number of stored URL prefixes.
 const KNOWN_MAX: usize = 100_000;
 
 #[derive(Default)]
 pub(super) struct Links {
-    /// The beginnings of URLs from before the first change, each up to the end of a word.
+    /// The prefixes of URLs from before the first change, each up to the end of a word.
     known: HashSet<String>,
     has_login: bool,
     has_changed: bool,
 }
 
 impl Links {
-    /// From the next URL on, what is new may have been created.
+    /// New words of later URLs may name created resources.
     pub(super) fn change(&mut self) {
         self.has_changed = true;
     }
 
-    /// From the next URL on, what is new may be the user's own.
+    /// New words of later URLs may belong to the user.
     pub(super) fn log_in(&mut self) {
         self.has_login = true;
     }
@@ -53,19 +52,19 @@ impl Links {
         }
     }
 
-    /// The first word of a URL by which it is a new one.
+    /// The first word that makes a URL new.
     fn first_new<'u>(&self, url: &'u str) -> Option<&'u str> {
         let mut new = words(url).filter(|(at, _)| !self.known.contains(&url[..at.end]));
         new.find(|(_, word)| has_number(word)).map(|(_, word)| word)
     }
 
-    /// Whether a URL to which a response leads names something new.
+    /// True if the URL of a redirect names a new resource.
     pub(super) fn is_new(&self, url: &str) -> bool {
         words(url).any(|(_, word)| is_id(word))
             || self.may_be_new(url) && self.first_new(url).is_some()
     }
 
-    /// The path of a URL with `:id` for what is new in it.
+    /// The path of a URL with `:id` instead of new words.
     pub(super) fn row(&self, url: &str) -> String {
         let path = url.split('?').next().unwrap_or_default();
         let mut out = String::new();
@@ -86,8 +85,8 @@ impl Links {
         out + &path[end..]
     }
 
-    /// What finds the link at `number` among those of its kind, by the text before and behind what
-    /// is new in it. None if nothing is.
+    /// A save that finds the link at `number` among those of its kind, by the text before and after
+    /// its new part. `None` if none does.
     pub(super) fn finds(
         &self,
         kind: (&str, &str),
@@ -115,7 +114,7 @@ impl Links {
     }
 }
 
-/// The first element with this beginning and this end.
+/// The first element with this prefix and this suffix.
 fn by_selector((tag, attribute): (&str, &str), before: &str, behind: &str) -> Save {
     let test = |sign: &str, part: &str| match part {
         "" => String::new(),
@@ -124,7 +123,7 @@ fn by_selector((tag, attribute): (&str, &str), before: &str, behind: &str) -> Sa
     Save::Css(format!("{tag}{}{}@{attribute}", test("^=", before), test("$=", behind)))
 }
 
-/// The first text in quotes that differs by its numbers from `digit` on.
+/// The first quoted text that differs only in its numbers from `digit` on.
 fn by_pattern(raw: &str, digit: usize, body: &str) -> Option<Save> {
     let mut pattern = regex::escape(&raw[..digit]);
     let mut rest = &raw[digit..];
@@ -138,7 +137,7 @@ fn by_pattern(raw: &str, digit: usize, body: &str) -> Option<Save> {
     (found.as_str() == raw).then_some(Save::Regex(pattern))
 }
 
-/// The element at this place, or the last one, of those that are alike.
+/// The element at this position, or the last one, among similar ones.
 fn by_place(
     (tag, attribute): (&str, &str),
     all: &[String],
@@ -159,7 +158,7 @@ fn by_place(
     Some(Save::XPath(format!("(//{tag}[{tests}])[{place}]/{name}")))
 }
 
-/// The words of a URL, and where they are.
+/// The words of a URL, and their positions.
 fn words(url: &str) -> impl DoubleEndedIterator<Item = (std::ops::Range<usize>, &str)> {
     let start = url.as_ptr() as usize;
     url.split(CUTS).filter(|word| !word.is_empty()).map(move |word| {
@@ -168,7 +167,7 @@ fn words(url: &str) -> impl DoubleEndedIterator<Item = (std::ops::Range<usize>, 
     })
 }
 
-/// Whether a URL names a user by a number: `/users/7`, `/user7`.
+/// True if a URL names a user by number: `/users/7`, `/user7`.
 fn is_personal(url: &str) -> bool {
     const USERS: [&str; 8] =
         ["user", "users", "member", "members", "profile", "profiles", "account", "accounts"];
@@ -188,7 +187,7 @@ fn has_number(word: &str) -> bool {
     !is_version && word.bytes().any(|b| b.is_ascii_digit())
 }
 
-/// The path and the query of a link on a page, without a fragment. None: it leads elsewhere.
+/// The path and the query of a link on a page, without a fragment. `None`: another host.
 pub(super) fn resolved(page: &str, link: &str) -> Option<String> {
     let link = link.split('#').next().unwrap_or_default().trim();
     let path = match link.split_once("://") {
@@ -222,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_behind_a_login_is_new_and_a_product_is_not() {
+    fn a_user_after_login_is_new_and_a_product_is_not() {
         let mut links = Links::default();
         links.log_in();
         for url in ["/products/7", "/users/17", "/member17/edit"] {
@@ -257,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_link_is_found_by_what_is_around_its_number() {
+    fn a_new_link_is_found_by_the_text_around_its_number() {
         let mut links = Links::default();
         links.remember("/forum/general-1/topic/create/");
         links.remember("/forum/general-1/topic/rules-3/");

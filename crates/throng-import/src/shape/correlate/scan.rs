@@ -1,5 +1,5 @@
-//! Values that no field of a response has: tokens in scripts and attributes of a page, and those of
-//! cookies that a script sends again in a header or a field.
+//! Values outside response fields: tokens in scripts and attributes of a page, and cookies that a
+//! script copies to a header or a field.
 
 use regex::Regex;
 use throng_base::secret::is_secret_name;
@@ -7,11 +7,11 @@ use throng_base::secret::is_secret_name;
 use crate::form::decoded;
 use crate::model::{Response, Save};
 
-/// Places of a value in one text that are looked at, and the text before each.
+/// The maximum occurrences of a value per text, and the length of the text before each.
 const PLACES_MAX: usize = 8;
 const BEFORE_BYTES_MAX: usize = 80;
 
-/// Whether a value is long enough to be looked for in all texts: a text has short ones by chance.
+/// True if a value is long enough to search all texts: short ones occur by coincidence.
 pub(super) fn is_worth_it(name: &str, value: &str) -> bool {
     let has_digit = value.bytes().any(|b| b.is_ascii_digit());
     let is_word = value.bytes().all(|b| b.is_ascii_graphic()) && !value.contains("://");
@@ -36,7 +36,7 @@ pub(super) fn in_cookies(response: &Response, value: &str) -> Option<(String, Sa
     })
 }
 
-/// An expression whose first group is the value, by what stands before it in the text.
+/// A regular expression whose first group is the value, identified by the text before it.
 pub(super) fn in_text(text: &str, value: &str) -> Option<Save> {
     let mut places = text.match_indices(value).take(PLACES_MAX);
     places.find_map(|(at, _)| {
@@ -48,7 +48,7 @@ pub(super) fn in_text(text: &str, value: &str) -> Option<Save> {
         let from = (line.len().saturating_sub(BEFORE_BYTES_MAX)..line.len())
             .find(|from| line.is_char_boundary(*from))?;
         let line = &line[from..];
-        // From the shortest beginning at a word to the longest.
+        // From the shortest prefix at a word boundary to the longest.
         let mut starts = line.char_indices().rev().filter(|(start, c)| {
             let before = line[..*start].chars().next_back();
             c.is_alphanumeric() && !before.is_some_and(char::is_alphanumeric)
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_in_a_script_is_found_by_what_is_before_it() {
+    fn a_token_in_a_script_is_found_by_the_text_before_it() {
         let text = "<body data-user-id=\"7\" data-csrf=\"q1w2e3r4t5y6u7i8\">\n\
                     <script>var config = {\"token\":\"q1w2e3r4t5y6u7i8\"}</script>";
         let Some(Save::Regex(pattern)) = in_text(text, "q1w2e3r4t5y6u7i8") else { panic!() };
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_found_as_it_is_and_decoded() {
+    fn a_cookie_is_found_raw_and_decoded() {
         let headers =
             vec![("Set-Cookie".into(), "a=1; Path=/\nXSRF-TOKEN=eyJ%3D%3D; Secure".into())];
         let response = Response { headers, ..Response::default() };

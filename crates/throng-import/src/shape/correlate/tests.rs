@@ -1,4 +1,4 @@
-//! What is recognized as the same value, and what is not.
+//! Which values are recognized as the same.
 
 use super::*;
 use crate::model::{Item, Session};
@@ -19,7 +19,7 @@ fn exchange(method: &str, url: &str, body: &str, response: &str) -> Exchange {
     }
 }
 
-/// The requests as they are sent, and what is saved, one per line.
+/// The sent requests and the saves, one per line.
 fn correlated(exchanges: Vec<Exchange>) -> String {
     let steps = exchanges.into_iter().map(|one| Item::Http(Box::new(one))).collect();
     let session = Session { steps, ..Session::default() };
@@ -45,7 +45,7 @@ fn correlated(exchanges: Vec<Exchange>) -> String {
 }
 
 #[test]
-fn a_token_and_an_id_are_saved_where_they_came_from() {
+fn a_token_and_an_id_are_saved_at_their_source() {
     let login =
         exchange("POST", "/login", r#"{"user":"ann"}"#, r#"{"data":{"token":"abc-123-xyz"}}"#);
     let mut order = exchange("POST", "/orders", r#"{"item":7}"#, r#"{"id":42,"item":7}"#);
@@ -60,7 +60,7 @@ fn a_token_and_an_id_are_saved_where_they_came_from() {
 }
 
 #[test]
-fn a_value_that_was_sent_before_comes_from_elsewhere() {
+fn a_value_that_was_sent_before_is_not_saved() {
     let search = exchange("GET", "/search?q=teapot-2024-blue", "", r#"{"q":"teapot-2024-blue"}"#);
     let again = exchange("GET", "/search?q=teapot-2024-blue&page=2", "", "{}");
     let want = "/search?q=teapot-2024-blue\n/search?q=teapot-2024-blue&page=2\n";
@@ -68,7 +68,7 @@ fn a_value_that_was_sent_before_comes_from_elsewhere() {
 }
 
 #[test]
-fn short_numbers_are_taken_only_where_the_noun_is_the_same() {
+fn short_numbers_match_only_with_the_same_noun() {
     let list = exchange("GET", "/products", "", r#"[{"id":1},{"id":2}]"#);
     let product = exchange("GET", "/products/2", "", "{}");
     let page = exchange("GET", "/pages/1?size=2", "", "{}");
@@ -86,7 +86,7 @@ fn hidden_fields_and_odd_names_are_found() {
     post.body = Body::Form(vec![("csrf_token".into(), "Zm9v+YmFy/==".into())]);
     post.headers.push(("X-CSRF-Token".into(), "q1w2e3r4".into()));
     let last = exchange("GET", "/x?k=0123456789abcdef", "", "{}");
-    // Headers are read before the body, and saves are in the order of the page.
+    // Headers are read before the body, and saves are in page order.
     let want = "/login ->csrf_token Css(\"input[name=csrf_token]@value\") ->csrf_token_2 \
                 Css(\"meta[name=csrf-token]@content\")\n\
                 /login csrf_token=${saved.csrf_token} X-CSRF-Token: ${saved.csrf_token_2} ->x_y \
@@ -95,7 +95,7 @@ fn hidden_fields_and_odd_names_are_found() {
 }
 
 #[test]
-fn where_a_response_leads_is_saved_as_a_whole() {
+fn a_redirect_is_saved_as_a_whole() {
     let mut create = exchange("POST", "/jobs", "", "");
     create.response.as_mut().unwrap().headers =
         vec![("Location".into(), "https://a.example/jobs/8f3a9c21".into())];
@@ -105,7 +105,7 @@ fn where_a_response_leads_is_saved_as_a_whole() {
 }
 
 #[test]
-fn a_field_is_that_of_its_name_on_the_latest_page() {
+fn a_field_is_matched_by_name_on_the_latest_page() {
     let page = |revision: &str, time: &str| {
         let html = format!(
             "<form><input type=hidden name=started value={time}>\
@@ -134,7 +134,7 @@ fn a_field_is_that_of_its_name_on_the_latest_page() {
 }
 
 #[test]
-fn the_name_of_what_was_created_is_saved() {
+fn the_name_of_a_created_resource_is_saved() {
     let lost = exchange("GET", "/api/files/new.txt", "", "{}");
     let mut create =
         exchange("POST", "/api/files", r#"{"type":"file"}"#, r#"{"name":"new.txt","type":"file"}"#);
@@ -147,7 +147,7 @@ fn the_name_of_what_was_created_is_saved() {
 }
 
 #[test]
-fn where_a_user_was_led_is_surer_than_a_link() {
+fn a_redirect_has_precedence_over_a_link() {
     let redirect = |method: &str, url: &str| {
         let mut exchange = exchange(method, url, "", "");
         exchange.response.as_mut().unwrap().headers = vec![("Location".into(), "/issues/7".into())];
@@ -168,7 +168,7 @@ fn where_a_user_was_led_is_surer_than_a_link() {
 }
 
 #[test]
-fn a_cookie_that_a_script_sends_is_decoded_where_the_recording_is() {
+fn a_cookie_sent_by_a_script_is_decoded_as_recorded() {
     let mut page = exchange("GET", "/", "", "<html>");
     let set = "XSRF-TOKEN=eyJpdiI6Im1Qd2c%3D; path=/\ncsrftoken=a1b2c3d4e5f6g7h8; path=/";
     let response = page.response.as_mut().expect("it has one");

@@ -64,7 +64,7 @@ impl Model {
     }
 }
 
-/// The probability that an arrival has to wait in M/M/c (Erlang's C), by the recursion of his B.
+/// The probability that an arrival has to wait in M/M/c (Erlang C), by the recursion of Erlang B.
 fn erlang_c(offered: f64, servers: u32) -> f64 {
     let mut blocked = 1.0;
     for n in 1..=servers {

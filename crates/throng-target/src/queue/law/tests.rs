@@ -130,7 +130,7 @@ fn models_without_a_closed_form_are_simulated() {
 }
 
 #[test]
-fn beyond_the_peak_of_scalability_nothing_is_promised() {
+fn the_law_ends_at_the_peak_of_scalability() {
     let usl = Usl { contention: 0.02, crosstalk: 0.0005 };
     let mut options = service("exponential 1ms", 1);
     (options.servers, options.usl) = (None, Some(usl));

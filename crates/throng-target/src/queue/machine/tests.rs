@@ -1,4 +1,4 @@
-//! The queue in simulated time: who departs when.
+//! The queue in simulated time: requests and their departures.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn shape(servers: u32) -> Shape {
     Shape { servers: Some(servers), waiting_max: None, usl: None, speed: Speed::default() }
 }
 
-/// A queue with what it has told, in milliseconds.
+/// A queue and its departures, in milliseconds.
 struct Bench {
     machine: Machine,
     departed: Vec<(u64, f64)>,
@@ -35,7 +35,7 @@ impl Bench {
         self.machine.leave(number, Time(at_ms * MS), note)
     }
 
-    /// All that departs from now on.
+    /// All later departures.
     fn rest(mut self) -> Vec<(u64, f64)> {
         let departed = &mut self.departed;
         self.machine.advance(Time::NEVER, |ticket, at| {
@@ -67,7 +67,7 @@ fn a_short_request_overtakes_a_long_one_on_another_server() {
 }
 
 #[test]
-fn a_full_queue_refuses_until_somebody_is_served() {
+fn a_full_queue_refuses_until_a_request_departs() {
     let mut bench = Bench::new(Shape { waiting_max: Some(1), ..shape(1) });
     assert_eq!([bench.enter(0, 10.0), bench.enter(0, 10.0)], [Ok(0), Ok(1)]);
     assert_eq!(bench.enter(9, 10.0), Err(Full));
@@ -79,7 +79,7 @@ fn a_full_queue_refuses_until_somebody_is_served() {
 }
 
 #[test]
-fn who_leaves_makes_room_whether_waiting_or_in_service() {
+fn a_leaving_request_frees_its_place_waiting_or_in_service() {
     let mut bench = Bench::new(Shape { waiting_max: Some(2), ..shape(1) });
     for _ in 0..3 {
         bench.enter(0, 10.0).unwrap();
@@ -96,13 +96,13 @@ fn who_leaves_makes_room_whether_waiting_or_in_service() {
 
 #[test]
 fn requests_in_service_together_slow_each_other() {
-    // Two at once go at half the speed of one: contention 1 is one server that is shared.
+    // Two at a time run at half the speed of one: contention 1 is one shared server.
     let usl = Usl { contention: 1.0, crosstalk: 0.0 };
     let all = Shape { servers: None, usl: Some(usl), ..shape(1) };
     let mut bench = Bench::new(all);
     bench.enter(0, 10.0).unwrap();
     bench.enter(4, 3.0).unwrap();
-    // From 4 ms on each at 1/2: the second is there at 10 ms, when the first has 3 ms left.
+    // From 4 ms on, each runs at 1/2: the second departs at 10 ms, when the first has 3 ms left.
     assert_eq!(bench.rest(), [(1, 10.0), (0, 13.0)]);
     let mut limited = Bench::new(Shape { servers: Some(1), ..all });
     limited.enter(0, 10.0).unwrap();
@@ -111,7 +111,7 @@ fn requests_in_service_together_slow_each_other() {
 }
 
 #[test]
-fn the_law_of_scalability_has_its_peak() {
+fn the_scalability_law_has_a_peak() {
     let usl = Usl { contention: 0.02, crosstalk: 0.0005 };
     let throughput = |n: u32| f64::from(n) * usl.speed_of_each(f64::from(n));
     assert_eq!(throughput(1), 1.0);
@@ -120,7 +120,7 @@ fn the_law_of_scalability_has_its_peak() {
 }
 
 #[test]
-fn a_warm_up_makes_it_slower() {
+fn a_warm_up_slows_the_queue() {
     let warm_up = WarmUp { time: Duration::from_millis(10), speed: 0.5 };
     let speed = Speed { warm_up: Some(warm_up), spells: None };
     let mut bench = Bench::new(Shape { speed, ..shape(1) });
@@ -134,14 +134,14 @@ fn a_warm_up_makes_it_slower() {
 fn a_request_that_is_read_late_is_served_from_its_arrival() {
     let mut bench = Bench::new(shape(1));
     bench.enter(10, 1.0).unwrap();
-    // A thread that slept looks after the departures, and then reads.
+    // A thread that slept checks for departures, and then reads.
     bench.machine.advance(Time(20 * MS), |_, _| ());
     bench.enter(15, 1.0).unwrap();
     assert_eq!(bench.rest(), [(1, 16.0)]);
 }
 
 #[test]
-fn a_request_from_before_the_last_event_comes_with_it() {
+fn a_request_from_before_the_last_event_arrives_with_it() {
     let mut bench = Bench::new(shape(1));
     bench.enter(20, 1.0).unwrap();
     bench.enter(15, 1.0).unwrap();

@@ -1,4 +1,4 @@
-//! Whole chat servers on loopback, spoken to by small clients of std's sockets.
+//! Complete chat servers on loopback, tested with small clients on std sockets.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -25,7 +25,7 @@ fn deliveries(stats: &Stats) -> DeliveryStats {
     stats.deliveries.clone().unwrap()
 }
 
-/// A packet as it came: its kind, its seq and its body.
+/// A received packet: its kind, its seq and its body.
 type Came = (u8, u32, Vec<u8>);
 
 fn hear(stream: &mut TcpStream) -> Came {
@@ -54,7 +54,7 @@ fn id_of((kind, seq, body): &Came) -> u64 {
     u64::from_be_bytes(body[8..16].try_into().unwrap())
 }
 
-/// A connection whose user is in a room, and how many are there.
+/// A connection whose user is in a room, and the number of users there.
 fn enter(running: &Running, room: u64, user: u64) -> (TcpStream, u32) {
     let mut stream = connect(running.listen);
     let joined = ask(&mut stream, &join(1, room, user, &format!("t-{user}")));
@@ -62,7 +62,7 @@ fn enter(running: &Running, room: u64, user: u64) -> (TcpStream, u32) {
     (stream, u32::from_be_bytes(joined.2[2..].try_into().unwrap()))
 }
 
-/// Says `count` messages in room 1 and hears all that comes until the last `done` and `said`.
+/// Sends `count` messages to room 1 and receives until the last `done` and `said`.
 fn say_many(stream: &mut TcpStream, count: u64) -> Vec<u64> {
     let mut heard = Vec::new();
     for id in 1..=count {
@@ -78,14 +78,14 @@ fn say_many(stream: &mut TcpStream, count: u64) -> Vec<u64> {
     heard
 }
 
-/// Hears until so many messages were said.
+/// Receives until this many messages have arrived.
 fn hear_more(stream: &mut TcpStream, heard: &mut Vec<u64>, count: usize) {
     while heard.len() < count {
         heard.push(id_of(&hear(stream)));
     }
 }
 
-/// Hears what has been written already, which the kernel may still be handing over.
+/// Receives the messages that are already written; the kernel may still be delivering them.
 fn hear_rest(stream: &mut TcpStream, heard: &mut Vec<u64>) {
     stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     let mut byte = [0];
@@ -95,7 +95,7 @@ fn hear_rest(stream: &mut TcpStream, heard: &mut Vec<u64>) {
 }
 
 #[test]
-fn everyone_in_the_room_hears_what_is_said() {
+fn messages_reach_all_members_of_the_room() {
     let running = chat(Options { workers: Some(4), ..Options::default() });
     let mut members: Vec<TcpStream> = Vec::new();
     for user in 0..20 {
@@ -128,7 +128,7 @@ fn everyone_in_the_room_hears_what_is_said() {
 }
 
 #[test]
-fn requests_are_answered_and_counted_for_the_room() {
+fn requests_get_replies_and_count_for_the_room() {
     let admin = Some("127.0.0.1:0".parse().unwrap());
     let running = chat(Options { admin, ..options() });
     let (mut stream, _) = enter(&running, 7, 1);
@@ -153,7 +153,7 @@ fn requests_are_answered_and_counted_for_the_room() {
 }
 
 #[test]
-fn who_is_not_in_a_room_is_told_so() {
+fn requests_outside_a_room_are_refused() {
     let running = chat(options());
     let mut stream = connect(running.listen);
     for packet in [gift(3), speak(3, 1, "x"), light(3), like(3, 1)] {
@@ -171,7 +171,7 @@ fn who_is_not_in_a_room_is_told_so() {
 }
 
 #[test]
-fn a_second_login_ends_the_first_in_order() {
+fn a_second_login_closes_the_first_gracefully() {
     let running = chat(Options { workers: Some(3), ..Options::default() });
     let (mut other, _) = enter(&running, 1, 50);
     let (mut latest, mut online) = enter(&running, 1, 7);
@@ -191,7 +191,7 @@ fn a_second_login_ends_the_first_in_order() {
 }
 
 #[test]
-fn whoever_goes_is_not_online_any_more() {
+fn a_user_that_left_is_offline() {
     let running = chat(Options { workers: Some(3), ..Options::default() });
     let mut members: Vec<_> = (0..9).map(|user| enter(&running, 1, user).0).collect();
     members[0].write_all(&leave()).unwrap();
@@ -200,20 +200,20 @@ fn whoever_goes_is_not_online_any_more() {
     let reset = members.remove(2);
     socket2::SockRef::from(&reset).set_linger(Some(Duration::ZERO)).unwrap();
     drop(reset);
-    // Bytes that are no packet.
+    // Bytes that are not a packet.
     members[2].write_all(b"GET / HTTP/1.1\r\n").unwrap();
     assert_eq!(end_of(&mut members[2]).unwrap(), 0);
     let stats = until(&running, |stats| stats.logged_in == 5);
     let chat = stats.chat.unwrap();
     assert_eq!((chat.online, chat.leaves, chat.bad_magic), (5, 1, 1));
-    // A user may go to another room on the same connection, and be somebody else there.
+    // A user may enter another room on the same connection, with a different user ID.
     assert_eq!(code(&ask(&mut members[4], &join(2, 9, 1000, "t-1000"))), 0);
     assert_eq!(running.stats().chat.unwrap().online, 5);
     assert_eq!(running.stats().double_logins, 0);
 }
 
 #[test]
-fn rooms_are_left_and_entered_in_any_order() {
+fn users_may_change_rooms_in_any_order() {
     let running = chat(Options { workers: Some(2), ..Options::default() });
     let mut random = throng_base::Random::for_owner(7, 7);
     let mut members: Vec<_> = (0..12u64).map(|user| (enter(&running, 0, user).0, 0)).collect();
@@ -241,7 +241,7 @@ fn rooms_are_left_and_entered_in_any_order() {
 }
 
 #[test]
-fn bad_packets_end_the_connection_and_are_counted_by_reason() {
+fn bad_packets_close_the_connection_and_are_counted_by_reason() {
     let running = chat(options());
     let mut long = ping(1);
     long[3] = 1;
@@ -262,7 +262,7 @@ fn bad_packets_end_the_connection_and_are_counted_by_reason() {
 }
 
 #[test]
-fn packets_are_understood_however_they_are_split() {
+fn packets_may_be_split_anywhere() {
     let running = chat(options());
     let (mut stream, _) = enter(&running, 1, 1);
     let mut said = 0;
@@ -300,8 +300,8 @@ fn fuzz_a_chat_server_survives_garbage() {
     enter(&running, 1, 1);
 }
 
-/// Ten members of a room over several workers, one of whom says 100 messages; what each heard when
-/// nothing is held back any more.
+/// Ten members of a room on several workers, one of which sends 100 messages; returns what each
+/// received after all delayed deliveries.
 fn talk(running: &Running) -> Vec<Vec<u64>> {
     let mut members: Vec<_> = (0..10).map(|user| enter(running, 1, user).0).collect();
     let mut heard = vec![Vec::new(); 10];
@@ -330,7 +330,7 @@ fn every_nth_delivery_is_lost_exactly() {
 }
 
 #[test]
-fn every_nth_delivery_comes_twice() {
+fn every_nth_delivery_is_sent_twice() {
     let running = faulty(FaultOptions { twice_every: Some(50), ..FaultOptions::default() });
     let heard = talk(&running);
     assert_eq!(count(&heard), 1020);
@@ -341,10 +341,10 @@ fn every_nth_delivery_comes_twice() {
 }
 
 #[test]
-fn every_nth_delivery_is_overtaken_by_the_next() {
+fn every_nth_delivery_is_swapped_with_the_next() {
     let running = faulty(FaultOptions { swap_every: Some(33), ..FaultOptions::default() });
     let mut heard = talk(&running);
-    // One that is held back at the end is not lost: it is given up waiting for another.
+    // A delivery that is still held back at the end is not lost: it is sent after a timeout.
     assert_eq!(count(&heard), 1000);
     let swaps = |heard: &Vec<u64>| heard.windows(2).filter(|pair| pair[0] > pair[1]).count() as u64;
     let swapped = deliveries(&running.stats()).swapped;
@@ -355,7 +355,7 @@ fn every_nth_delivery_is_overtaken_by_the_next() {
 }
 
 #[test]
-fn every_nth_delivery_is_late_by_what_was_said() {
+fn every_nth_delivery_is_late_by_the_given_time() {
     let late_by = Duration::from_millis(150);
     let faults = FaultOptions { late_every: Some(500), late_by, ..FaultOptions::default() };
     let running = faulty(faults);
@@ -368,7 +368,7 @@ fn every_nth_delivery_is_late_by_what_was_said() {
 }
 
 #[test]
-fn every_nth_delivery_breaks_the_declaration() {
+fn every_nth_delivery_is_garbled() {
     let faults = FaultOptions { garbage_every: Some(3), ..FaultOptions::default() };
     let running = faulty(faults);
     let (mut stream, _) = enter(&running, 1, 1);
@@ -388,7 +388,7 @@ fn every_nth_join_is_forgotten() {
     let mut members: Vec<_> = (1..=8).map(|user| enter(&running, 1, user).0).collect();
     let chat = running.stats().chat.unwrap();
     assert_eq!((chat.joins, chat.joins_forgotten, chat.online), (8, 2, 6));
-    // Who is forgotten does not know it, and hears nothing.
+    // A forgotten member is not told, and receives no messages.
     assert_eq!(ask(&mut members[3], &speak(2, 1, "x")), (DONE, 2, vec![0, 0]));
     assert_eq!(id_of(&hear(&mut members[0])), 1);
     until(&running, |stats| deliveries(stats).written == 6);
@@ -398,7 +398,7 @@ fn every_nth_join_is_forgotten() {
 }
 
 #[test]
-fn what_is_gathered_is_written_together() {
+fn batched_messages_are_written_together() {
     let batch = Duration::from_millis(100);
     let running = chat(Options { batch: Some(batch), workers: Some(1), ..Options::default() });
     let (mut stream, _) = enter(&running, 1, 1);
@@ -413,7 +413,7 @@ fn what_is_gathered_is_written_together() {
 }
 
 #[test]
-fn members_who_do_not_read_lose_deliveries_and_nobody_else_does() {
+fn only_members_that_do_not_read_lose_deliveries() {
     let running = chat(options());
     let (mut stream, _) = enter(&running, 1, 1);
     let (deaf, _) = enter(&running, 1, 2);
@@ -426,17 +426,17 @@ fn members_who_do_not_read_lose_deliveries_and_nobody_else_does() {
         (0..2).for_each(|_| drop(hear(&mut stream)));
         assert!(said < 2000);
     }
-    // The other worker may still be about to deliver what this one has delivered.
+    // The other worker may still be about to deliver the same message.
     let done = until(&running, |stats| deliveries(stats).owed == u64::from(said) * 2);
     let done = deliveries(&done);
     assert_eq!(done.written + done.dropped, done.owed);
-    // Whoever does not read can be sent away all the same.
+    // A peer that does not read can be disconnected, too.
     enter(&running, 1, 2);
     until(&running, |stats| stats.connections.open == 2);
 }
 
 #[test]
-fn connections_are_accepted_slowly_where_that_is_wanted() {
+fn connections_are_accepted_slowly_if_configured() {
     let slow_accept = Some(Duration::from_millis(40));
     let running = chat(Options { slow_accept, workers: Some(1), ..Options::default() });
     let clock = throng_base::Clock::start();
@@ -445,7 +445,7 @@ fn connections_are_accepted_slowly_where_that_is_wanted() {
 }
 
 #[test]
-fn errors_resets_and_laws_of_latency_hold_for_requests() {
+fn errors_resets_and_latency_apply_to_requests() {
     let running = chat(Options { errors: 1.0, ..options() });
     let mut stream = connect(running.listen);
     assert_eq!(code(&ask(&mut stream, &join(1, 1, 1, "t-1"))), 500);
@@ -455,13 +455,13 @@ fn errors_resets_and_laws_of_latency_hold_for_requests() {
     assert_eq!(end_of(&mut stream).unwrap_err().kind(), ErrorKind::ConnectionReset);
     let running = chat(Options { latency: "30ms".parse().unwrap(), ..options() });
     let (mut stream, _) = enter(&running, 1, 1);
-    // What is said does not wait for the answer to whoever said it.
+    // Messages of the room do not wait for the reply to their sender.
     stream.write_all(&speak(2, 1, "x")).unwrap();
     assert_eq!((hear(&mut stream).0, hear(&mut stream).0), (SAID, DONE));
 }
 
 #[test]
-fn rooms_span_workers_with_tables_of_their_own() {
+fn rooms_span_workers_with_separate_descriptor_tables() {
     let connections = 10_000_000;
     let running = chat(Options { connections, workers: Some(3), ..Options::default() });
     let mut members: Vec<_> = (0..12).map(|user| enter(&running, 1, user).0).collect();

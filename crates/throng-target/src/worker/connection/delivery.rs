@@ -1,5 +1,5 @@
-//! What others send to a connection: deliveries, with their faults, ahead of answers that are not
-//! yet due; and the end that another asks for.
+//! Output that others cause on a connection: deliveries with their faults, which precede responses
+//! that are not due, and a requested close.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -19,12 +19,12 @@ use crate::worker::Due;
 
 use super::{Connection, ConnectionState, End, LINGER_TIME_MAX, Phase, try_write};
 
-/// Deliveries wait in memory for a peer that does not read, up to this; what does not fit is
-/// dropped and counted.
+/// The limit of deliveries in memory for a peer that does not read; further ones are dropped and
+/// counted.
 const BACKLOG_BYTES_MAX: usize = 256 * 1024;
-/// A delivery waits so long to be overtaken by the next one.
+/// The longest time that a swapped delivery waits for the next one.
 const SWAP_TIME_MAX: Duration = Duration::from_secs(1);
-/// More deliveries than this are not held back to be late by one worker; further ones are in time.
+/// The limit of delayed deliveries per worker; further ones are delivered on time.
 const LATE_DELIVERIES_MAX: usize = 1_000_000;
 
 /// Messages that are written together.
@@ -44,7 +44,7 @@ impl<'a> Parcel<'a> {
 }
 
 impl Connection {
-    /// Makes deliveries, one for each frame, as far as the faults let them be made.
+    /// Delivers each frame, except those that a fault affects.
     pub(crate) fn deliver(
         self: &Rc<Self>,
         parcel: &Parcel<'_>,
@@ -67,7 +67,7 @@ impl Connection {
         done
     }
 
-    /// Makes a delivery whose time has come; nothing more goes wrong with it.
+    /// Makes a delayed delivery; no further fault applies to it.
     pub(crate) fn deliver_late(&self, parcel: &Parcel<'_>, bytes_out: &mut u64) -> DeliveryStats {
         let mut done = DeliveryStats::default();
         let state = &mut *self.state.borrow_mut();
@@ -79,7 +79,7 @@ impl Connection {
         done
     }
 
-    /// Nothing overtook the delivery that was held back for it.
+    /// No delivery followed the one that was held back to be swapped.
     pub(crate) fn not_overtaken(&self) {
         let Some(frame) = self.take_held() else { return };
         let state = &mut *self.state.borrow_mut();
@@ -93,7 +93,7 @@ impl Connection {
         }
     }
 
-    /// Sends a broadcast to whoever is logged in.
+    /// Sends a broadcast if a user is logged in.
     pub(crate) fn tell(&self, parcel: &Parcel<'_>) {
         let state = &mut *self.state.borrow_mut();
         if !matches!(state.phase, Phase::Open) || !state.session.is_logged_in() {
@@ -106,7 +106,7 @@ impl Connection {
         figures.counts.broadcast_messages_dropped += done.dropped;
     }
 
-    /// Tells a device that Redis has confirmed its bind, or has not in time.
+    /// Replies to a device: Redis has confirmed its bind, or has not in time.
     pub(crate) fn bound(self: &Rc<Self>, ticket: Ticket, confirmed: bool) {
         let state = &mut *self.state.borrow_mut();
         if matches!(state.phase, Phase::Open) {
@@ -136,7 +136,8 @@ impl Connection {
         self.address.get()
     }
 
-    /// Closes in order, because somebody else asks for it. Whoever was logged in is not any more.
+    /// Closes gracefully at the request of another connection or thread. The user is logged out
+    /// immediately.
     pub(crate) fn send_away(self: &Rc<Self>) {
         let state = &mut *self.state.borrow_mut();
         if !matches!(state.phase, Phase::Open) {
@@ -156,7 +157,7 @@ impl Connection {
         match &mut state.backlog {
             Some(backlog) if !backlog.output.is_empty() => {
                 backlog.output.push(Segment::Finish(Finish::Linger));
-                // A peer that does not read is not waited for any longer than one that has.
+                // The same limit applies to a peer that does not read.
                 let until = worker.clock.now() + LINGER_TIME_MAX;
                 worker.timer.at(until, Due::Close(Rc::downgrade(self)));
             }
@@ -165,7 +166,7 @@ impl Connection {
         state.wake();
     }
 
-    /// What the faults make of these frames; none when they leave them as they are.
+    /// The frames after faults; `None` if they are unchanged.
     fn meddle(
         self: &Rc<Self>,
         frames: &[Arc<[u8]>],
@@ -217,13 +218,13 @@ impl Connection {
         made
     }
 
-    /// What waits to be overtaken.
+    /// The delivery that waits to be swapped.
     pub(super) fn take_held(&self) -> Option<Arc<[u8]>> {
         let swaps = &mut *self.worker.held_back.swaps.borrow_mut();
         if swaps.is_empty() { None } else { swaps.remove(&self.address.get().place) }
     }
 
-    /// Whether the frame is now held back to be late.
+    /// True if the frame is now delayed.
     fn hold_back(self: &Rc<Self>, frame: &Arc<[u8]>) -> bool {
         let worker = &self.worker;
         let late = worker.held_back.late.get();
@@ -237,7 +238,7 @@ impl Connection {
     }
 }
 
-/// Writes what the socket takes and keeps whole frames of the rest as far as there is room.
+/// Writes what the socket takes, and keeps whole frames of the rest up to the limit.
 fn put(
     state: &mut ConnectionState,
     parcel: &Parcel<'_>,
@@ -282,7 +283,7 @@ fn put(
     state.wake();
 }
 
-/// A copy whose kind of packet is none that there is.
+/// A copy with an undefined packet type.
 fn garbled(frame: &Arc<[u8]>, role: Role) -> Arc<[u8]> {
     let mut bytes = frame.to_vec();
     if let Some(kind) = bytes.get_mut(role.kind_at()) {
@@ -296,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn garbage_is_a_kind_that_does_not_exist() {
+    fn a_garbled_packet_has_an_undefined_kind() {
         let frame: Arc<[u8]> = vec![0; 20].into();
         let garbled = garbled(&frame, Role::Chat);
         let differ = |i: &usize| garbled[*i] != frame[*i];

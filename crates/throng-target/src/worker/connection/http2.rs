@@ -1,5 +1,6 @@
-//! A connection that speaks HTTP/2. The protocol is the `h2` crate's, so that the tester's own is
-//! held against another; routes, latency, faults and books are those of HTTP/1.1.
+//! An HTTP/2 connection. The `h2` crate implements the protocol, so that the generator's
+//! implementation is tested against a different one. Routes, latency, faults and counts are shared
+//! with HTTP/1.1.
 
 mod grpc;
 
@@ -29,26 +30,26 @@ use crate::output::Finish;
 use crate::stats::Figures;
 use crate::turn::Fault;
 
-/// How much of bodies a client may send before it hears that there is room for more.
+/// The flow-control window of a stream for request bodies.
 const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
-/// What waiting frames may cost above what they carry, 256 B each: messages of calls may be as many
-/// as their streams.
+/// The limit for the overhead of waiting frames, 256 B each: gRPC calls may have as many messages
+/// as streams.
 const FRAMES_BUDGET_BYTES: usize = 16 * 1024 * 1024;
-/// Filler is sent in pieces of this.
+/// Filler is sent in pieces of this size.
 static FILLER: [u8; 64 * 1024] = [b'x'; 64 * 1024];
 
-/// What the socket of a connection and its streams share.
+/// Shared by the socket of a connection and its streams.
 #[derive(Default)]
 pub(super) struct Shared {
-    /// Answers that are given to the connection and not yet written: when their requests arrived.
+    /// Arrival times of the requests whose responses are queued but not written.
     pub(super) given: RefCell<Vec<Time>>,
     streams: Cell<u64>,
-    /// The peer has closed its end.
+    /// The peer has closed its side.
     ended: Cell<bool>,
 }
 
-/// The socket, as `h2` wants it. What was read before it was known to be HTTP/2 comes first.
+/// The socket for `h2`. It returns the bytes that were read before HTTP/2 was detected first.
 struct Socket {
     connection: Rc<Connection>,
     shared: Rc<Shared>,
@@ -98,7 +99,8 @@ async fn accept(connection: &Rc<Connection>, shared: &Rc<Shared>) -> End {
             Ok(Some(Err(error))) => return end_of(connection, shared, &error),
             Ok(None) if shared.ended.get() => return End::ByPeer,
             Ok(None) => return End::ByUs,
-            // Its time is over: it hears that, if it reads at all.
+            // The connection has reached its end time: it sends GOAWAY, which a peer that does not
+            // read never receives.
             Err(()) => {
                 h2.abrupt_shutdown(Reason::NO_ERROR);
                 poll_fn(|cx| {
@@ -113,7 +115,7 @@ async fn accept(connection: &Rc<Connection>, shared: &Rc<Shared>) -> End {
     }
 }
 
-/// Whether the next stream is refused, by chance; counts it.
+/// True if the next stream is refused, at random; counts it.
 fn refuses(connection: &Connection) -> bool {
     let worker = &connection.worker;
     let share = worker.setup.options.refuse_streams;
@@ -122,7 +124,7 @@ fn refuses(connection: &Connection) -> bool {
     refuses
 }
 
-/// How a connection ended that `h2` gave up.
+/// How a connection ended on an error of `h2`.
 fn end_of(connection: &Connection, shared: &Shared, error: &h2::Error) -> End {
     if shared.ended.get() || (error.is_go_away() && error.is_remote()) {
         End::ByPeer
@@ -134,15 +136,15 @@ fn end_of(connection: &Connection, shared: &Shared, error: &h2::Error) -> End {
     }
 }
 
-/// One stream: a request and its answer.
+/// One stream: a request and its response.
 pub(super) struct Stream {
     pub(super) connection: Rc<Connection>,
     pub(super) shared: Rc<Shared>,
-    /// When its head had.
+    /// The arrival of its head.
     pub(super) arrived: Time,
 }
 
-/// The peer is gone, or has reset the stream.
+/// The peer disconnected, or has reset the stream.
 pub(super) struct Gone {
     cancelled: bool,
 }
@@ -153,7 +155,7 @@ impl From<h2::Error> for Gone {
     }
 }
 
-/// Hears of the end of a stream that the peer does not wait for.
+/// Reports that the peer has reset the stream.
 pub(super) trait PollReset {
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<Gone>;
 }
@@ -170,7 +172,7 @@ impl PollReset for SendStream<Bytes> {
     }
 }
 
-/// An answer, and what follows its head.
+/// A response, and what follows its head.
 struct StreamReply {
     head: Response<()>,
     body: Body,
@@ -234,12 +236,12 @@ impl Stream {
             arrived = self.connection.state.borrow().arrived;
         }
         if let Plan::Admin(admin) = plan {
-            // Without latency and uncounted: it is not what the server is measured by.
+            // Without latency and uncounted: admin requests are not part of the load.
             let plan = admin.perform(&self.connection.worker.setup, &kept);
             let reply = Reply { slow: None, ..reply };
             return self.send(self.prepare(&plan, &[], reply), reply, respond).await;
         }
-        // A stream of events that its client leaves is no answer that it did not get.
+        // An event stream that its client leaves is not an unanswered request.
         let is_stream = matches!(plan, Plan::Events(_));
         let served = self.obey(plan, &kept, reply, arrived, respond).await;
         let unanswered = u64::from(served.is_err() && !is_stream);
@@ -247,7 +249,7 @@ impl Stream {
         served
     }
 
-    /// Answers a request that is completely read, when the latency law or the queue says so.
+    /// Responds to a complete request when the latency law or the queue allows it.
     async fn obey(
         &self,
         plan: Plan,
@@ -293,7 +295,7 @@ impl Stream {
         counts.http2.requests += 1;
     }
 
-    /// What a request gets for an answer, which may be a reset, and when.
+    /// The response to a request and its time; `None` is a reset.
     fn draw(&self, plan: Plan, arrived: Time) -> (Option<Plan>, Time) {
         let worker = &self.connection.worker;
         let options = &worker.setup.options;
@@ -387,7 +389,7 @@ impl Stream {
         }
     }
 
-    /// The head at once, and each event when it is due.
+    /// The head immediately, and each event when it is due.
     async fn send_events(
         &self,
         head: Response<()>,
@@ -401,7 +403,7 @@ impl Stream {
         loop {
             let mut event = Vec::new();
             let (count, after) = events.step(&mut event);
-            // Before it is given, so that whoever has read it finds it counted.
+            // Counted before sending, so that a client that has read it finds it counted.
             worker.figures().counts.events += count;
             send_data(&mut stream, Bytes::from(event), false).await?;
             match after {
@@ -411,7 +413,7 @@ impl Stream {
                 }
                 After::Complete => return Ok(stream.send_data(Bytes::new(), true)?),
                 After::Fault(finish) => {
-                    // What was given before goes first.
+                    // Earlier output is written first.
                     yield_now().await;
                     match finish {
                         Finish::Reset => stream.send_reset(Reason::INTERNAL_ERROR),
@@ -423,7 +425,7 @@ impl Stream {
         }
     }
 
-    /// The head and the first piece after a while, and each further piece after another.
+    /// The head and the first piece after one delay, and each further piece after another.
     async fn send_slowly(
         &self,
         head: Response<()>,
@@ -452,7 +454,7 @@ impl Stream {
     }
 }
 
-/// Hands data over as far as there is a window for it.
+/// Sends data as the flow-control window allows.
 pub(super) async fn send_data(
     stream: &mut SendStream<Bytes>,
     mut bytes: Bytes,
@@ -491,7 +493,7 @@ async fn read(body: &mut RecvStream, keeps: bool) -> Result<Result<Vec<u8>, Refu
     Ok(Ok(kept))
 }
 
-/// The head of a request as HTTP/1.1 has it, so that both are understood in one place.
+/// The head of a request in HTTP/1.1 form, so that one parser handles both.
 fn head_text(request: &Request<RecvStream>) -> String {
     let uri = request.uri();
     let target = uri.path_and_query().map_or("/", |target| target.as_str());
@@ -522,7 +524,8 @@ fn make(
     let mut head = with_status(status_code);
     let mut add = |name: &str, value: &str| {
         let name = HeaderName::from_bytes(name.as_bytes());
-        // What cannot be said is left out: a cookie or a type that a request has made up.
+        // Values that are not valid headers are left out: a cookie or a content type from the
+        // request.
         if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value)) {
             head.headers_mut().append(name, value);
         }
@@ -552,7 +555,7 @@ fn make(
 }
 
 impl Socket {
-    /// What was given to the connection is written.
+    /// The queued output is written.
     fn written(&self, figures: &mut Figures) {
         let mut given = self.shared.given.borrow_mut();
         if given.is_empty() {
@@ -601,7 +604,7 @@ impl AsyncWrite for Socket {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         loop {
-            // Held over the write, so that whoever has read an answer finds it counted.
+            // Locked during the write, so that a client that has read a response finds it counted.
             let figures = &mut *self.connection.worker.figures();
             let stream = &mut self.connection.state.borrow_mut().stream;
             match stream.try_write(bytes) {

@@ -1,6 +1,6 @@
-//! Fleets under faults that a seed chooses: agents, their engines, the bus, its keeper and the
-//! controller are killed, frozen and cut off while a run goes on. The target keeps the books, and
-//! so do the disks of the agents: what the run says must be what they have.
+//! Fleets under faults that a seed selects: agents, their engines, the bus, its keeper and the
+//! controller are killed, frozen and disconnected during a run. The target counts, and so do the
+//! disks of the agents: the results of the run must agree with them.
 
 mod books;
 mod deeds;
@@ -13,12 +13,12 @@ use crate::servers::Target;
 use books::Books;
 use deeds::{Chaos, Story};
 
-/// So many stories are told in every run of the tests; `THRONG_CHAOS=20` tells twenty.
+/// The number of stories per test run; `THRONG_CHAOS=20` runs twenty.
 const SEEDS: u64 = 2;
 const RATE: u64 = 60;
 const USERS: u64 = 6;
 const SECONDS: u64 = 9;
-/// Figures of a second are written down when it is over, and a busy machine takes its time.
+/// The counts of a second are written after it, and a busy machine takes its time.
 const UNWRITTEN_MS: u64 = 2_500;
 
 fn scenario(target: &Target) -> String {
@@ -36,7 +36,7 @@ loads:
 }
 
 #[test]
-fn no_figure_is_lost_and_no_run_is_called_whole_that_is_not() {
+fn no_count_is_lost_and_no_incomplete_run_is_called_complete() {
     let seeds = std::env::var("THRONG_CHAOS").ok().and_then(|text| text.parse().ok());
     let first = std::env::var("THRONG_CHAOS_FROM").ok().and_then(|text| text.parse().ok());
     let first = first.unwrap_or(0);
@@ -51,7 +51,7 @@ fn no_figure_is_lost_and_no_run_is_called_whole_that_is_not() {
     }
 }
 
-/// Lives through one story; what came of it.
+/// Runs one story; returns the outcome.
 fn tells(seed: u64) -> String {
     let story = Story::new(&mut Random::new(seed));
     eprintln!("seed {seed}: {} agents; {story}", story.agents);
@@ -65,7 +65,7 @@ fn tells(seed: u64) -> String {
     judged(&story, &chaos, &target, &run)
 }
 
-/// Holds what the run says against the target's books and the disks of the agents.
+/// Compares the results of the run with the target's counts and the disks of the agents.
 fn judged(story: &Story, chaos: &Chaos, target: &Target, run: &Run) -> String {
     let say = |fault: &str| format!("{fault}\n{story}");
     if run.code() == 3 {
@@ -74,7 +74,7 @@ fn judged(story: &Story, chaos: &Chaos, target: &Target, run: &Run) -> String {
         return "did not begin, and says so".to_string();
     }
     run.check([0, 5].contains(&run.code()), &say("neither whole nor called invalid"));
-    // Nobody may load the target when the run is over.
+    // No requests may arrive after the run.
     let asked = target.counts("/requests");
     Clock::start_in(std::time::Duration::from_millis(700)).wait_for_zero();
     run.check(target.counts("/requests") == asked, &say("the load goes on"));
@@ -89,7 +89,7 @@ fn judged(story: &Story, chaos: &Chaos, target: &Target, run: &Run) -> String {
         let ended = own.ok + own.failed + own.interrupted;
         run.check(own.begun == ended, &say(&format!("begun and ended differ: {own:?}")));
     }
-    // Of an engine that was killed the last figures lie nowhere; the target saw them.
+    // The last counts of a killed engine are not on any disk; the target received the requests.
     let unwritten = killed * (RATE + USERS * 10) * UNWRITTEN_MS / 1_000;
     let known = own.ok + own.failed;
     let seen = known..=own.begun.max(known) + unwritten;

@@ -1,4 +1,4 @@
-//! Since when the runs of a folder are slower: the noise of a busy machine hides it.
+//! Since when the runs of a folder are slower: noise of a busy machine would hide it.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! How close together users go on who waited for each other.
+//! How close together users continue after a rendezvous.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use crate::scenarios::{one_session, running, times};
 use crate::scribe::Scribe;
 
-/// How far from each other requests may arrive that are sent at one moment.
+/// The maximum spread of arrivals of requests that are sent at the same time.
 const TOGETHER: Duration = Duration::from_millis(25);
 
 #[test]
-fn users_of_two_shards_go_on_together() {
+fn users_of_two_shards_continue_together() {
     let scribe = Scribe::start();
     let steps = "\
 - http: GET /warm
@@ -40,7 +40,7 @@ fn users_of_two_shards_go_on_together() {
         })
         .collect();
     assert_eq!(spreads.len(), 4, "{run}");
-    // One round may be disturbed by what else this machine does.
+    // Other work of this machine may disturb one round.
     let good = spreads.iter().filter(|spread| **spread < TOGETHER).count();
     assert!(good >= 3, "{spreads:?}\n{run}");
     let row = run.row("steps", "gate");

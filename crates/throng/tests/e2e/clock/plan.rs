@@ -1,11 +1,11 @@
-//! What a run measured of its own cost, second by second.
+//! The cost of a run as it was measured, second by second.
 
 use crate::loads::plan::number;
 use crate::run::throng;
 use crate::servers::Target;
 
 #[test]
-fn a_measured_run_says_how_many_agents_make_a_load() {
+fn a_measured_run_gives_the_number_of_agents() {
     let target = Target::start("http");
     let text = format!(
         "name: reads\ntarget: {}\nsessions: {{reader: {{steps: [{{http: GET /}}]}}}}\n\
@@ -22,7 +22,7 @@ fn a_measured_run_says_how_many_agents_make_a_load() {
     let host = std::fs::read_to_string(record.join("run.json")).expect("a record");
     let host: serde_json::Value = serde_json::from_str(&host).expect("JSON");
     let run = plan("--rate 1M/s --json");
-    // It is the machine of the run that is taken, without the target that was beside it.
+    // The plan uses the machine of the run, without the target that ran beside it.
     let cores = host["host"]["cores_usable"].as_f64();
     run.check(Some(number(&run, "/machine/cores")) == cores, "another machine");
     run.check(number(&run, "/machine/source_addresses") == 1.0, "those of the loopback interface");
@@ -38,7 +38,7 @@ fn a_measured_run_says_how_many_agents_make_a_load() {
     let network = number(&run, "/fleet/network/received_per_s") * agents / 1e6;
     run.check((network - bytes).abs() < bytes / 100.0, "bytes of an answer");
     run.check(number(&run, "/fleet/times_measured") > 1.0, "more than was measured");
-    // Twice what was measured, on machines that are described.
+    // Twice the measured load, on described machines.
     plan("--rate 600/s --machine 64cores,64GiB").says(&[
         "1, each with 64 cores and 68.7 GB of memory",
         "which is the limit",

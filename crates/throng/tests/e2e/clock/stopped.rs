@@ -4,7 +4,7 @@ use crate::run::throng;
 use crate::servers::Target;
 
 #[test]
-fn a_generator_that_was_stopped_has_no_valid_result() {
+fn a_stopped_generator_has_no_valid_result() {
     let target = Target::start("http");
     let line = format!("bench {} -c 4 -d 10s --json --no-record", target.http("/"));
     let run = throng(&line).start();
@@ -16,7 +16,7 @@ fn a_generator_that_was_stopped_has_no_valid_result() {
     let run = run.wait().exits(5);
     let reasons = run.json()["outcome"]["invalid_reasons"].to_string();
     run.check(reasons.contains("time-lost"), "it says nothing of the time it lost");
-    // All shards stood still for as long as it was stopped: how long the other run took to begin
-    // and to end is the computer's affair, but no run loses more time than it had.
+    // All shards stopped for as long as the process was stopped: the start and end of the other run
+    // depend on the computer, but no run loses more time than it lasted.
     run.within("/generator/lost_longest_ns", 1.5e9, run.figure("/lasted_ns"));
 }

@@ -1,13 +1,13 @@
-//! Truth: what throng measures is what the target knows of itself. Whatever else the machine does
-//! has to wait where that can be had; where it cannot, and as a host may take processors away, each
-//! truth has a few tries; one must hold.
+//! Truth: the measurements of throng match those of the target. Other work of the machine is
+//! excluded if possible; otherwise, and because a host may take processors away, each test has
+//! several attempts, of which one must pass.
 
 use crate::run::{throng, throng_first};
 use crate::servers::Target;
 
 const TRIES: usize = 3;
 
-/// Holds within some tries.
+/// Passes within several attempts.
 #[track_caller]
 fn holds(attempt: impl Fn() -> Result<(), String>) {
     let mut faults = Vec::new();
@@ -35,7 +35,7 @@ fn agrees_over(scheme: &str, law: &str, load: &str) -> Result<(), String> {
     let (ours, theirs) =
         (run.figure("/total/latency/p99_ns"), target.counts("/service_time/p99_ns") as f64);
     let allowed = (theirs * 0.05).max(2e6);
-    // What the precision allows is no part of response times.
+    // The precision is not part of response times.
     let free = run.figure("/generator/precision_ns");
     let late = |quantile: &str| run.figure(&format!("/generator/lateness/{quantile}_ns")) - free;
     let is_explained = late("p99") > allowed && (0.0..=late("max")).contains(&(ours - theirs));
@@ -59,9 +59,9 @@ fn open_load_measures_what_the_target_serves() {
     }
 }
 
-/// Answers lie in the socket for half of a window on average, and for all of it at worst.
+/// Responses wait in the socket for half of a window on average, and for all of it at worst.
 #[test]
-fn what_is_read_late_is_measured_as_it_came() {
+fn late_reads_are_measured_at_arrival() {
     for scheme in ["http", "https"] {
         // The first requests, among many handshakes, are not measured.
         let load = "-c 60 --rate 600 --warm-up 1s -d 4s --precision 5ms --insecure";
@@ -69,9 +69,9 @@ fn what_is_read_late_is_measured_as_it_came() {
     }
 }
 
-/// Twice as much is asked for as two users can do with a target that takes 20 ms.
+/// The requested rate is twice what two users achieve with a target that takes 20 ms.
 #[test]
-fn waiting_for_a_slow_target_is_response_time_and_no_service_time() {
+fn waiting_for_a_slow_target_is_response_time_but_not_service_time() {
     holds(|| {
         let target = Target::begun("http --latency 20ms", throng_first);
         let load = "-c 2 --rate 200 -d 3s --json --out record";
@@ -91,15 +91,15 @@ fn waiting_for_a_slow_target_is_response_time_and_no_service_time() {
     });
 }
 
-/// Kept-alive users who go on at once wait for nothing: the record says that in no bytes.
+/// Users with kept connections and no think time do not wait: the record omits the service times.
 #[test]
-fn service_times_that_are_response_times_are_not_written() {
+fn service_times_equal_to_response_times_are_not_written() {
     let target = Target::start("http --latency 2ms");
     let line = format!("bench {} -c 2 -d 3s --precision 0s --json --out record", target.http("/"));
     let run = throng(&line).run().exits(0);
     let lines = std::fs::read_to_string(run.folder().join("record/intervals.ndjson"));
     let lines = lines.expect("lines");
-    // In the first second connections were opened.
+    // Connections were opened in the first second.
     let with = lines.lines().filter(|line| line.contains("\"service\":")).count();
     run.check(with <= 1 && lines.lines().count() >= 3, &format!("{with} lines have it"));
     let of = |times: &str| run.figure(&format!("/steps/0/{times}/count"));

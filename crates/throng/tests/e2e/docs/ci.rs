@@ -166,7 +166,7 @@ fn rows_of_seconds_are_those_of_the_summary_whatever_steps_are_called() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_told_before_the_load() {
+fn an_unwritable_file_is_reported_before_the_load() {
     let target = Target::start("http");
     let line = format!("bench {} -n 5 -c 1 --markdown nowhere/it.md", target.http(""));
     let run = throng(&line).run().exits(2);

@@ -114,7 +114,7 @@ fn the_recipes_are_short_and_each_is_tested() {
 }
 
 #[test]
-fn every_recipe_is_good_as_it_is_printed() {
+fn every_recipe_is_valid_as_printed() {
     let papers = crate::http::tls::Papers::signed();
     let paper = |name: &str| std::fs::read(papers.path(name)).expect("a file");
     for name in NAMES {

@@ -228,7 +228,7 @@ fn every_example_has_a_test() {
 }
 
 #[test]
-fn every_example_is_good_as_it_is_shipped() {
+fn every_example_is_valid_as_shipped() {
     for name in EXAMPLES.iter().map(|small| small.name).chain(ELSEWHERE) {
         let run = running("check small.yaml", text_of(name)).run().exits(0);
         run.check(!run.err.contains("warning["), name);
@@ -393,7 +393,7 @@ thresholds: [presence false_online = 0 in hold]
 ";
 
 #[test]
-fn what_is_not_there_yet_is_said() {
+fn missing_features_are_named() {
     let mistakes = 2;
     for command in ["check", "run", "try"] {
         let line = format!("{command} small.yaml");

@@ -97,7 +97,7 @@ fn fish_completes_scenarios_records_and_codes() {
 }
 
 #[test]
-fn zsh_takes_the_script_as_a_function_of_its_own() {
+fn zsh_loads_the_script_as_a_function() {
     let script = script("zsh");
     assert!(script.starts_with("#compdef throng\n"), "{script}");
     let ask = "autoload -Uz compinit; compinit -D -u\n".to_string() + &script;
@@ -110,7 +110,7 @@ fn zsh_takes_the_script_as_a_function_of_its_own() {
 }
 
 #[test]
-fn what_is_not_for_people_is_not_proposed() {
+fn internal_options_are_not_completed() {
     throng("post --help").run().exits(0);
     let kinds = ["bash", "zsh", "fish"].into_iter();
     for kind in kinds.flat_map(|kind| [kind.to_string(), format!("{kind} --lang zh")]) {
@@ -130,7 +130,7 @@ fn completions_are_described_in_the_spoken_language() {
 }
 
 #[test]
-fn every_command_has_a_page_that_mandoc_takes() {
+fn every_command_has_a_valid_manual_page() {
     let help = throng("--help").run().exits(0);
     let (_, commands) = help.out.split_once("Commands:\n").expect("the commands");
     let (commands, _) = commands.split_once("\n\n").expect("an end of them");

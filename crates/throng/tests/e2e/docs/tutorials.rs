@@ -240,37 +240,37 @@ fn every_tutorial_is_done_by_a_test() {
 }
 
 #[test]
-fn the_quick_check_works_as_it_is_told() {
+fn the_quick_check_tutorial_works() {
     do_page(page("tutorial/quick-check"));
 }
 
 #[test]
-fn the_chat_room_works_as_it_is_told() {
+fn the_chat_room_tutorial_works() {
     do_page(page("tutorial/private-protocol"));
 }
 
 #[test]
-fn the_push_service_works_as_it_is_told() {
+fn the_push_service_tutorial_works() {
     do_page(page("tutorial/push"));
 }
 
 #[test]
-fn the_api_works_as_it_is_told() {
+fn the_api_tutorial_works() {
     do_page(page("tutorial/api"));
 }
 
 #[test]
-fn the_proxy_works_as_it_is_told() {
+fn the_proxy_tutorial_works() {
     do_page(page("tutorial/proxy"));
 }
 
 #[test]
-fn the_search_for_the_capacity_works_as_it_is_told() {
+fn the_capacity_tutorial_works() {
     do_page(page("tutorial/capacity"));
 }
 
 #[test]
-fn what_users_of_other_tools_are_told_works() {
+fn the_page_for_users_of_other_tools_works() {
     do_page(page("coming-from"));
 }
 
@@ -403,7 +403,7 @@ fn commands_named(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_command_that_is_named_exists() {
+fn every_named_command_exists() {
     let help = throng("--help").run().exits(0);
     let (_, list) = help.out.split_once("\nCommands:\n").expect("the commands");
     let list = list.split("\n\n").next().unwrap_or_default();

@@ -1,9 +1,9 @@
-//! Answers that are right, though few servers give them.
+//! Responses that are valid, but rare.
 
 use crate::faulty::Faulty;
 use crate::run::{Run, throng};
 
-/// A server that gives each of the answers in turn on a connection, and then ends it.
+/// A server that sends each of the responses in turn on a connection, and then closes it.
 fn server(answers: &'static [&'static str]) -> Faulty {
     Faulty::start(move |mut peer| {
         for answer in answers {
@@ -49,7 +49,7 @@ fn chunks_have_extensions_and_trailers() {
 }
 
 #[test]
-fn interim_answers_are_passed_over() {
+fn interim_responses_are_skipped() {
     succeeds(
         &["HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n\
            HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nreal"],
@@ -59,7 +59,7 @@ fn interim_answers_are_passed_over() {
 
 #[test]
 fn a_kept_connection_may_end_between_requests() {
-    // Three answers, then an end that nothing announced: the next request finds it closed.
+    // Three responses, then an unannounced close: the next request finds the connection closed.
     let answers = &["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"; 3];
     let server = server(answers);
     let run = bench(&server, "--think 50ms").succeeds(12);
@@ -67,7 +67,7 @@ fn a_kept_connection_may_end_between_requests() {
 }
 
 #[test]
-fn an_answer_may_come_byte_by_byte() {
+fn a_response_may_arrive_byte_by_byte() {
     let server = Faulty::start(|mut peer| {
         let answer =
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nneedle\r\n0\r\n\r\n";

@@ -1,11 +1,11 @@
-//! `throng bench` over HTTP: nginx, and the reference target where the server must know more.
+//! `throng bench` over HTTP: nginx, and the reference target if the server must report more.
 
 use std::collections::HashSet;
 
 use crate::run::{Run, throng};
 use crate::servers::{Nginx, Node, Target};
 
-/// What lets a test see a request: the reference target's /anything says it back as JSON.
+/// A request as the reference target's /anything returns it as JSON.
 #[track_caller]
 fn seen(line: &str) -> Run {
     throng(&format!("bench {line} -n 4 -c 2 --json --no-record")).run().succeeds(4)
@@ -29,7 +29,7 @@ fn nginx_counts_what_throng_counts() {
 }
 
 #[test]
-fn a_run_of_less_than_a_second_has_had_users() {
+fn a_run_below_one_second_counts_its_users() {
     let target = Target::start("http");
     let line = format!("bench {} -n 500 -c 10 --json", target.http("/"));
     let run = throng(&line).run().succeeds(500);
@@ -67,7 +67,7 @@ fn chunked_bodies_are_read_to_their_end() {
 }
 
 #[test]
-fn compressed_bodies_are_looked_into() {
+fn compressed_bodies_are_decoded() {
     let nginx = Nginx::start("", "gzip on; gzip_types text/plain;");
     let url = nginx.url("/");
     let line = format!("bench {url} -n 20 -c 2 -H Accept-Encoding:gzip --json --expect-text");
@@ -92,7 +92,7 @@ server.listen(0, '127.0.0.1', () => console.log('listening ' + server.address().
 ";
 
 #[test]
-fn every_coding_is_understood() {
+fn every_content_coding_is_decoded() {
     let node = Node::start(CODINGS, &[]);
     let line = |coding: &str| {
         let url = node.url("http");
@@ -105,7 +105,7 @@ fn every_coding_is_understood() {
 }
 
 #[test]
-fn redirects_are_followed_when_asked_for() {
+fn redirects_are_followed_if_requested() {
     let target = Target::start("http");
     let url = target.http("/redirect/3");
     let run = throng(&format!("bench {url} -n 10 -c 2 --json")).run().succeeds(10);
@@ -119,7 +119,7 @@ fn redirects_are_followed_when_asked_for() {
 }
 
 #[test]
-fn statuses_are_judged() {
+fn statuses_are_checked() {
     let nginx = Nginx::start("", "");
     let line = format!("bench {} -n 50 -c 5 --json", nginx.url("/missing"));
     let run = throng(&line).run();
@@ -156,7 +156,7 @@ fn a_duration_is_kept() {
 }
 
 #[test]
-fn open_load_sends_what_was_asked_for() {
+fn open_load_sends_the_requested_rate() {
     let target = Target::start("http");
     let url = target.http("/");
     let run = throng(&format!("bench {url} -c 50 --rate 250 -d 2s --json")).run().exits(0);
@@ -179,7 +179,7 @@ fn cookies_belong_to_a_user() {
     run.has("/total/ok", 4);
 }
 
-/// Gives a cookie to each connection, and refuses that of another.
+/// Sets a cookie per connection, and refuses that of another.
 const COOKIES: &str = "
 const http = require('http');
 let last = 0;
@@ -201,7 +201,7 @@ server.listen(0, '127.0.0.1', () => console.log('listening ' + server.address().
 ";
 
 #[test]
-fn every_user_has_cookies_of_its_own() {
+fn every_user_has_separate_cookies() {
     let node = Node::start(COOKIES, &[]);
     let run = throng(&format!("bench {} -n 100 -c 5 --json", node.url("http"))).run();
     node.tells("too early", 0);
@@ -230,7 +230,7 @@ fn ipv6_is_loaded() {
 }
 
 #[test]
-fn requests_are_what_was_asked_for() {
+fn requests_are_sent_as_specified() {
     let target = Target::start("http");
     let anything = target.http("/anything/a%20b?q=1");
     let is = |line: &str, field: &str| {
@@ -249,7 +249,7 @@ fn requests_are_what_was_asked_for() {
 }
 
 #[test]
-fn bodies_come_from_the_line_and_from_files() {
+fn bodies_are_read_from_the_command_line_and_from_files() {
     let target = Target::start("http");
     let line = format!("bench {} -n 4 -c 2 --json", target.http("/echo"));
     throng(&line).arg("--body=said back").arg("--expect-text=said back").run().succeeds(4);

@@ -1,5 +1,5 @@
-//! Which cookies go with which request, as servers see them: over HTTP, in the upgrade to a
-//! WebSocket, in the request of an event stream; by host; and what is refused of them.
+//! Which cookies are sent with which request, as servers receive them: over HTTP, in a WebSocket
+//! upgrade, in the request of an event stream; by host; and which are refused.
 
 use crate::run::throng;
 use crate::scenarios::{one_session, times};
@@ -81,7 +81,7 @@ fn users_without_cookies_keep_none_of_an_upgrade() {
 
 /// A server with several names at one address.
 #[test]
-fn a_jar_goes_by_the_host_that_is_asked_for() {
+fn cookies_are_stored_by_requested_host() {
     let scribe = Scribe::answering(|asked, _| match asked.what.as_str() {
         "GET /login" => {
             let host = asked.header("host").expect("a host");
@@ -113,7 +113,7 @@ fn a_jar_goes_by_the_host_that_is_asked_for() {
 }
 
 #[test]
-fn an_upgrade_goes_to_the_host_that_is_asked_for() {
+fn an_upgrade_uses_the_requested_host() {
     let node = Node::start(SERVER, &[]);
     let scenario = format!(
         "target: ws://127.0.0.1:{}\nsessions:\n  one:\n    steps:\n      \
@@ -130,7 +130,7 @@ fn an_upgrade_goes_to_the_host_that_is_asked_for() {
 }
 
 #[test]
-fn a_cookie_that_is_refused_is_told_by_try() {
+fn a_refused_cookie_is_reported_by_try() {
     let scribe = Scribe::answering(|_, _| {
         let set = "Set-Cookie: other=1; Domain=other.example\r\nSet-Cookie: noname\r\n\
                    Set-Cookie: good=1; Secure\r\n";

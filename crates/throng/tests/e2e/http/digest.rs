@@ -132,7 +132,7 @@ fn bench(url: &str, line: &str) -> Throng {
 }
 
 #[test]
-fn each_user_is_asked_once_and_says_it_unasked_from_then_on() {
+fn each_user_is_challenged_once_and_then_sends_credentials() {
     for arguments in [
         "MD5 qop plain 1000",
         "MD5-sess qop plain 1000",
@@ -154,7 +154,7 @@ fn each_user_is_asked_once_and_says_it_unasked_from_then_on() {
 }
 
 #[test]
-fn bytes_of_both_are_counted() {
+fn bytes_of_both_requests_are_counted() {
     let server = Server::start("MD5 qop plain 1000");
     let run = bench(&server.url("/"), "-n 1 -c 1 -u ann:word").run().succeeds(1);
     run.within("/steps/0/sent_bytes", 350.0, 500.0);
@@ -162,7 +162,7 @@ fn bytes_of_both_are_counted() {
 }
 
 #[test]
-fn a_body_is_sent_again_and_methods_are_told_apart() {
+fn a_body_is_resent_and_the_method_is_part_of_the_digest() {
     let server = Server::start("SHA-256 qop plain 1000");
     let line = "-n 10 -c 2 -u ann:word --body letter";
     bench(&server.url("/"), line).run().succeeds(10);
@@ -175,7 +175,7 @@ fn a_body_is_sent_again_and_methods_are_told_apart() {
 }
 
 #[test]
-fn a_stale_nonce_is_changed_within_the_step() {
+fn a_stale_nonce_is_replaced_within_the_step() {
     let server = Server::start("MD5 qop plain 3");
     bench(&server.url("/"), "-n 12 -c 1 -u ann:word").run().succeeds(12);
     server.says("ok ann", 12);
@@ -184,7 +184,7 @@ fn a_stale_nonce_is_changed_within_the_step() {
 }
 
 #[test]
-fn a_second_401_is_the_answer() {
+fn a_second_401_is_the_response() {
     let server = Server::start("MD5 qop plain 1000");
     let run = bench(&server.url("/"), "-n 6 -c 1 -u ann:false").run().exits(1);
     run.fails("status-unexpected", "target or scenario", Some(6));
@@ -196,7 +196,7 @@ fn a_second_401_is_the_answer() {
 }
 
 #[test]
-fn scenarios_and_curl_commands_say_the_same() {
+fn scenarios_and_curl_commands_are_equivalent() {
     let server = Server::start("MD5 qop plain 1000");
     let steps = "- {http: GET /moved, redirects: follow, auth: {user: \"${data.users.name}\", \
                  password: \"${data.users.word}\", scheme: digest}, check: {status: 200}}";
@@ -259,7 +259,7 @@ fn streams_of_one_connection_answer_challenges() {
 }
 
 #[test]
-fn what_means_nothing_is_refused() {
+fn meaningless_settings_are_refused() {
     let line = |line: &str| throng(&format!("bench {line}")).run().exits(2);
     line("http://127.0.0.1:1/ --digest").says(&["flag-without-effect", "--auth user:password"]);
     line("ws://127.0.0.1:1/ --digest -u ann:word").says(&["flag-without-effect", "http and https"]);

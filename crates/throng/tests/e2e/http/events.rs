@@ -92,7 +92,7 @@ fn run(text: String) -> Run {
 }
 
 #[test]
-fn every_event_of_the_reference_target_is_heard() {
+fn every_event_of_the_reference_target_is_received() {
     for (kind, scheme, version, streams) in
         [("http", "http", "1.1", 0), ("http --tls", "https", "1.1", 0)]
     {
@@ -122,7 +122,7 @@ fn every_event_of_the_reference_target_is_heard() {
 
 /// Each user checks that every event is the one behind the last that it has heard.
 #[test]
-fn no_event_is_lost_or_comes_twice_over_a_reconnect() {
+fn no_event_is_lost_or_repeated_over_a_reconnect() {
     for (version, fault) in
         [("1.1", "close_after=30"), ("1.1", "reset_after=30"), ("2", "close_after=30")]
             .into_iter()
@@ -166,7 +166,7 @@ load: [{{users: 10, for: 1s}}]
 }
 
 #[test]
-fn a_server_of_others_is_heard_whatever_its_line_ends_and_coding() {
+fn node_streams_are_read_with_any_line_ends_and_coding() {
     let packed = "        headers: {Accept-Encoding: gzip}\n";
     let steps = "      - {expect: {event: price, json: {n: 7}}, timeout: 10s}\n      - {expect: {json: {n: 100}}, \
                  timeout: 20s}";
@@ -184,7 +184,7 @@ fn a_server_of_others_is_heard_whatever_its_line_ends_and_coding() {
 }
 
 #[test]
-fn what_a_server_of_others_ends_is_a_lost_connection() {
+fn a_stream_that_node_ends_is_a_lost_connection() {
     let stay = "      - {stay: 5s, on_error: leave}";
     for (version, node) in nodes() {
         for path in ["/end", "/close", "/kill"] {
@@ -199,7 +199,7 @@ fn what_a_server_of_others_ends_is_a_lost_connection() {
 }
 
 #[test]
-fn what_is_no_event_stream_does_not_open() {
+fn other_responses_are_not_event_streams() {
     let (steps, connect) = ("      - stay: 1s", "        on_error: leave\n");
     for (version, node) in nodes() {
         for (path, words) in [
@@ -225,7 +225,7 @@ fn what_is_no_event_stream_does_not_open() {
 }
 
 #[test]
-fn a_stream_is_opened_by_a_post_with_a_body_and_ends_as_it_should() {
+fn a_stream_opens_with_a_post_body_and_ends_as_expected() {
     for (version, node) in nodes() {
         // Longer than what HTTP/2 lets through at first.
         let long = "x".repeat(100_000);

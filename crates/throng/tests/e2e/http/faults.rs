@@ -1,4 +1,4 @@
-//! HTTP servers that do what no server should: every fault is counted by its cause, nothing hangs.
+//! HTTP servers that misbehave: every fault is counted by its cause, and nothing hangs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,11 +24,11 @@ fn fails(server: &Faulty, line: &str, cause: &str) {
 const OK: &str = "HTTP/1.1 200 OK\r\n";
 
 #[test]
-fn a_target_that_is_not_there_is_unreachable() {
+fn a_missing_target_is_unreachable() {
     let url = format!("http://127.0.0.1:{}/", free_port());
     let run = bench(&url, "").exits(4);
     run.fails("connect-refused", "target", Some(6));
-    // What was never reached cannot be lost.
+    // A target that was never reached cannot be lost.
     let run = throng(&format!("bench {url} -c 2 -d 30s --json")).run().exits(4);
     let reason = run.json()["outcome"]["reasons"][0].to_string();
     run.check(reason.contains("the target could not be reached"), &reason);
@@ -37,8 +37,8 @@ fn a_target_that_is_not_there_is_unreachable() {
 }
 
 #[test]
-fn nobody_hammers_at_a_target_that_is_not_there() {
-    // A port that no other test can get while this one runs.
+fn a_missing_target_is_not_hammered() {
+    // A port that no other test can use during this one.
     let url = "http://127.0.0.1:1/";
     let run = throng(&format!("bench {url} -c 10 -d 30s --json")).run().exits(4);
     run.check(run.took.as_secs() < 15, "it does not give up");
@@ -56,12 +56,12 @@ fn silence_is_a_timeout() {
     fails(&Faulty::start(half), "", "timeout");
     let run = bench(&Faulty::start(|peer| peer.waits()).url("http"), "");
     run.has("/connections/timed_out", 6);
-    // At least; a machine that is busy comes later.
+    // The minimum; a busy machine is later.
     run.within("/total/latency/min_ns", 0.95e9, 20e9);
 }
 
 #[test]
-fn an_end_before_the_answer_is_counted() {
+fn a_close_before_the_response_is_counted() {
     fails(&Faulty::start(|peer| peer.closes()), "", "closed-early");
     fails(&Faulty::says(""), "", "closed-early");
     fails(&Faulty::says("HTTP/1.1 2"), "", "closed-early");
@@ -96,7 +96,7 @@ fn garbage_is_malformed() {
 }
 
 #[test]
-fn what_has_no_end_is_limited() {
+fn endless_responses_are_limited() {
     let endless = |begin: &'static str, piece: &'static [u8]| {
         Faulty::start(move |mut peer| {
             peer.hears();
@@ -108,7 +108,7 @@ fn what_has_no_end_is_limited() {
     fails(&endless("HTTP/1.1 200 OK\r\n", header), "", "too-large");
     fails(&endless("HTTP/1.1 200 OK\r\nX-Endless: ", &[b'x'; 1000]), "", "too-large");
     fails(&endless("", &[b'x'; 1000]), "", "malformed");
-    // Nothing looks at the body, so none of it is kept: only the time is limited.
+    // Nothing reads the body, so none of it is kept: only the time is limited.
     let body = "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999\r\n\r\n";
     fails(&endless(body, &[b'x'; 65536]), "", "timeout");
     let chunks = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -119,7 +119,7 @@ fn what_has_no_end_is_limited() {
     run.has("/total/failed", 6);
 }
 
-/// How often something failed for a cause.
+/// The number of failures with a cause.
 fn failures(run: &Run, cause: &str) -> u64 {
     let json = run.json();
     let row = json["errors"].as_array().expect("rows").iter().find(|row| row["cause"] == cause);
@@ -131,7 +131,7 @@ fn failures(run: &Run, cause: &str) -> u64 {
 const LOADS: [&str; 3] = ["-c 10", "-c 10 --think 3ms", "-c 50 --rate 1000"];
 
 #[test]
-fn faults_between_good_answers_are_told_apart() {
+fn faults_between_valid_responses_are_distinguished() {
     for load in LOADS {
         let target = Target::start("http --errors 20% --resets 10%");
         let run = throng(&format!("bench {} -n 1000 {load} --json", target.http("/"))).run();
@@ -151,7 +151,7 @@ fn faults_between_good_answers_are_told_apart() {
 }
 
 #[test]
-fn requests_that_a_target_drops_are_told() {
+fn dropped_requests_are_reported() {
     for load in LOADS {
         let (heard, dropped) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let (hears, drops) = (Arc::clone(&heard), Arc::clone(&dropped));
@@ -177,7 +177,7 @@ fn requests_that_a_target_drops_are_told() {
 /// nginx closes idle connections at the moment when users come back: whatever meets, each request
 /// is one attempt, and a good one if nginx has answered it.
 #[test]
-fn idle_connections_that_are_closed_cost_no_request() {
+fn closed_idle_connections_fail_no_request() {
     let nginx = Nginx::start("", "keepalive_timeout 20ms;");
     let mut good = 0;
     for flags in ["", "--no-resend"] {
@@ -191,12 +191,12 @@ fn idle_connections_that_are_closed_cost_no_request() {
 }
 
 #[test]
-fn an_answer_before_the_body_is_sent_is_heard() {
+fn an_early_response_is_read() {
     let refuses = |mut peer: Peer| {
         peer.hears();
         let end = "Content-Length: 9\r\nConnection: close\r\n\r\ntoo large";
         peer.says(format!("HTTP/1.1 413 Content Too Large\r\n{end}").as_bytes());
-        // With bytes that nobody reads, closing is a reset.
+        // Closing with unread bytes is a reset.
     };
     let server = Faulty::start(refuses);
     let line = format!("bench {} -n 6 -c 3 -D body.bin --json", server.url("http"));
@@ -207,7 +207,7 @@ fn an_answer_before_the_body_is_sent_is_heard() {
 }
 
 #[test]
-fn bytes_beyond_the_end_of_an_answer_are_told() {
+fn bytes_after_the_end_of_a_response_are_reported() {
     let server = Faulty::says(format!("{OK}Content-Length: 2\r\n\r\nok, and more"));
     let run = bench(&server.url("http"), "");
     run.fails("malformed", "target", Some(6));
@@ -216,9 +216,9 @@ fn bytes_beyond_the_end_of_an_answer_are_told() {
     bench(&head.url("http"), "-m HEAD").fails("malformed", "target", Some(6));
 }
 
-/// A target that leaves the close to us costs no time.
+/// A target that leaves the close to the client costs no time.
 #[test]
-fn a_close_that_is_left_to_us_is_not_waited_for() {
+fn the_client_closes_without_waiting_if_expected_to() {
     let server = Faulty::start(|mut peer| {
         peer.hears();
         peer.says(format!("{OK}Connection: close\r\nContent-Length: 2\r\n\r\nok").as_bytes());
@@ -227,12 +227,12 @@ fn a_close_that_is_left_to_us_is_not_waited_for() {
     let line = format!("bench {} -n 400 -c 1 --json", server.url("http"));
     let run = throng(&line).run().succeeds(400);
     run.has("/connections/opened", 400);
-    // With the wait of 50 ms behind each it would be 20 s.
+    // With a wait of 50 ms after each, it would take 20 s.
     run.within("/measured_ns", 1.0, 15e9);
 }
 
 #[test]
-fn a_target_that_goes_away_is_noticed() {
+fn a_target_that_stops_is_noticed() {
     let target = Target::start("http --close-after 300ms");
     let run = throng(&format!("bench {} -c 4 -d 1500ms --json", target.http("/"))).run();
     run.within("/total/ok", 100.0, f64::MAX);

@@ -4,7 +4,7 @@ use crate::run::throng;
 use crate::servers::{Nginx, Target};
 
 #[test]
-fn requests_over_http2_are_those_that_the_target_has_seen() {
+fn requests_over_http2_match_the_counts_of_the_target() {
     let target = Target::start("http");
     let line = format!("bench {} --http2 -n 1000 -c 10 --json", target.http("/"));
     let run = throng(&line).run().succeeds(1000);
@@ -16,7 +16,7 @@ fn requests_over_http2_are_those_that_the_target_has_seen() {
 }
 
 #[test]
-fn the_version_is_agreed_on_with_the_target() {
+fn the_version_is_negotiated_with_the_target() {
     let target = Target::start("http --tls");
     let url = target.http("/").replacen("http://", "https://", 1);
     for (flag, over_http2) in [("", 0), ("--http-version auto", 20), ("--http2", 40)] {
@@ -27,7 +27,7 @@ fn the_version_is_agreed_on_with_the_target() {
 }
 
 #[test]
-fn a_server_of_others_speaks_it_too() {
+fn http2_works_with_nginx() {
     let nginx = Nginx::start("http2", "location /up { client_max_body_size 9m; return 200 up; }");
     let run = throng(&format!("bench {} --http2 -n 500 -c 5 --json", nginx.url("/")));
     let run = run.run().succeeds(500);
@@ -57,7 +57,7 @@ fn resets_and_errors_are_counted_on_both_sides() {
 }
 
 #[test]
-fn a_server_of_http1_is_told_apart() {
+fn an_http1_server_is_detected() {
     let nginx = Nginx::start("", "");
     let run = throng(&format!("bench {} --http2 -n 5 -c 1 --json", nginx.url("/"))).run().exits(4);
     run.fails("wrong-scheme", "scenario", None);
@@ -88,7 +88,7 @@ fn streams_of_a_connection_are_refilled_one_by_one() {
 }
 
 #[test]
-fn streams_of_a_server_of_others_that_allows_fewer() {
+fn the_stream_limit_of_nginx_is_respected() {
     let nginx = Nginx::start("http2", "http2_max_concurrent_streams 5;");
     let line = format!("bench {} --http2 -c 2 --streams 20 -n 600 --json", nginx.url("/"));
     let run = throng(&line).run().succeeds(600);
@@ -102,7 +102,7 @@ fn streams_of_a_server_of_others_that_allows_fewer() {
 
 /// nginx leaves a connection after so many requests, and never looks at those behind.
 #[test]
-fn what_nginx_has_not_looked_at_is_sent_again_whatever_the_method() {
+fn requests_that_nginx_did_not_process_are_resent_for_any_method() {
     let server = "keepalive_requests 100; location /up { return 200 up; }";
     let nginx = Nginx::start("http2", server);
     let url = nginx.url("/up");
@@ -115,7 +115,7 @@ fn what_nginx_has_not_looked_at_is_sent_again_whatever_the_method() {
 }
 
 #[test]
-fn refused_streams_and_connections_that_end_in_order_are_no_failures() {
+fn refused_streams_and_graceful_closes_are_not_failures() {
     let target = Target::start("http --refuse-streams 5% --goaway-after 60 --latency 1ms");
     let url = target.http("/");
     let line = format!("bench {url} --http2 -m POST --body a=1 -n 3000 -c 3 --streams 16 --json");
@@ -128,7 +128,7 @@ fn refused_streams_and_connections_that_end_in_order_are_no_failures() {
 }
 
 #[test]
-fn calls_that_were_refused_are_made_again() {
+fn refused_calls_are_retried() {
     let target = Target::start("http --refuse-streams 5% --goaway-after 60 --latency 1ms");
     let url = target.url("grpc", "/echo.v1.Echo/Say");
     let line = format!("bench {url} --body {{}} -n 2000 -c 3 --streams 16 --json");
@@ -140,7 +140,7 @@ fn calls_that_were_refused_are_made_again() {
 }
 
 #[test]
-fn who_waits_for_a_stream_is_served_in_turn() {
+fn users_wait_for_streams_in_order() {
     let target = Target::start("http --streams 5 --latency 5ms");
     let url = target.http("/");
     let line = format!("bench {url} --http2 -c 2 --streams 50 -n 2000 --timeout 900ms --json");
@@ -153,7 +153,7 @@ fn who_waits_for_a_stream_is_served_in_turn() {
 }
 
 #[test]
-fn streams_are_refused_where_they_mean_nothing() {
+fn meaningless_stream_settings_are_refused() {
     for (flags, told) in [
         ("http://127.0.0.1:1/", "--streams requires HTTP/2"),
         ("http://127.0.0.1:1/ --http2 --think 1s", "--think does not apply to streams"),

@@ -74,7 +74,7 @@ fn has_moved(run: &Run, moving: &Moving) {
 }
 
 #[test]
-fn new_connections_go_where_the_name_leads_now() {
+fn new_connections_use_the_current_address() {
     let Some(moving) = Moving::start() else { return };
     let (child, file) = moving.run("every 1s", "127.0.0.2");
     child.until("the first is asked", || moving.first.accepted() > 5);
@@ -105,7 +105,7 @@ fn a_name_is_looked_up_again_when_connections_to_it_fail() {
 }
 
 #[test]
-fn a_name_that_leads_nowhere_keeps_its_addresses() {
+fn a_name_that_no_longer_resolves_keeps_its_addresses() {
     let Some(moving) = Moving::start() else { return };
     let (child, file) = moving.run("every 1s", "127.0.0.2");
     child.until("the first is asked", || moving.first.accepted() > 5);

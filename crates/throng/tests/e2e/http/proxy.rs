@@ -79,7 +79,7 @@ fn bench(proxy: SocketAddr, url: &str, line: &str) -> Throng {
 }
 
 #[test]
-fn requests_go_through_a_tunnel_whose_books_are_the_same() {
+fn requests_through_a_tunnel_match_the_counts_of_the_proxy() {
     let (proxy, target) = (Tunneller::open(), Target::start("http"));
     let url = format!("http://throng.test:{}/", target.address.port());
     let run = bench(proxy.server.address, &url, "-n 200 -c 10").run().succeeds(200);
@@ -107,7 +107,7 @@ fn requests_go_through_a_tunnel_whose_books_are_the_same() {
 }
 
 #[test]
-fn tls_is_spoken_through_a_tunnel_with_the_target() {
+fn tls_through_a_tunnel_is_with_the_target() {
     let papers = Papers::own();
     let nginx = papers.nginx(
         "self",
@@ -150,7 +150,7 @@ fn messages_go_through_a_tunnel() {
 
 /// Its greeting comes in one piece with the answer of the proxy.
 #[test]
-fn a_target_that_speaks_first_is_heard() {
+fn a_target_may_send_first_through_a_tunnel() {
     let proxy = Faulty::start(|mut peer| {
         if peer.request().is_some() {
             peer.says(b"HTTP/1.1 200 OK\r\n\r\nwelcome\n");
@@ -173,7 +173,7 @@ fn a_target_that_speaks_first_is_heard() {
 }
 
 #[test]
-fn a_proxy_knows_its_users() {
+fn a_proxy_authenticates_its_users() {
     let denied = "HTTP/1.1 407 Who are you\r\nProxy-Authenticate: Basic\r\n\r\n";
     let proxy = Tunneller::start(move |head| match head.contains(&format!(": {ANN}\r\n")) {
         true => String::new(),
@@ -203,7 +203,7 @@ fn a_proxy_knows_its_users() {
 }
 
 #[test]
-fn what_fails_on_the_way_is_the_proxys() {
+fn failures_in_the_tunnel_are_attributed_to_the_proxy() {
     let target = Scribe::start();
     let url = format!("{}/", target.target());
     let failing = |proxy: SocketAddr, url: &str, cause: &str, blame: &str, words: &str| {
@@ -290,7 +290,7 @@ fn tinyproxy_carries_requests() {
 }
 
 #[test]
-fn tinyproxy_asks_who_it_is_and_forbids_ports() {
+fn tinyproxy_requires_authentication_and_forbids_ports() {
     let nginx = Nginx::start("", "");
     let proxy = Tinyproxy::start("BasicAuth ann word");
     let bench = |proxy: &Tinyproxy, line: &str| {

@@ -17,7 +17,7 @@ fn sender() -> Scribe {
 }
 
 #[test]
-fn what_is_for_one_host_does_not_follow_to_another() {
+fn credentials_of_one_host_are_not_sent_to_another() {
     let (one, two) = (sender(), sender());
     let (there, back) = (two.target(), one.target());
     let scenario = format!(
@@ -110,7 +110,7 @@ server.listen(0, '127.0.0.1', () => console.log('listening ' + server.address().
 ";
 
 #[test]
-fn a_connection_leads_where_a_saved_link_does() {
+fn a_connection_uses_a_saved_link() {
     let node = Node::start(SERVER, &[]);
     let port = node.port;
     let scenario = format!(

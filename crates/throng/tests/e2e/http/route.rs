@@ -15,7 +15,7 @@ fn bench(url: &str, line: &str) -> Throng {
 
 /// The certificate is for `throng.test`, a name that no one has.
 #[test]
-fn a_name_has_the_addresses_that_are_given_and_stays_the_name() {
+fn a_name_uses_the_given_addresses_and_stays_the_name() {
     let papers = Papers::own();
     let nginx = papers.nginx("self", NAMES);
     let (port, trusted) = (nginx.port, papers.words("--cacert", "self.pem"));
@@ -81,7 +81,7 @@ fn an_allowed_name_allows_no_other_address() {
 }
 
 #[test]
-fn what_is_wrong_is_said_before_anything_is_sent() {
+fn errors_are_reported_before_anything_is_sent() {
     let line =
         |line: &str| throng(&format!("bench http://a.test/ -n 1 -c 1 {line}")).run().exits(2);
     line("--resolve a.test:127.0.0.1").says(&["--resolve", "HOST:PORT:ADDRESS"]);

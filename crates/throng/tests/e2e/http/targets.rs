@@ -44,7 +44,7 @@ fn add_up(run: &Run, targets: &[&Target]) {
 }
 
 #[test]
-fn the_address_that_is_slow_and_fails_is_named() {
+fn the_slow_and_failing_address_is_named() {
     let (good, bad) = both();
     let port = good.address.port();
     let line = format!(
@@ -65,7 +65,7 @@ fn the_address_that_is_slow_and_fails_is_named() {
 }
 
 #[test]
-fn several_processes_have_the_rows_of_one() {
+fn several_processes_give_the_rows_of_one() {
     let (good, bad) = both();
     let scenario = format!(
         "target: [{}, {}]\nsessions: {{one: {{steps: [{{http: GET /}}]}}}}\n\
@@ -82,7 +82,7 @@ fn several_processes_have_the_rows_of_one() {
 const CLOSED: &str = "127.0.0.3";
 
 #[test]
-fn an_address_that_refuses_is_passed_over_and_named() {
+fn an_address_that_refuses_is_skipped_and_named() {
     let good = Target::start("http");
     let port = good.address.port();
     let closed = format!("{CLOSED}:{port}");
@@ -120,7 +120,7 @@ fn an_address_that_refuses_is_passed_over_and_named() {
 
 /// The one user of a setup has one of the addresses, whichever comes first.
 #[test]
-fn a_setup_and_a_connection_that_lasts_pass_over_an_address_that_refuses() {
+fn setup_and_lasting_connections_skip_an_address_that_refuses() {
     let target = Target::start("echo");
     let port = target.address.port();
     for order in [["127.0.0.1", CLOSED], [CLOSED, "127.0.0.1"]] {
@@ -168,7 +168,7 @@ fn one_address_has_no_row() {
 }
 
 #[test]
-fn iterations_are_told_apart_by_their_session() {
+fn iterations_are_distinguished_by_session() {
     let target = Target::start("http --latency 2ms");
     let scenario = format!(
         "target: {}

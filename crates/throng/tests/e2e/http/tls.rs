@@ -81,7 +81,7 @@ fn url(nginx: &Nginx) -> String {
 }
 
 #[test]
-fn a_certificate_signed_by_itself() {
+fn a_self_signed_certificate_is_refused() {
     let papers = Papers::own();
     let nginx = papers.nginx("self", "");
     let run = bench(&url(&nginx), "--insecure").succeeds(40);
@@ -91,7 +91,7 @@ fn a_certificate_signed_by_itself() {
 }
 
 #[test]
-fn a_certificate_signed_by_itself_can_be_trusted() {
+fn a_self_signed_certificate_can_be_trusted() {
     let papers = Papers::own();
     let nginx = papers.nginx("self", "");
     bench(&url(&nginx), &papers.words("--cacert", "self.pem")).succeeds(40);
@@ -132,7 +132,7 @@ fn a_client_shows_its_certificate() {
 }
 
 #[test]
-fn insecure_accepts_whatever_certificate_a_server_has() {
+fn insecure_accepts_any_certificate() {
     let papers = Papers::own();
     let names = "-subj /CN=old.test -nodes -days 2";
     papers.openssl(&format!("req -x509 -newkey rsa:1024 {names} -keyout short.key -out short.pem"));
@@ -182,7 +182,7 @@ fn a_client_certificate_may_be_old_and_in_one_file_with_its_key() {
 }
 
 #[test]
-fn the_name_asked_for_is_heard() {
+fn the_requested_server_name_is_sent() {
     let papers = Papers::own();
     let nginx = papers.nginx("self", "location = /name { return 200 \"name=$ssl_server_name.\"; }");
     let at = format!("https://127.0.0.1:{}/name --insecure", nginx.port);
@@ -217,7 +217,7 @@ fn a_server_without_tls_fails_the_handshake() {
 }
 
 #[test]
-fn plain_http_to_a_port_of_tls_is_told() {
+fn plain_http_to_a_tls_port_is_reported() {
     let target = Target::start("http --tls");
     let run = bench(&target.http("/"), "").exits(4);
     run.fails("wrong-scheme", "scenario", None);
@@ -226,7 +226,7 @@ fn plain_http_to_a_port_of_tls_is_told() {
 
 /// With TLS 1.3 a server can ask for it only when the handshake is over for the client.
 #[test]
-fn a_missing_client_certificate_is_told() {
+fn a_missing_client_certificate_is_reported() {
     let papers = Papers::signed();
     let line = "s_server -accept 127.0.0.1:0 -cert server.pem -key server.key -CAfile ca.pem -www";
     let line = format!("{line} -Verify 1 -verify_return_error -tls1_3");
@@ -287,7 +287,7 @@ server.listen(0, '127.0.0.1', () => console.log('listening ' + server.address().
 ";
 
 #[test]
-fn long_bodies_come_byte_for_byte_with_and_without_tls() {
+fn long_bodies_are_unchanged_with_and_without_tls() {
     let papers = Papers::own();
     let (key, certificate) = (papers.path("self.key"), papers.path("self.pem"));
     let files: [&Path; 2] = [&key, &certificate];
@@ -306,7 +306,7 @@ fn long_bodies_come_byte_for_byte_with_and_without_tls() {
 }
 
 #[test]
-fn what_both_ends_offer_is_said_where_they_agree_on_nothing() {
+fn failed_negotiation_names_the_offers_of_both_ends() {
     let alert = |code: u8| vec![21, 3, 1, 0, 2, 2, code];
     // A ServerHello of TLS 1.1 (RFC 4346, 7.4.1.3).
     let mut hello = vec![22, 3, 2, 0, 42, 2, 0, 0, 38, 3, 2];

@@ -125,7 +125,7 @@ fn a_full_queue_is_waited_for() {
 }
 
 #[test]
-fn what_cannot_be_connected_to_is_named() {
+fn a_socket_that_cannot_be_connected_is_named() {
     let folder = folder();
     let path = folder.path().join("it.sock");
     let failing = || bench(&folder, "http://shop.test/", "-n 4 -c 1").run().exits(4);

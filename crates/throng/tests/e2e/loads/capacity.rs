@@ -31,7 +31,7 @@ fn refused(load: &str, thresholds: &str, line: &str, texts: &[&str]) {
 const PACED: &str = "{iterations: 100/s, users: 50, for: 5s}";
 
 #[test]
-fn what_no_search_can_do_is_refused() {
+fn impossible_searches_are_refused() {
     refused(PACED, "[]", "", &["requires thresholds", "--threshold 'http p99 < 50ms'"]);
     refused(PACED, "[http p99 < 50ms]", "--budget 10s", &["a search needs at least"]);
     refused(PACED, "[http rate > 50/s]", "", &["depends on the load", "--at-least"]);
@@ -80,7 +80,7 @@ fn a_fleet_searches_as_one_machine_does() {
 }
 
 #[test]
-fn a_service_that_carries_the_highest_level_carries_at_least_that() {
+fn a_service_that_sustains_the_highest_level_has_at_least_that_capacity() {
     let target = Target::start("http");
     let line = "--from 50/s --max 50/s --confirm 3s --no-overload --at-least 40/s";
     let run = capacity(&target, "[http p99 < 1s, errors < 1%]", line).exits(0);
@@ -96,7 +96,7 @@ fn a_service_that_carries_the_highest_level_carries_at_least_that() {
 }
 
 #[test]
-fn nobody_there_is_no_capacity() {
+fn a_missing_target_has_no_capacity() {
     let line = format!("bench http://127.0.0.1:{}/ --capacity", free_port());
     throng(&line).arg("http p99 < 50ms").run().exits(4);
 }

@@ -59,7 +59,7 @@ fn a_run_is_changed_by_commands_and_says_so() {
 
 /// There are rows for two more users than the ten that are planned.
 #[test]
-fn more_users_come_as_far_as_there_are_rows_for_them() {
+fn users_are_added_up_to_the_number_of_rows() {
     let scribe = Scribe::start();
     let scenario = format!(
         "target: {}
@@ -102,7 +102,7 @@ fn terminal(line: &str) -> Throng {
 }
 
 #[test]
-fn keys_that_are_hammered_lose_nothing() {
+fn rapid_key_presses_lose_nothing() {
     let target = Target::start("http");
     let line = format!("bench {} --rate 50/s -d 60s --out record", target.http("/"));
     let mut child = terminal(&line).start();

@@ -61,7 +61,7 @@ fn far_too_many_users_fit_nowhere() {
 }
 
 #[test]
-fn a_scenario_says_what_is_needed() {
+fn a_scenario_determines_the_needs() {
     let local = stayers("ws://127.0.0.1:9", "5000");
     let run = throng("doctor local.yaml --json").file("local.yaml", &local).run();
     let json = run.json();
@@ -78,7 +78,7 @@ fn a_scenario_says_what_is_needed() {
 }
 
 #[test]
-fn few_descriptors_are_told() {
+fn few_descriptors_are_reported() {
     program("prlimit", "util-linux");
     let under = |limit: &str, line: &str| crate::run::Throng::under(limit, line).run();
     let run = under("prlimit --nofile=40:40", "doctor --users 100 --json").exits(3);
@@ -95,7 +95,7 @@ fn few_descriptors_are_told() {
 }
 
 #[test]
-fn wrong_arguments_are_a_mistake_of_usage() {
+fn wrong_arguments_are_a_usage_error() {
     for line in
         ["doctor --users 0", "doctor --users many", "doctor --set a=b", "doctor absent.yaml"]
     {
@@ -112,7 +112,7 @@ fn nobody_came(listener: &TcpListener, run: &Run) {
 }
 
 #[test]
-fn a_run_that_cannot_fit_is_not_begun() {
+fn a_run_that_cannot_fit_does_not_start() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
     let address = listener.local_addr().expect("its address");
     let text = stayers(&format!("ws://{address}"), FAR_TOO_MANY);
@@ -136,7 +136,7 @@ fn a_run_that_cannot_fit_is_not_begun() {
 }
 
 #[test]
-fn force_goes_on_to_what_is_refused_next() {
+fn force_continues_to_the_next_refusal() {
     // The family that is asked for does not fit the address: nothing is sent either.
     let line = format!("bench ws://[::1]:9/ -4 -c {FAR_TOO_MANY} -d 1s --no-record");
     let run = throng(&line).run().exits(3);

@@ -32,7 +32,7 @@ fn both_sides_are_loaded_in_turn_over_new_connections() {
 }
 
 #[test]
-fn a_side_that_is_not_there_ends_the_duel() {
+fn a_missing_side_ends_the_duel() {
     let a = Target::start("http");
     let line = format!("duel http://{}/ http://127.0.0.1:1/ --slice 2s", a.address);
     let run = throng(&line).run().exits(4);

@@ -21,7 +21,7 @@ fn lists(run: &Throng, text: &str) {
 }
 
 #[test]
-fn what_the_list_does_not_name_hears_of_nothing() {
+fn unlisted_targets_receive_nothing() {
     let scribe = Scribe::start();
     let text = one_session(&scribe.target(), &times(2, 1), "- http: GET /");
     let bench = format!("bench {}/ -n 2 -c 1", scribe.target());
@@ -45,7 +45,7 @@ fn what_the_list_does_not_name_hears_of_nothing() {
 }
 
 #[test]
-fn what_all_lists_name_is_loaded() {
+fn targets_in_all_lists_are_loaded() {
     let scribe = Scribe::start();
     let url = scribe.target().replace("127.0.0.1", "localhost");
     let bench = || without_lists(&format!("bench {url}/ -n 2 -c 1 -4 --json"));
@@ -79,7 +79,7 @@ fn a_broken_list_allows_nothing() {
 }
 
 #[test]
-fn a_redirect_leads_to_no_stranger() {
+fn a_redirect_does_not_leave_the_list() {
     let stranger = Scribe::start();
     let elsewhere = stranger.target().replace("127.0.0.1", "127.0.0.3");
     let scribe = Scribe::answering(move |_, _| {

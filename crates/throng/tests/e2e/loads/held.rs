@@ -18,7 +18,7 @@ fn run(target: &Target, line: &str) -> Throng {
 }
 
 #[test]
-fn too_little_memory_lets_nobody_come_and_is_the_generators_fault() {
+fn too_little_memory_pauses_growth_and_is_attributed_to_the_generator() {
     let target = Target::start("im");
     let run = run(&target, "--max-memory 1MiB --details").run().exits(5);
     run.says(&["growth paused: throng and its connections use ", "--max-memory is 1.05 MB"]);
@@ -28,7 +28,7 @@ fn too_little_memory_lets_nobody_come_and_is_the_generators_fault() {
 }
 
 #[test]
-fn traffic_that_was_agreed_on_lets_nobody_more_come() {
+fn a_traffic_limit_pauses_growth() {
     let target = Target::start("im");
     // The loopback interface has more than that as soon as somebody connects.
     for (flag, limit, words) in [
@@ -43,7 +43,7 @@ fn traffic_that_was_agreed_on_lets_nobody_more_come() {
 }
 
 #[test]
-fn what_was_held_is_in_the_record_and_told_again() {
+fn throttling_is_recorded_and_reported_again() {
     let target = Target::start("im");
     let line = "run ramp.yaml --max-memory 1MiB --out record --lang zh";
     let run = throng(line).file("ramp.yaml", ramp(&target)).run().exits(5);
@@ -59,7 +59,7 @@ fn what_was_held_is_in_the_record_and_told_again() {
 }
 
 #[test]
-fn enough_of_everything_holds_nobody() {
+fn sufficient_resources_throttle_no_user() {
     let target = Target::start("im");
     let run = run(&target, "--max-memory 900GB --max-cpu 100% --nice 3 --json").run();
     // A host that is busy to the last processor may hold users for a while.
@@ -68,7 +68,7 @@ fn enough_of_everything_holds_nobody() {
 }
 
 #[test]
-fn who_is_there_cannot_be_held_back_which_is_told() {
+fn existing_users_cannot_be_throttled_which_is_reported() {
     let target = Target::start("http");
     let line = format!("bench {} -c 4 -d 3s --max-cpu 1% --no-record", target.http("/"));
     let run = throng(&line).run().exits(0);
@@ -96,7 +96,7 @@ fn nice_is_kept_by_all_threads() {
 }
 
 #[test]
-fn what_the_host_refuses_is_said_before_the_first_packet() {
+fn refusals_of_the_host_are_reported_before_the_first_packet() {
     let target = Target::start("http");
     program("setpriv", "util-linux");
     let line = format!("bench {} -n 10 --nice -20 --no-record", target.http("/"));
@@ -115,7 +115,7 @@ fn what_the_host_refuses_is_said_before_the_first_packet() {
 }
 
 #[test]
-fn impossible_limits_are_refused_with_the_cure() {
+fn impossible_limits_are_refused_with_the_fix() {
     let target = Target::start("http");
     for (flag, cure) in [
         ("--max-cpu 80", "a share is a percentage: `5%`"),

@@ -41,7 +41,7 @@ fn a_rate_limit_counts_what_the_run_counts() {
 }
 
 #[test]
-fn requests_whose_client_gives_up_leave_the_queue_or_are_served_all_the_same() {
+fn abandoned_requests_leave_the_queue_or_are_served_as_configured() {
     for (flags, served, dropped) in [("60s", 0, 10), ("150ms --work-on", 10, 0)] {
         let target = Target::start(&format!("http --service {flags}"));
         let line = format!("bench {} -n 10 -c 10 --timeout 400ms --json", target.http("/"));
@@ -90,7 +90,7 @@ fn wrong_capacities_are_refused_with_the_fix() {
 }
 
 #[test]
-fn a_messenger_takes_as_many_connections_as_it_may() {
+fn a_messenger_accepts_connections_up_to_its_limit() {
     let target = Target::start("im --connections-max 5");
     let scenario = format!(
         "target: {}\nsessions: {{one: {{steps: [connect, {{stay: 1s}}]}}}}\n\

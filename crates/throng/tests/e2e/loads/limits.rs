@@ -14,7 +14,7 @@ fn bench(descriptors: u32, target: &Target, line: &str) -> Throng {
 }
 
 #[test]
-fn few_descriptors_are_spread_over_shards() {
+fn few_descriptors_are_distributed_over_shards() {
     let target = Target::start("http");
     let run = bench(64, &target, "-c 100 -n 1000").run().succeeds(1000);
     run.has("/connections/opened", 100);
@@ -23,7 +23,7 @@ fn few_descriptors_are_spread_over_shards() {
 }
 
 #[test]
-fn shards_that_cannot_carry_the_users_say_so() {
+fn shards_that_cannot_hold_the_users_report_it() {
     let target = Target::start("http");
     let run = bench(64, &target, "-c 100 -n 1000 --shards 1").run();
     match run.code() {
@@ -36,7 +36,7 @@ fn shards_that_cannot_carry_the_users_say_so() {
 }
 
 #[test]
-fn an_address_without_a_way_is_no_want_of_ports() {
+fn an_address_without_a_route_is_not_a_lack_of_ports() {
     program("unshare", "util-linux");
     // In a network of its own, in which not even the loopback interface is up.
     let line = "bench http://[::1]:9/ -c 1 -n 2 --json";
@@ -46,7 +46,7 @@ fn an_address_without_a_way_is_no_want_of_ports() {
 }
 
 #[test]
-fn hardly_any_descriptor_is_said() {
+fn a_tiny_descriptor_limit_is_reported() {
     let target = Target::start("http");
     let run = bench(8, &target, "-c 10 -n 10").run();
     run.check(run.code() == 3 || run.code() == 2, "the host is not fit");
@@ -70,7 +70,7 @@ fn a_sandbox_without_unshare_leaves_one_table_of_descriptors() {
 }
 
 #[test]
-fn only_an_address_that_is_taken_asks_for_another_one() {
+fn only_a_taken_address_suggests_another_one() {
     let target = Target::start("http");
     let line = format!("target http --listen {}", target.address);
     Throng::under("env", &line).run().exits(3).says(&["cannot listen on", "--listen"]);
@@ -145,7 +145,7 @@ fn users_of_many_shards_have_room_in_a_small_address_space() {
 }
 
 #[test]
-fn a_limit_on_the_address_space_is_kept() {
+fn a_limit_on_the_address_space_is_respected() {
     let bombs = bombs(20);
     let text = format!("target: http://{}\n{LOOKING}", bombs.address);
     let script = "ulimit -v 3000000 && exec \"$@\"";

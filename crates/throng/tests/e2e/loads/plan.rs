@@ -33,7 +33,7 @@ pub(crate) fn number(run: &Run, pointer: &str) -> f64 {
 }
 
 #[test]
-fn a_scenario_that_has_not_run_is_reckoned_by_sizes() {
+fn a_scenario_without_a_run_is_estimated_by_sizes() {
     let text = members("ws://192.0.2.1:80");
     let plan = |line: &str| throng(line).file("im.yaml", &text).run().exits(0);
     let line = "plan im.yaml --users 1M --machine 8cores,16GiB --explain";
@@ -115,7 +115,7 @@ fn without_a_scenario_there_are_two_usual_users() {
 }
 
 #[test]
-fn what_cannot_be_planned_is_said_with_a_cure() {
+fn impossible_plans_are_reported_with_a_fix() {
     for (line, cure) in [
         ("plan", "give a scenario, --users N"),
         ("plan --users 0", "at least 1"),

@@ -62,7 +62,7 @@ fn over(fleet: &Fleet, agents: u64) -> Throng {
 }
 
 #[test]
-fn a_host_that_is_busy_by_others_gets_less_load_and_the_report_says_so() {
+fn load_is_reduced_on_a_busy_host_and_the_report_says_so() {
     let target = Target::start("http");
     let _busy = Busy::begin();
     let line = "run s.yaml --back-off 1% --json --out record";
@@ -106,7 +106,7 @@ fn a_threshold_accepts_a_part_of_the_load() {
 }
 
 #[test]
-fn what_a_run_generates_is_a_share_of_the_whole() {
+fn a_part_generates_its_share_of_the_load() {
     for (text, message) in [
         ("thresholds: [generated > 5]", "`generated` is a share of the load"),
         ("thresholds: [generated > 70% over 5s]", "`generated` covers the whole run"),
@@ -119,7 +119,7 @@ fn what_a_run_generates_is_a_share_of_the_whole() {
 }
 
 #[test]
-fn one_agent_backs_off_and_the_others_make_their_parts() {
+fn one_agent_backs_off_and_the_others_generate_their_parts() {
     let mut fleet = Fleet::start(&["a"]);
     let token = fleet.token("polite");
     let polite = fleet.agent("polite", &token, "--back-off 1%").start();
@@ -172,7 +172,7 @@ fn budgets_of_an_agent_hold_for_what_makes_its_load() {
 }
 
 #[test]
-fn an_agent_takes_no_more_processors_than_it_may() {
+fn an_agent_respects_its_processor_limit() {
     let mut fleet = Fleet::start(&[]);
     let token = fleet.token("a");
     let agent = fleet.agent("a", &token, "--max-cpu 1%").start();

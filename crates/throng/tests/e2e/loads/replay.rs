@@ -13,7 +13,7 @@ const LOG: &str = "\
 ";
 
 #[test]
-fn visits_come_again_with_their_pauses() {
+fn visits_are_replayed_with_their_pauses() {
     let target = Target::start("http");
     let line = format!("run --replay access.log {} --speed 10 --json", target.http(""));
     let run = throng(&line).file("access.log", LOG).run().exits(0);
@@ -31,7 +31,7 @@ fn visits_come_again_with_their_pauses() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_refused() {
+fn logs_that_cannot_be_replayed_are_refused() {
     let refused = |line: &str, log: &str, part: &str| {
         let run = throng(line).file("access.log", log).run().exits(2);
         run.check(run.err.contains(part), part);

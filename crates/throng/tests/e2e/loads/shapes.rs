@@ -14,7 +14,7 @@ fn run(target: &Target, think: &str, rest: &str, flags: &str) -> Run {
 }
 
 #[test]
-fn whoever_no_user_is_free_for_is_dropped_and_counted() {
+fn starts_without_a_free_user_are_dropped_and_counted() {
     let target = Target::start("http");
     let thresholds = "thresholds: [dropped <= 90%, dropped > 80%, unmet = 0]";
     for load in [
@@ -36,7 +36,7 @@ fn whoever_no_user_is_free_for_is_dropped_and_counted() {
 
 /// 200 a second of two users, with a target that takes 20 ms: half of it waits.
 #[test]
-fn what_is_wanted_is_told_where_it_is_more_than_is_begun() {
+fn the_requested_rate_is_reported_if_not_reached() {
     let target = Target::start("http --latency 20ms");
     let line = format!("bench {} -c 2 --rate 200 -d 3s --details --out record", target.http("/"));
     let run = throng(&line).run();
@@ -58,7 +58,7 @@ fn what_is_wanted_is_told_where_it_is_more_than_is_begun() {
 }
 
 #[test]
-fn what_comes_by_chance_is_the_same_with_one_seed_on_any_number_of_shards() {
+fn random_arrivals_depend_only_on_the_seed_for_any_number_of_shards() {
     let target = Target::start("http");
     let load = "load: [{arrivals: 300/s, spacing: poisson, for: 1s}]";
     let count = |seed: u64, shards: u64| {
@@ -128,7 +128,7 @@ fn a_log_is_replayed_in_its_times() {
 }
 
 #[test]
-fn files_of_shapes_that_cannot_be_read_are_told_before_anything_is_sent() {
+fn unreadable_shape_files_are_reported_before_anything_is_sent() {
     let target = Target::start("http");
     for (load, name, content, said) in [
         ("{arrivals: {points: a.csv}}", "a.csv", "0,1\n5,2\n4,3\n", "a.csv:3"),

@@ -39,7 +39,7 @@ fn count(run: &Run, step: &str) -> u64 {
 }
 
 #[test]
-fn what_loads_say_is_what_the_target_has_counted() {
+fn loads_match_the_counts_of_the_target() {
     let target = Target::start("http");
     let run = command(&target, "3s").run().exits(0);
     let steps = ["GET /cart", "GET /order", "GET /admin", "GET /audit"];
@@ -62,7 +62,7 @@ fn what_loads_say_is_what_the_target_has_counted() {
 }
 
 #[test]
-fn loads_that_are_stopped_have_books_that_balance() {
+fn stopped_loads_have_balanced_counts() {
     let target = Target::start("http");
     let child = command(&target, "60s").start();
     child.until("buyers come", || target.counts("/connections/accepted") > 10);

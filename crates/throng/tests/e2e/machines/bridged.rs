@@ -104,7 +104,7 @@ fn the_agents_of_a_fleet_have_one_ledger() {
 /// What a process has not announced when it is killed may come to users of another. Nothing of it
 /// is said to be wrong, and what the others count is so.
 #[test]
-fn a_process_that_is_killed_makes_no_message_wrong() {
+fn a_killed_process_makes_no_delivery_wrong() {
     let target = Target::start("chat --workers 3");
     let child = running(&target, ROOMS, "--shards 1 --processes 3").start();
     child.until("they talk", || target.counts("/deliveries/written") > 300);
@@ -121,7 +121,7 @@ fn a_process_that_is_killed_makes_no_message_wrong() {
 }
 
 #[test]
-fn parts_that_are_run_apart_have_none() {
+fn separately_run_parts_have_no_ledger() {
     let target = target();
     let run = running(&target, ROOMS, "--part 1/3").run().exits(2);
     run.says(&["`deliveries` does not work across parts that run separately", "nothing was sent"]);

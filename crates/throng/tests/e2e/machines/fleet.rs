@@ -202,7 +202,7 @@ pub(crate) fn lost(run: &Run) -> bool {
 }
 
 #[test]
-fn an_agent_that_is_killed_is_named_and_its_lines_come_with_its_next_life() {
+fn a_killed_agent_is_named_and_its_lines_arrive_after_its_restart() {
     let mut fleet = Fleet::start(&["a", "b"]);
     let target = Target::start("http");
     let child = under_way(&fleet, &target);
@@ -222,7 +222,7 @@ fn an_agent_that_is_killed_is_named_and_its_lines_come_with_its_next_life() {
 }
 
 #[test]
-fn a_bus_that_is_killed_costs_nothing() {
+fn a_killed_bus_loses_nothing() {
     let fleet = Fleet::start(&["a", "b"]);
     let target = Target::start("http");
     let child = under_way(&fleet, &target);
@@ -237,7 +237,7 @@ fn a_bus_that_is_killed_costs_nothing() {
 }
 
 #[test]
-fn an_agent_that_leaves_ends_its_load_in_order() {
+fn an_agent_that_leaves_ends_its_load_gracefully() {
     let mut fleet = Fleet::start(&["a", "b"]);
     let target = Target::start("http");
     let child = under_way(&fleet, &target);
@@ -253,7 +253,7 @@ fn an_agent_that_leaves_ends_its_load_in_order() {
 }
 
 #[test]
-fn a_run_of_a_fleet_is_steered_and_stopped() {
+fn a_fleet_run_is_controlled_and_stopped() {
     let fleet = Fleet::start(&["a", "b"]);
     let target = Target::start("http");
     let child = under_way(&fleet, &target);
@@ -302,7 +302,7 @@ fn an_agent_declines_what_its_owner_does_not_allow() {
 }
 
 #[test]
-fn what_cannot_be_is_said_before_anything_is_sent() {
+fn impossible_fleet_runs_are_reported_before_anything_is_sent() {
     let fleet = Fleet::start(&["a"]);
     let target = Target::start("http");
     // A machine whose owner allows other targets, and one whose ceiling is lower.
@@ -379,7 +379,7 @@ load: [{{iterations: 3, users: 1}}]
 }
 
 #[test]
-fn a_private_key_is_refused_before_anything_is_done() {
+fn a_private_key_is_refused_at_the_start() {
     let papers = crate::http::tls::Papers::signed();
     let text = "target: https://127.0.0.1:1\ntls: {certificate: client.pem, key: client.key}\n\
                 sessions: {user: {steps: [http: GET /]}}\nload: [{iterations: 1, users: 1}]\n";

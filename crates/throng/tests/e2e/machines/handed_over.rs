@@ -24,7 +24,7 @@ fn traps(folder: &Path) -> [PathBuf; 3] {
 }
 
 #[test]
-fn a_scenario_that_names_pipes_devices_or_endless_files_is_told_so() {
+fn scenarios_with_pipes_devices_or_endless_files_are_refused() {
     let head = "target: https://127.0.0.1:1\nload: [{users: 1, for: 1s}]\n";
     let steps = |steps: &str| format!("{head}sessions: {{a: {{steps: {steps}}}}}\n");
     let post = |body: &str| steps(&format!("[{{http: POST /, {body}}}]"));
@@ -54,7 +54,7 @@ fn a_scenario_that_names_pipes_devices_or_endless_files_is_told_so() {
 }
 
 #[test]
-fn a_scenario_itself_is_a_file_or_what_a_shell_hands_over() {
+fn a_scenario_may_be_a_file_or_a_shell_descriptor() {
     let command = throng("check a.yaml");
     for trap in traps(command.folder()) {
         for verb in ["check", "plan", "try", "run", "protocol"] {
@@ -79,7 +79,7 @@ fn record(run: &Run) -> PathBuf {
 }
 
 #[test]
-fn pipes_in_a_folder_of_runs_blind_nobody() {
+fn pipes_in_a_folder_of_runs_hide_no_run() {
     let target = Target::start("http");
     let run = throng(&format!("bench {} -n 20 -c 2", target.http("/"))).run().exits(0);
     let (good, runs) = (record(&run), run.folder().join("throng-runs"));

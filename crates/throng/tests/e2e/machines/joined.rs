@@ -54,7 +54,7 @@ fn read(run: &Run, source: &Value) -> (Vec<String>, f64) {
 }
 
 #[test]
-fn a_host_that_has_joined_is_read_over_the_bus_and_as_every_other_way_reads_it() {
+fn a_joined_host_has_the_same_readings_over_the_bus() {
     let target = Target::start("http");
     let fleet = Fleet::start(&["a"]);
     let _daemon = Daemon::start();
@@ -91,7 +91,7 @@ load: [{{users: 4, for: 3500ms}}]
 }
 
 #[test]
-fn a_token_that_is_none_is_refused() {
+fn an_invalid_token_is_refused() {
     let run = throng("monitor --join throng-join-nonsense").run().exits(2);
     run.says(&["fleet-keys"]);
     let text = "target: http://127.0.0.1:1\nmonitor: [{joined: a.b, processes: nginx}]\n\

@@ -51,7 +51,7 @@ pub(crate) fn begun(run: &Run) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn one_two_and_five_processes_do_the_same() {
+fn one_two_and_five_processes_have_the_same_results() {
     let mut first = None;
     for processes in [1, 2, 5] {
         let target = Target::start("http");
@@ -121,7 +121,7 @@ pub(crate) fn kill(pid: i32) {
 }
 
 #[test]
-fn an_interrupt_ends_all_of_them_in_order() {
+fn an_interrupt_ends_all_processes_gracefully() {
     let target = Target::start("http");
     let (child, pids) = under_way(&target);
     child.signal(libc::SIGINT);
@@ -135,7 +135,7 @@ fn an_interrupt_ends_all_of_them_in_order() {
 }
 
 #[test]
-fn a_process_that_is_killed_is_named_and_the_others_go_on() {
+fn a_killed_process_is_named_and_the_others_continue() {
     let target = Target::start("http");
     let (child, pids) = under_way(&target);
     kill(pids[1]);
@@ -206,7 +206,7 @@ load: [{{users: 6, for: 60s}}]
 }
 
 #[test]
-fn what_processes_cannot_do_together_is_refused_by_name() {
+fn unsupported_features_of_several_processes_are_refused_by_name() {
     let one = "target: http://127.0.0.1:1
 sessions: {a: {steps: [{http: GET /}]}}
 load: [{iterations: 4, users: 2}]

@@ -111,7 +111,7 @@ fn holds_no_secret(record: &Path) {
 }
 
 #[test]
-fn a_run_is_repeated_from_its_directory_alone() {
+fn a_run_is_reproduced_from_its_directory_alone() {
     let papers = Papers::signed();
     let ca = papers.path("ca.pem").display().to_string();
     let nginx = papers.nginx(
@@ -221,7 +221,7 @@ fn an_edited_directory_is_refused() {
 }
 
 #[test]
-fn what_is_not_in_the_record_must_be_as_it_was() {
+fn inputs_outside_the_record_must_be_unchanged() {
     let target = Target::start("http");
     let run = recorded(&target.http(""), "--copy-max 20B", SCENARIO).succeeds(24);
     let (record, people) = (run.folder().join("record"), run.folder().join("people.csv"));

@@ -35,7 +35,7 @@ fn systemd(words: &[&str], unit: &Path) -> Run {
 }
 
 #[test]
-fn systemd_understands_the_unit_and_finds_it_tight() {
+fn systemd_accepts_the_unit_and_rates_it_secure() {
     let folder = tempfile::tempdir().expect("a folder");
     let unit = unit(folder.path());
     let run = systemd(&["verify", "--man=no"], &unit).exits(0);
@@ -50,7 +50,7 @@ fn systemd_understands_the_unit_and_finds_it_tight() {
 
 /// What kernels are asked for by an engine has to be among what the unit allows.
 #[test]
-fn the_unit_allows_what_the_engine_asks_for() {
+fn the_unit_allows_what_the_engine_needs() {
     let allowed = |group: &str| {
         let mut command = Command::new(program("systemd-analyze", "systemd"));
         command.args(["syscall-filter", group]);
@@ -73,7 +73,7 @@ fn kubernetes(version: &str, files: &[PathBuf]) -> Run {
 }
 
 #[test]
-fn kubernetes_understands_the_manifests() {
+fn kubernetes_accepts_the_manifests() {
     let files = ["agents-job.yaml", "agents-statefulset.yaml"];
     let files = files.map(|name| packaging("kubernetes").join(name));
     for version in ["1.29.0", "1.33.0", "1.37.0"] {

@@ -47,7 +47,7 @@ fn is_whole(target: &Target, run: &Run) {
 }
 
 #[test]
-fn a_standby_takes_a_run_over_with_all_its_figures() {
+fn a_standby_takes_over_a_run_with_all_its_results() {
     let fleet = Fleet::start(&["a", "b"]);
     let target = Target::start("http");
     let child = controller(&fleet, &target, 16).start();
@@ -77,7 +77,7 @@ fn a_standby_takes_a_run_over_with_all_its_figures() {
 }
 
 #[test]
-fn a_search_ends_where_its_controller_is_lost() {
+fn a_search_ends_when_its_controller_is_lost() {
     let fleet = Fleet::start(&["a"]);
     let target = Target::start("http");
     let keys = format!("--fleet={}", fleet.keys.display());
@@ -125,7 +125,7 @@ fn collect(directories: &[&Path]) -> Run {
 }
 
 #[test]
-fn a_run_is_made_of_what_its_agents_have_kept() {
+fn a_run_is_recovered_from_its_agents() {
     let mut fleet = Fleet::start(&["a", "b"]);
     let target = Target::start("http");
     let run = controller(&fleet, &target, 3).run().exits(0);
@@ -160,7 +160,7 @@ fn controller_again(fleet: &mut Fleet, target: &Target) -> PathBuf {
 }
 
 #[test]
-fn what_a_lost_agent_leaves_out_is_made_by_the_others_where_that_is_wanted() {
+fn the_load_of_a_lost_agent_is_taken_over_if_requested() {
     let mut fleet = Fleet::start(&["a", "b"]);
     let target = Target::start("http");
     let child = controller(&fleet, &target, 15).arg("--redistribute").start();

@@ -70,7 +70,7 @@ fn watched(line: &str, scenario: String) -> (Vec<(String, Value)>, String, Run) 
 }
 
 #[test]
-fn a_viewer_sees_the_setup_the_load_and_what_other_sources_say() {
+fn a_viewer_sees_the_setup_the_load_and_other_sources() {
     for processes in ["", " --processes 2"] {
         let (target, exporter) = (Target::start("http"), Exporter::start());
         let text = format!(
@@ -206,7 +206,7 @@ fn two_viewers_see_the_run_and_one_steers_it() {
 }
 
 #[test]
-fn each_load_is_steered_and_a_run_without_a_record_is_saved_as_it_is_shown() {
+fn each_load_is_controlled_and_a_run_without_a_record_is_saved_as_shown() {
     let target = Target::start("http");
     let text = format!(
         "target: {}\nsessions:\n  s: {{steps: [{{http: GET /}}, {{think: 50ms}}]}}\n  \
@@ -270,7 +270,7 @@ fn each_load_is_steered_and_a_run_without_a_record_is_saved_as_it_is_shown() {
 }
 
 #[test]
-fn whoever_has_no_token_or_another_origin_is_told_nothing() {
+fn clients_without_token_or_from_another_origin_get_nothing() {
     let target = Target::start("http");
     let line = format!("bench {} -d 30s --rate 50/s --live", target.http("/"));
     let child = throng(&line).start();
@@ -340,7 +340,7 @@ fn a_viewer_that_never_reads_costs_nothing_and_the_run_ends_in_time() {
 }
 
 #[test]
-fn an_address_that_cannot_be_had_is_told_before_anything_is_sent() {
+fn an_unavailable_address_is_reported_before_anything_is_sent() {
     let target = Target::start("http");
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("an address").port();

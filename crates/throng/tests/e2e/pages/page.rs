@@ -131,7 +131,7 @@ fn a_page_of_a_failed_chat_shows_its_deliveries_and_no_empty_reasons() {
 
 /// What was steered stands on the page, and its length and users are those of the summary.
 #[test]
-fn a_page_of_a_steered_run_names_what_was_changed() {
+fn a_page_of_a_controlled_run_names_the_changes() {
     let target = Target::start("http");
     let text = format!(
         "target: {}
@@ -201,7 +201,7 @@ fn a_page_draws_what_each_machine_takes_of_its_host() {
 }
 
 #[test]
-fn a_run_in_which_nothing_was_timed_has_a_page_too() {
+fn a_run_without_timings_has_a_page() {
     let line = format!("bench http://127.0.0.1:{}/ -n 3", free_port());
     let run = throng(&line).run().exits(4);
     let told = opened(&page_of(&run));
@@ -210,7 +210,7 @@ fn a_run_in_which_nothing_was_timed_has_a_page_too() {
 }
 
 #[test]
-fn what_a_target_says_is_text() {
+fn text_from_the_target_is_escaped() {
     let node = Node::start(HOSTILE, &[]);
     let name = "<img src=x onerror=alert(2)></script><script>window.pwned=2</script>";
     let scenario = format!(
@@ -227,7 +227,7 @@ fn what_a_target_says_is_text() {
 }
 
 #[test]
-fn a_page_is_made_of_a_record_and_told_where_it_cannot_be() {
+fn a_page_is_made_from_a_record_or_the_error_is_reported() {
     let target = Target::start("http");
     let run = throng(&format!("bench {} -n 10", target.http("/"))).run().exits(0);
     let first = page_of(&run);

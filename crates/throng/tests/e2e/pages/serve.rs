@@ -182,7 +182,7 @@ fn saves_as_files(told: &Value) {
 }
 
 #[test]
-fn what_the_flags_refuse_starts_nothing() {
+fn refused_flags_start_nothing() {
     let target = Target::start("http");
     let first = throng(&format!("bench {} -n 5", target.http("/"))).run().exits(0);
     let folder = first.folder().join("throng-runs");
@@ -211,7 +211,7 @@ fn what_the_flags_refuse_starts_nothing() {
 }
 
 #[test]
-fn no_name_leads_out_of_the_folders_and_no_token_is_no_answer() {
+fn names_do_not_escape_the_folders_and_requests_need_a_token() {
     let target = Target::start("http");
     let first = runs(&target);
     let folder = first.folder().join("throng-runs");
@@ -278,7 +278,7 @@ fn no_name_leads_out_of_the_folders_and_no_token_is_no_answer() {
 }
 
 #[test]
-fn runs_are_started_only_where_that_is_allowed() {
+fn runs_are_started_only_if_allowed() {
     let folder = tempfile::tempdir().expect("a folder");
     let child = throng("serve").arg(folder.path()).start();
     let link = link(&child);

@@ -97,7 +97,7 @@ fn errors(run: &Run, cause: &str) -> u64 {
 }
 
 #[test]
-fn what_a_chat_room_delivers_is_delivered() {
+fn every_delivery_of_a_chat_room_is_counted() {
     let (run, target) = rooms("");
     assert_eq!(target.counts("/deliveries/written"), DUE);
     has(&run, &[("delivered", DUE), ("lost", 0), ("twice", 0), ("out_of_order", 0)]);
@@ -122,7 +122,7 @@ fn every_lost_delivery_is_named() {
 }
 
 #[test]
-fn every_delivery_that_comes_twice_is_counted() {
+fn every_duplicate_delivery_is_counted() {
     let (run, target) = rooms("--twice-every 40");
     assert_eq!(target.counts("/deliveries/twice"), DUE / 40);
     has(&run, &[("twice", DUE / 40), ("delivered", DUE), ("lost", 0)]);
@@ -141,7 +141,7 @@ fn every_late_delivery_is_counted() {
 }
 
 #[test]
-fn what_comes_after_it_was_given_up_is_lost_and_counted() {
+fn deliveries_after_the_timeout_are_lost_and_counted() {
     let (run, target) = rooms_in("--late-every 45 --late-by 3s", "5s", "2s");
     assert_eq!(target.counts("/deliveries/late"), DUE / 45);
     has(&run, &[("lost", DUE / 45), ("after_lost", DUE / 45), ("delivered", DUE - DUE / 45)]);
@@ -168,7 +168,7 @@ fn every_packet_that_breaks_the_declaration_is_counted() {
 }
 
 #[test]
-fn who_is_forgotten_by_the_target_misses_all_that_is_said() {
+fn a_user_that_the_target_forgot_misses_all_messages() {
     let (run, target) = rooms("--forget-every 10");
     assert_eq!(target.counts("/chat/joins_forgotten"), 3);
     // Three users, and in each room sixty messages.
@@ -231,12 +231,12 @@ fn one_leaves(text: &str) {
 }
 
 #[test]
-fn a_broken_packet_may_end_a_user_who_stays() {
+fn a_broken_packet_may_end_a_user_that_stays() {
     one_leaves(&speaker(10, 2, "on_error: leave"));
 }
 
 #[test]
-fn a_broken_packet_may_end_a_user_who_thinks() {
+fn a_broken_packet_may_end_a_user_in_think_time() {
     let text = speaker(10, 2, "on_error: leave");
     one_leaves(&text.replace("- stay: 4s", "- think: 1m"));
 }
@@ -253,7 +253,7 @@ fn the_audience_may_be_one_user() {
 }
 
 #[test]
-fn who_is_not_in_the_audience_gets_a_stray() {
+fn a_delivery_outside_the_audience_is_stray() {
     let (run, _target) = couples();
     // What the sender itself gets back is for nobody.
     let came = talk(&run, "delivered") + talk(&run, "stray");
@@ -285,7 +285,7 @@ const LEAVES: &str = "think: 10ms..300ms
       - leave";
 
 #[test]
-fn users_who_leave_in_the_middle_are_excused() {
+fn deliveries_to_users_that_leave_are_undetermined() {
     let target = Target::start("chat --workers 2");
     let text = ROOMS
         .replace("      - {rendezvous: all is said, users: 30}\n", "")
@@ -303,7 +303,7 @@ fn users_who_leave_in_the_middle_are_excused() {
 }
 
 #[test]
-fn a_run_that_is_interrupted_tells_what_it_knows() {
+fn an_interrupted_run_reports_its_results() {
     let target = Target::start("chat --workers 2 --lose-every 30");
     let text = ROOMS.replace("STAY", "1m").replace("LOST", "2s").replace("repeat: 6", "repeat: 20");
     let child = running(&target, &text, "--shards 2").start();
@@ -319,7 +319,7 @@ fn a_run_that_is_interrupted_tells_what_it_knows() {
 }
 
 #[test]
-fn the_end_of_a_run_excuses_what_cannot_be_known() {
+fn deliveries_at_the_end_of_a_run_are_undetermined() {
     let target = Target::start("chat --workers 2 --lose-every 30");
     // It ends at once, with all that is under way.
     let text = ROOMS.replace("STAY", "1ms").replace("LOST", "10s");
@@ -331,7 +331,7 @@ fn the_end_of_a_run_excuses_what_cannot_be_known() {
 }
 
 #[test]
-fn a_recorded_run_says_the_same_again() {
+fn a_recorded_run_has_the_same_report() {
     let (run, _target) = rooms("--lose-every 50");
     let record = run.folder().join("record").display().to_string();
     let again = throng("report --json").arg(&record).run();
@@ -374,7 +374,7 @@ fn handlers_work_beside_the_steps_of_a_user() {
 }
 
 #[test]
-fn a_killed_run_is_still_told() {
+fn a_killed_run_is_still_reported() {
     let target = Target::start("chat --workers 2 --lose-every 30");
     let text = ROOMS.replace("STAY", "1m").replace("LOST", "2s");
     let child = running(&target, &text, "--shards 2").start();

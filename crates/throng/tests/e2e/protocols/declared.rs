@@ -71,7 +71,7 @@ fn redis_is_spoken_in_lines() {
 }
 
 #[test]
-fn replies_come_in_the_order_of_their_requests() {
+fn replies_match_requests_in_order() {
     let redis = Redis::start();
     let steps = r#"- connect
 - {send: {command: {text: "ECHO one"}}}
@@ -225,7 +225,7 @@ const BUYING: &str = r#"- connect
 - {request: {order: {order: {state: "${saved.state}D"}}}, name: no such, on_error: count}"#;
 
 #[test]
-fn messages_of_protobuf_are_sent_and_looked_at() {
+fn protobuf_messages_are_sent_and_checked() {
     let echo = Target::start("echo");
     let scenario = one_session(
         &echo.address.to_string(),
@@ -457,7 +457,7 @@ fn is_broken(run: Run, is_reply: bool, place: &str, hex: &str) {
 }
 
 #[test]
-fn right_answers_are_right() {
+fn valid_replies_are_accepted() {
     let run = lies(|_, right| right).succeeds(6);
     run.has("/messages/broken", 0);
     // In pieces, and two at a time.
@@ -489,7 +489,7 @@ fn packets_that_break_the_declaration_are_shown() {
 }
 
 #[test]
-fn what_is_no_packet_at_all_ends_the_connection() {
+fn bytes_that_are_not_a_packet_end_the_connection() {
     // The place where the next one begins cannot be known.
     for (run, place) in [
         (lies(|_, right| [&b"\xAB\xCE"[..], &right[2..]].concat()), "`magic`"),
@@ -602,7 +602,7 @@ messages:
 ];
 
 #[test]
-fn contradictions_are_told_before_anything_is_sent() {
+fn contradictions_are_reported_before_anything_is_sent() {
     let server = Faulty::start(|peer| peer.waits());
     for protocol in CONTRADICTIONS {
         let protocol = protocol.replace("HEAD", HEAD);
@@ -645,7 +645,7 @@ fn one_mistake_in_a_protocol_gives_one_message() {
 }
 
 #[test]
-fn steps_that_the_protocol_does_not_know_are_told() {
+fn unknown_steps_of_a_protocol_are_reported() {
     let server = Faulty::start(|peer| peer.waits());
     for (step, wanted) in [
         ("- request: {asks: {n: 1}}", "did you mean `ask`?"),

@@ -26,7 +26,7 @@ fn assert_books(target: &Target, expected: [u64; 4]) {
 }
 
 #[test]
-fn unary_calls_are_those_that_the_target_has_seen() {
+fn unary_calls_match_the_counts_of_the_target() {
     for (kind, scheme) in [("http", "grpc"), ("http --tls", "grpcs")] {
         let target = Target::start(kind);
         let url = target.url(scheme, "");
@@ -44,7 +44,7 @@ fn unary_calls_are_those_that_the_target_has_seen() {
 }
 
 #[test]
-fn streamed_calls_are_those_that_the_target_has_seen() {
+fn streamed_calls_match_the_counts_of_the_target() {
     let target = Target::start("http");
     let steps = "- {grpc: Echo/Count, message: {to: 7}, save: {last: number}}\n\
                  - {grpc: Echo/Collect, messages: [{text: a}, {text: \"${saved.last}\"}, {text: c}], \
@@ -83,7 +83,7 @@ fn messages_are_compressed_both_ways() {
 }
 
 #[test]
-fn a_status_is_checked_and_else_a_failure() {
+fn an_unchecked_error_status_is_a_failure() {
     let target = Target::start("http");
     let steps = "- {grpc: Echo/Say, name: wanted, message: {text: gone, code: 5}, \
                  check: {status: [OK, NOT_FOUND]}, save: {code: status}}\n\

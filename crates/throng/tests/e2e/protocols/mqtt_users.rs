@@ -116,7 +116,7 @@ fn every_message_reaches_every_subscriber_once() {
 }
 
 #[test]
-fn who_only_publishes_is_in_no_audience() {
+fn a_user_that_only_publishes_is_in_no_audience() {
     let target = Target::start("mqtt --workers 2");
     let text = format!(
         r#"name: plant
@@ -162,7 +162,7 @@ fn every_message_that_the_broker_loses_is_named() {
 }
 
 #[test]
-fn wills_and_retained_messages_come() {
+fn wills_and_retained_messages_are_delivered() {
     let target = Target::start("mqtt --workers 2");
     let text = format!(
         r#"name: wills
@@ -241,7 +241,7 @@ load: [{{iterations: 5, users: 5}}]
 }
 
 #[test]
-fn a_resumed_session_gets_what_it_has_missed() {
+fn a_resumed_session_gets_missed_messages() {
     for version in ["{version: 3.1.1, ", "{session_expiry: 1h, "] {
         let target = Target::start("mqtt --workers 2");
         let mqtt = format!("mqtt: {version}clean_start: false, client_id: \"d-${{user.id}}\"}}");
@@ -284,7 +284,7 @@ fn refusals_are_counted_by_their_reasons() {
 }
 
 #[test]
-fn what_the_broker_cuts_off_is_counted_and_the_rest_arrives() {
+fn connections_closed_by_the_broker_are_counted_and_the_rest_arrives() {
     let target = Target::start("mqtt --workers 2 --resets 5% --latency 1ms");
     let steps = "- {connect: , mqtt: {client_id: \"d-${user.id}-${iteration}\"}}\n\
                  - repeat: 5\n  steps: [{publish: rooms/2, text: a, qos: 1, name: publish}]\n\
@@ -331,7 +331,7 @@ server.on('connection', (socket, request) => {
 "#;
 
 #[test]
-fn it_goes_over_websocket_too() {
+fn mqtt_works_over_websocket() {
     let target = Target::start("mqtt");
     let address = target.address.to_string();
     let bridge = Node::start(BRIDGE, &[address.as_ref()]);
@@ -372,7 +372,7 @@ fn a_command_line_publishes_or_subscribes() {
 }
 
 #[test]
-fn a_command_line_that_means_nothing_is_refused() {
+fn a_meaningless_command_line_is_refused() {
     for (line, said) in [
         ("bench mqtt://127.0.0.1:1 --body a", "the URL does not name a topic"),
         ("bench http://127.0.0.1:1 --qos 1", "--qos does not apply to http://"),

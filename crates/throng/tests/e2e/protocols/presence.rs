@@ -96,7 +96,7 @@ fn row(run: &Run, figure: &str) -> u64 {
 }
 
 #[test]
-fn those_who_stay_are_owed_word_of_those_who_are_gone() {
+fn users_that_stay_are_owed_notice_of_users_that_left() {
     let node = Node::start(SERVER, &[]);
     let run = running(&rooms(&node)).run();
     // Six watchers in two rooms: three for each guest, however its connection ended.

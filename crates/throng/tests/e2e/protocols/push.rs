@@ -173,7 +173,7 @@ load: [{users: 40, for: 8s}]
 "#;
 
 #[test]
-fn redis_dies_in_the_middle_and_nothing_is_lost() {
+fn redis_fails_during_the_run_and_nothing_is_lost() {
     let redis = Redis::start();
     let words = format!("--redis {} --redis-wait --redis-timeout 300ms", redis.url());
     let target = Target::start(&format!("push --workers 2 {words}"));

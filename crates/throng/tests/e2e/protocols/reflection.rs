@@ -94,7 +94,7 @@ fn an_older_server_is_asked_the_older_way() {
 }
 
 #[test]
-fn calls_of_a_command_line_are_those_that_the_server_has_seen() {
+fn calls_of_a_command_line_match_the_counts_of_the_server() {
     let server = Server::start(&[]);
     let bench = |method: &str, body: &str, more: &str| {
         let url = server.url(&format!("/echo.v1.Echo/{method}"));
@@ -118,7 +118,7 @@ fn calls_of_a_command_line_are_those_that_the_server_has_seen() {
 }
 
 #[test]
-fn what_the_service_does_not_have_is_told_before_anything_is_sent() {
+fn missing_methods_are_reported_before_anything_is_sent() {
     let server = Server::start(&[]);
     for (method, body, told) in [
         ("echo.v1.Echo/Sya", r#"{"text": "hi"}"#, "did you mean `echo.v1.Echo/Say`?"),
@@ -134,7 +134,7 @@ fn what_the_service_does_not_have_is_told_before_anything_is_sent() {
 }
 
 #[test]
-fn who_cannot_be_asked_is_told_with_the_cure() {
+fn a_server_without_reflection_is_reported_with_the_fix() {
     let silent = Server::start(&["--no-reflection"]);
     let http = Target::start("http --tls");
     let nobody = format!("127.0.0.1:{}", free_port());

@@ -194,7 +194,7 @@ fn failure(run: &Run) -> (String, String, String) {
 }
 
 #[test]
-fn the_tables_have_what_a_run_counts() {
+fn the_tables_match_the_counts_of_the_run() {
     let server = Postgres::start();
     server.value("create table orders (id serial primary key, buyer int, note text, paid bool)");
     server.value("grant all on orders, orders_id_seq to ann");
@@ -235,7 +235,7 @@ fn the_tables_have_what_a_run_counts() {
 }
 
 #[test]
-fn who_knows_the_password_comes_in() {
+fn only_the_right_password_logs_in() {
     let server = Postgres::start();
     let steps = "- {sql: select current_user, name: who, check: {column.current_user: ROLE}}";
     for role in ["ann", "plain", "old"] {
@@ -276,7 +276,7 @@ fn tls_is_asked_for_before_the_login() {
 }
 
 #[test]
-fn errors_are_told_by_their_sqlstate() {
+fn errors_are_counted_by_sqlstate() {
     let server = Postgres::start_with(&["max_connections=8", "superuser_reserved_connections=3"]);
     server.value("create table once (id int primary key); insert into once values (1)");
     server.value("grant all on once to ann");
@@ -299,7 +299,7 @@ fn errors_are_told_by_their_sqlstate() {
 }
 
 #[test]
-fn a_transaction_that_an_iteration_gives_up_is_rolled_back() {
+fn an_abandoned_transaction_is_rolled_back() {
     let server = Postgres::start();
     server.value("create table pairs (id int, half text); grant all on pairs to ann");
     let steps = "\
@@ -346,7 +346,7 @@ const GIVES_UP: &str = "\
 const ONE_USER: &str = "defaults: {on_error: next}\nload: [{users: 1, for: 60s}]";
 
 #[test]
-fn a_lock_goes_when_the_iteration_ends_that_has_it() {
+fn a_lock_is_released_when_its_iteration_ends() {
     let server = Postgres::start();
     server.value("create table stock (id int primary key, n int); insert into stock values (1, 0)");
     server.value("grant all on stock to ann");

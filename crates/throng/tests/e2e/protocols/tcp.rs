@@ -10,7 +10,7 @@ use crate::run::throng;
 use crate::servers::Target;
 
 #[test]
-fn an_answer_ends_where_the_line_says() {
+fn a_response_ends_at_the_given_delimiter() {
     let echo = Target::start("echo");
     let line = format!("bench {} -n 200 -c 10 --json", echo.url("tcp", ""));
     for until in ["--delimiter=\\r\\n", "--length=6", "--pattern=N[G]\\r\\n", "--expect-text=PING"]
@@ -45,7 +45,7 @@ fn every_message_may_have_a_connection() {
 }
 
 #[test]
-fn what_is_no_answer_is_counted_by_its_cause() {
+fn invalid_responses_are_counted_by_cause() {
     let fails = |server: Faulty, cause: &str| {
         let url = server.url("tcp");
         let line = format!("bench {url} -n 6 -c 3 --timeout 1s --delimiter END --json");

@@ -53,7 +53,7 @@ fn bench(node: &Node, path: &str, line: &str) -> Run {
 }
 
 #[test]
-fn messages_are_echoed_and_users_leave_in_order() {
+fn messages_are_echoed_and_users_leave_gracefully() {
     let node = Node::start(SERVER, &[]);
     let run = bench(&node, "", "-n 300 -c 10 --body hello --expect-text hello").succeeds(300);
     run.has("/connections/opened", 10);
@@ -65,7 +65,7 @@ fn messages_are_echoed_and_users_leave_in_order() {
 }
 
 #[test]
-fn users_who_leave_are_not_closed_by_the_target() {
+fn users_that_leave_are_not_closed_by_the_target() {
     let node = Node::start(SERVER, &[]);
     let run = bench(&node, "", "-n 40 -c 4 --body hello").succeeds(40);
     run.has("/connections/closed_by_us", 4);
@@ -211,7 +211,7 @@ fn idle_users_stay_until_the_end() {
 }
 
 #[test]
-fn idle_users_who_are_sent_away_are_lost() {
+fn idle_users_that_are_disconnected_are_lost() {
     let node = Node::start(SERVER, &[]);
     let run = bench(&node, "leave", "-c 5 -d 1s");
     run.fails("lost", "target", None);
@@ -374,7 +374,7 @@ fn talk(node: &Node, path: &str, matching: &str) -> Run {
 }
 
 #[test]
-fn texts_of_other_protocols_are_answered_for() {
+fn texts_of_other_protocols_get_replies() {
     let node = Node::start(ROOM, &[]);
     for matching in ["{prefix: '42', json: '[1].id'}", r#"{regex: '"id":"([^"]+)"'}"#] {
         let run = talk(&node, "/", matching).exits(0);
@@ -394,7 +394,7 @@ fn texts_of_other_protocols_are_answered_for() {
 }
 
 #[test]
-fn a_ledger_that_finds_no_id_is_no_success() {
+fn a_ledger_without_ids_is_not_a_success() {
     let node = Node::start(ROOM, &[]);
     let told = |run: &Run, words: &[&str]| {
         let reason = &run.json()["outcome"]["invalid_reasons"][0];
@@ -433,7 +433,7 @@ os._exit(0)
 "#;
 
 #[test]
-fn autobahn_is_content_with_the_echo_target() {
+fn the_echo_target_passes_autobahn() {
     let target = Target::start("echo");
     let mut command = Command::new(program("python3", "python3"));
     command.args(["-c", AUTOBAHN, &target.url("ws", "/")]);
@@ -443,7 +443,7 @@ fn autobahn_is_content_with_the_echo_target() {
 }
 
 #[test]
-fn an_end_that_the_scenario_wants_is_no_loss() {
+fn an_expected_close_is_not_a_loss() {
     let node = Node::start(SERVER, &[]);
     let run = |steps: &str| {
         let text = format!(

@@ -77,7 +77,7 @@ fn runs_are_written_side_by_side_as_a_page() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_told_with_its_cure() {
+fn incomparable_runs_are_reported_with_the_fix() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let target = Target::start("http");
     let one = recorded(&target, &folder, "one", "-n 20 -c 2");

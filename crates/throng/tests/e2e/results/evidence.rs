@@ -13,7 +13,7 @@ fn failure<'j>(json: &'j Value, cause: &str) -> &'j Value {
 }
 
 #[test]
-fn failures_are_told_with_what_was_sent_and_what_came() {
+fn failures_are_shown_with_request_and_response() {
     let target = Target::start("http");
     let head = "data: {it: {list: [{name: anna, password: swordfish}]}}\n\
                 load: [{users: 2, iterations: 6}]\nthresholds: [errors < 1%]";

@@ -46,7 +46,7 @@ fn exits(run: &Run, code: i32) {
 }
 
 #[test]
-fn a_full_screen_shows_curves_and_hears_keys() {
+fn a_full_screen_shows_curves_and_handles_keys() {
     let target = Target::start("http --errors 20%");
     let url = target.http("/");
     let line = format!("bench {url} --rate 200/s -d 60s --out record --expect-status 200 --tui");
@@ -76,7 +76,7 @@ fn a_full_screen_shows_curves_and_hears_keys() {
 }
 
 #[test]
-fn the_screen_is_given_back_however_a_run_ends() {
+fn the_screen_is_restored_however_a_run_ends() {
     let target = Target::start("http");
     let line = |more: &str| format!("bench {} -c 2 {more} --no-record --tui", target.http("/"));
     // By itself.

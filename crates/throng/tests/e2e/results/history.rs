@@ -37,7 +37,7 @@ pub(crate) fn copied(folder: &TempDir, run: &Path, name: &str, day: u32) {
 }
 
 #[test]
-fn what_is_no_folder_of_runs_is_told() {
+fn a_folder_without_runs_is_reported() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     history(folder.path(), "").run().exits(2).says(&["can be read"]);
     let nowhere = folder.path().join("nowhere");

@@ -54,7 +54,7 @@ fn begun(run: &Run) -> [u64; 2] {
 }
 
 #[test]
-fn parts_that_are_merged_are_the_whole() {
+fn merged_parts_equal_the_whole() {
     let (target, folder) = (Target::start("http"), tempfile::tempdir().expect("a folder"));
     let folder = folder.path();
     parts(&target, &["1/4", "2-3/4", "4/4"], folder);
@@ -138,7 +138,7 @@ fn without_colours(text: &str) -> String {
 }
 
 #[test]
-fn what_does_not_belong_together_is_refused() {
+fn unrelated_parts_are_refused() {
     let (target, folder) = (Target::start("http"), tempfile::tempdir().expect("a folder"));
     let folder = folder.path();
     parts(&target, &["1/2", "2/2"], folder);

@@ -22,7 +22,7 @@ fn report(folder: &Path, line: &str) -> Run {
 }
 
 #[test]
-fn an_interrupted_run_is_summed_up() {
+fn an_interrupted_run_has_a_summary() {
     let target = Target::start("http --latency 5ms");
     let child = under_way(&target, "--out record");
     child.signal(libc::SIGINT);
@@ -80,7 +80,7 @@ fn a_limit_on_the_size_of_files_is_like_a_full_disk() {
 }
 
 #[test]
-fn an_output_that_is_not_written_is_no_success() {
+fn unwritten_output_is_not_a_success() {
     let target = Target::start("http");
     let shell = |script: &str, line: &str| {
         let mut command = std::process::Command::new("sh");
@@ -102,7 +102,7 @@ fn an_output_that_is_not_written_is_no_success() {
 }
 
 #[test]
-fn where_the_verdict_cannot_be_written_nothing_is_sent() {
+fn nothing_is_sent_if_the_verdict_cannot_be_written() {
     let target = Target::start("http");
     let line = format!("bench {} -n 4 -c 2 --out record --junit", target.http("/"));
     for path in ["nowhere/verdict.xml", ".", "/proc/verdict.xml"] {
@@ -118,7 +118,7 @@ fn where_the_verdict_cannot_be_written_nothing_is_sent() {
 }
 
 #[test]
-fn a_second_interrupt_ends_at_once() {
+fn a_second_interrupt_ends_immediately() {
     let target = Target::start("http --latency 25s");
     let line = format!("bench {} -c 5 -d 30s --timeout 25s --out record", target.http("/"));
     let child = throng(&line).start();
@@ -150,7 +150,7 @@ fn a_killed_run_can_be_reported() {
 }
 
 #[test]
-fn a_torn_line_is_passed_over() {
+fn a_truncated_line_is_skipped() {
     let target = Target::start("http");
     let line = format!("bench {} -c 2 -d 2s --out record", target.http("/"));
     let run = throng(&line).run().exits(0);
@@ -161,7 +161,7 @@ fn a_torn_line_is_passed_over() {
 }
 
 #[test]
-fn a_report_says_what_the_run_said() {
+fn a_report_equals_the_output_of_the_run() {
     let target = Target::start("http --errors 5%");
     let line = format!("bench {} -n 400 -c 4", target.http("/"));
     // The record names its folder as it was given.

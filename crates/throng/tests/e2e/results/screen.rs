@@ -29,7 +29,7 @@ fn piped_output_is_plain_and_fits() {
 }
 
 #[test]
-fn quiet_runs_say_nothing_on_the_way() {
+fn quiet_runs_print_no_progress() {
     let target = Target::start("http");
     let line = format!("bench {} -c 2 -d 1500ms --quiet", target.http("/"));
     let run = throng(&line).run().exits(0);
@@ -83,7 +83,7 @@ fn record(run: &Run) -> String {
 }
 
 #[test]
-fn an_output_that_is_closed_is_no_bug() {
+fn a_closed_output_is_not_a_bug() {
     let target = Target::start("http");
     let mut command = Command::new("sh");
     let line = format!("{} bench {} -n 50 -c 2; echo $? >&2", binary().display(), target.http("/"));
@@ -93,7 +93,7 @@ fn an_output_that_is_closed_is_no_bug() {
 }
 
 #[test]
-fn people_are_spoken_to_in_their_language() {
+fn messages_are_in_the_language_of_the_user() {
     let target = Target::start("http");
     let line = format!("bench {} -n 50 -c 2 --threshold errors<1%", target.http("/"));
     let chinese = throng(&line).env("LC_ALL", "zh_CN.UTF-8").run().exits(0);

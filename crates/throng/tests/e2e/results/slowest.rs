@@ -34,7 +34,7 @@ fn stages_add_up(row: &Value, wait_ms: u64) {
 }
 
 #[test]
-fn the_slowest_are_those_that_the_server_held_up() {
+fn the_slowest_requests_are_those_that_the_server_delayed() {
     let node = Node::start(SERVER, &[]);
     let scenario = format!(
         "target: {}\ntrace: {{share: 100%}}\nload: [{{users: 2, iterations: 200}}]\nsessions: {{x: {{steps: \

@@ -112,7 +112,7 @@ fn thresholds_may_be_of_one_phase() {
 }
 
 #[test]
-fn what_never_happened_is_no_success() {
+fn metrics_without_values_are_not_a_success() {
     let target = Target::start("http");
     let steps = "- http: GET /\n- if: ${iteration > 100}\n  then: [{http: GET /rare}]";
     let head = format!("{}\nthresholds: [GET /rare p99 < 1s]", times(3, 1));
@@ -121,7 +121,7 @@ fn what_never_happened_is_no_success() {
 }
 
 #[test]
-fn the_table_of_thresholds_stands_behind_the_verdict() {
+fn the_table_of_thresholds_follows_the_verdict() {
     let target = Target::start("http");
     let thresholds = list(&["visit p95 < 10s", "bytes errors = 0"]);
     let text = one_session(
@@ -243,7 +243,7 @@ load: [{{name: hold, users: 10, for: 60s}}]
 }
 
 #[test]
-fn a_condition_that_holds_ends_the_run() {
+fn a_met_condition_ends_the_run() {
     let target = Target::start("http --errors 30%");
     let rules = "abort_when: [http p99 > 30s over 1s, errors > 10% over 2s for 1s]";
     for processes in [1, 2] {

@@ -84,7 +84,7 @@ fn a_killed_run_is_judged_up_to_its_end() {
 }
 
 #[test]
-fn what_is_no_record_is_told() {
+fn other_files_are_not_records() {
     let run = throng("why nowhere").run().exits(2);
     run.says(&["nowhere"]);
     throng("why record").file("record/notes.txt", "nothing").run().exits(2);

@@ -80,7 +80,7 @@ fn finds_what_the_books_say(line: &str) {
 }
 
 #[test]
-fn an_audit_finds_what_the_books_say() {
+fn an_audit_agrees_with_the_target() {
     finds_what_the_books_say("--shards 2");
 }
 
@@ -97,7 +97,7 @@ fn an_audit_knows_the_users_of_a_fleet() {
 }
 
 #[test]
-fn an_event_begins_an_audit_on_all_machines_of_a_fleet() {
+fn an_event_starts_an_audit_on_all_machines_of_a_fleet() {
     let fleet = Fleet::start(&["a", "b"]);
     let redis = Redis::start();
     let target = Target::start(&format!("push --redis {} --forget-every 20", redis.url()));
@@ -174,7 +174,7 @@ fn audits_go_on_with_another_controller() {
 }
 
 #[test]
-fn a_view_that_cannot_be_read_is_told_and_the_run_goes_on() {
+fn an_unreadable_view_is_reported_and_the_run_continues() {
     let redis = Redis::start();
     let target = Target::start("push");
     let text = DEVICES.replace("TARGET", &target.address.to_string());
@@ -217,7 +217,7 @@ load: [{users: 200, at_once: true, for: 6s}]
 "#;
 
 #[test]
-fn an_event_begins_an_audit_of_what_commands_print() {
+fn an_event_starts_an_audit_of_command_output() {
     let redis = Redis::start();
     let target = Target::start(&format!("push --redis {} --forget-every 20", redis.url()));
     let text = COMMANDS.replace("TARGET", &target.address.to_string());

@@ -240,7 +240,7 @@ fn only_readers_that_may_see_it_do() {
 }
 
 #[test]
-fn services_that_answer_are_told_and_one_that_is_down_is_told_once() {
+fn working_services_are_reported_and_a_failed_one_once() {
     let dead = free_port();
     let child = throng("monitor --listen 127.0.0.1:0")
         .arg("--command")
@@ -360,7 +360,7 @@ thresholds: [\"host cpu <= 100%\", \"root@shop-1 memory max < 100%\", \"host nod
 }
 
 #[test]
-fn what_cannot_be_said_of_a_source_is_refused() {
+fn invalid_settings_of_a_source_are_refused() {
     let check = |monitor: &str, threshold: &str| {
         let text = format!(
             "target: http://127.0.0.1:9

@@ -83,7 +83,7 @@ fn number(value: &Value) -> f64 {
 }
 
 #[test]
-fn what_exporters_say_is_in_the_report_and_a_bad_one_costs_nothing() {
+fn exporters_are_in_the_report_and_a_failing_one_delays_nothing() {
     let (target, exporter) = (Target::start("http"), Exporter::start());
     let (address, dead) = (exporter.address, free_port());
     let text = format!(
@@ -150,7 +150,7 @@ load: [{{users: 2, for: 4500ms}}]
 }
 
 #[test]
-fn a_node_exporter_tells_of_its_host() {
+fn a_node_exporter_describes_its_host() {
     let (target, port) = (Target::start("http"), free_port());
     let mut command = Command::new(program("prometheus-node-exporter", "prometheus-node-exporter"));
     command.arg(format!("--web.listen-address=127.0.0.1:{port}"));

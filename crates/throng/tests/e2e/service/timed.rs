@@ -73,7 +73,7 @@ fn a_target_that_is_killed_and_started_again_is_told_with_its_times() {
 }
 
 #[test]
-fn commands_that_hang_flood_or_are_not_there_cost_the_run_nothing() {
+fn hanging_flooding_or_missing_commands_do_not_affect_the_run() {
     let target = Target::start("http");
     let events = "  - {name: hang, at: 100ms, run: \"trap '' TERM; sleep 60\", timeout: 500ms}\n  \
                   - {name: flood, at: 100ms, run: [yes, flooded], timeout: 500ms}\n  \

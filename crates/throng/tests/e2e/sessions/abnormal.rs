@@ -34,7 +34,7 @@ fn thirty(target: &Target, head: &str, steps: &str) -> Run {
 }
 
 #[test]
-fn connections_end_in_every_way_there_is() {
+fn connections_end_with_every_close_mode() {
     let target = Target::start("chat");
     let steps = format!(
         "- connect\n{JOIN}{}",
@@ -201,7 +201,7 @@ fn a_slow_writer_takes_its_time() {
 }
 
 #[test]
-fn all_are_gone_at_once_and_come_back() {
+fn all_users_disconnect_at_the_same_time_and_reconnect() {
     let target = Target::start("chat");
     let steps = format!(
         "- {{connect: , reconnect: {{times: forever, wait: 10ms..100ms}}}}\n{JOIN}- stay: forever"

@@ -31,7 +31,7 @@ fn run_against(target: &Target, source: &str, load: &str, count: u64) -> Run {
 }
 
 #[test]
-fn the_end_of_unique_rows_ends_the_run_in_order() {
+fn the_end_of_unique_rows_ends_the_run_gracefully() {
     let target = Target::start("http");
     let source = "csv: accounts.csv, take: unique, at_end: stop";
     let run = run_against(&target, source, &times(10_000, 5), 40);
@@ -97,7 +97,7 @@ fn the_end_of_the_rows_may_be_an_error() {
 }
 
 #[test]
-fn a_user_keeps_his_row() {
+fn a_user_keeps_its_row() {
     let scribe = Scribe::start();
     let load = times(30, 5);
     let source = "csv: accounts.csv, take: per user";
@@ -150,7 +150,7 @@ fn order(source: &str, more: &str, total: u64) -> Vec<String> {
 }
 
 #[test]
-fn rows_come_in_their_order() {
+fn rows_are_used_in_order() {
     let wanted: Vec<String> = (0..25).map(|n| format!("a{}", n % 10 + 1)).collect();
     assert_eq!(order("csv: it.csv", "${data.it.id}", 25), wanted);
     assert_eq!(order("list: [7, x, true]", "${data.it}", 4), ["7", "x", "true", "7"]);
@@ -173,7 +173,7 @@ fn rows_are_shuffled_again_and_again() {
 }
 
 #[test]
-fn rows_come_by_chance() {
+fn rows_are_used_at_random() {
     let seen = order("csv: it.csv, take: random", "${data.it.id}", 100);
     let mut rows = seen.clone();
     rows.sort();
@@ -214,7 +214,7 @@ fn an_iteration_stays_with_its_row() {
 }
 
 #[test]
-fn a_file_that_is_missing_is_told_before_anything_is_sent() {
+fn a_missing_file_is_reported_before_anything_is_sent() {
     let scribe = Scribe::apart();
     let text = authorise(&scribe.target(), "csv: none.csv, take: unique", &times(5, 1));
     let run = running(&text).run().exits(2);
@@ -275,7 +275,7 @@ fn files_of_other_programs_are_understood() {
 }
 
 #[test]
-fn only_who_looks_at_rows_uses_them_up() {
+fn only_sessions_that_read_rows_use_them() {
     let scribe = Scribe::start();
     let head = format!("data: {{it: {{list: [a, b, c], take: unique}}}}\n{}", times(6, 1));
     let steps = "\

@@ -22,14 +22,14 @@ fn a_server_may_say_how_far_it_is_as_often_as_it_likes() {
 }
 
 #[test]
-fn another_protocol_that_nobody_asked_for_is_no_answer() {
+fn an_unrequested_protocol_is_not_accepted() {
     let server = Faulty::says("HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n");
     let run = throng(&format!("bench {} -n 4 -c 1 --json", server.url("http"))).run();
     run.fails("malformed", "target", Some(4));
 }
 
 #[test]
-fn a_reset_behind_the_first_words_of_tls_is_a_reset() {
+fn a_reset_during_the_tls_handshake_is_a_reset() {
     let server = Faulty::start(|mut peer| {
         peer.hears();
         peer.resets();
@@ -39,7 +39,7 @@ fn a_reset_behind_the_first_words_of_tls_is_a_reset() {
 }
 
 #[test]
-fn an_output_that_was_closed_before_is_told() {
+fn an_output_that_is_closed_at_start_is_reported() {
     let target = Target::start("http");
     for (line, code) in [("--json", 5), ("--json --quiet", 5)] {
         let line =
@@ -56,7 +56,7 @@ fn an_output_that_was_closed_before_is_told() {
 }
 
 #[test]
-fn half_a_page_is_no_page() {
+fn a_truncated_page_is_not_accepted() {
     let target = Target::start("http");
     let run = throng(&format!("bench {} -n 20 -c 2", target.http("/"))).run().exits(0);
     let folder = run.folder().display();
@@ -124,7 +124,7 @@ server.listen(0, '127.0.0.1', () => console.log('listening ' + server.address().
 ";
 
 #[test]
-fn whoever_takes_leave_is_the_one_that_closes_and_its_reason_is_told() {
+fn the_end_that_closes_first_is_reported_with_its_reason() {
     let node = Node::start(LEAVES, &[]);
     let run = throng(&format!("bench {} -c 1 -d 2s", node.url("ws"))).run();
     run.says(&["with code 4001: moved away"]);
@@ -151,7 +151,7 @@ fn a_refused_upgrade_or_stream_is_left_alone_as_long_as_it_asks() {
 }
 
 #[test]
-fn a_sub_protocol_that_was_not_chosen_is_told() {
+fn an_unselected_subprotocol_is_reported() {
     let node = Node::start(LEAVES, &[]);
     let scenario = format!(
         "target: {}\nsessions: {{a: {{steps: [{{connect: /, protocols: [chat.v2]}}]}}}}\n\
@@ -262,7 +262,7 @@ fn an_empty_datagram_is_a_message() {
 }
 
 #[test]
-fn users_that_come_fast_do_not_break_a_limit_on_memory() {
+fn fast_starts_do_not_exceed_a_memory_limit() {
     let port = free_port();
     // Too many for the limit: nothing is sent.
     let mut line = Command::new("prlimit");

@@ -55,7 +55,7 @@ fn a_step_may_stop_the_run() {
 }
 
 #[test]
-fn a_load_that_all_users_have_left_says_so() {
+fn a_load_without_users_is_reported() {
     let scribe = Scribe::answering(|asked, _| match asked.what.as_str() {
         "GET /bad" => answer("404 Not Found", "", ""),
         _ => ok("{}"),
@@ -125,7 +125,7 @@ fn a_failure_may_end_an_iteration_or_a_user() {
 
 /// What a branch gets last may be a response behind which the connection is of no more use.
 #[test]
-fn users_in_parallel_go_on_when_throng_drops_the_connection_of_a_branch() {
+fn parallel_branches_continue_when_the_connection_of_one_is_dropped() {
     let scribe = Scribe::answering(|_, number| match number % 20 {
         0 => format!("{} and more", ok("here")),
         10 => ok("twice").repeat(2),
@@ -140,7 +140,7 @@ fn users_in_parallel_go_on_when_throng_drops_the_connection_of_a_branch() {
 
 /// A user that never waits needs no moment at which it is woken.
 #[test]
-fn a_loop_that_never_waits_is_not_taken_for_a_standstill() {
+fn a_loop_without_waits_is_not_a_stall() {
     let steps = "- during: 9s\n  steps:\n    - if: ${iteration < 0}\n      then: [{think: 1s}]\n\
                  - http: GET /";
     let (scribe, run) = walk(&times(1, 1), steps, 0);
@@ -149,7 +149,7 @@ fn a_loop_that_never_waits_is_not_taken_for_a_standstill() {
 }
 
 #[test]
-fn a_step_is_tried_again_until_the_target_is_there() {
+fn a_step_is_retried_until_the_target_is_up() {
     let port = free_port();
     let steps = "- http: GET /\n  retry: {times: forever, wait: 50ms..200ms}";
     let text = one_session(&format!("http://127.0.0.1:{port}"), &times(3, 3), steps);
@@ -165,7 +165,7 @@ fn a_step_is_tried_again_until_the_target_is_there() {
 }
 
 #[test]
-fn retries_come_to_an_end() {
+fn retries_are_limited() {
     let steps = "\
 - http: GET /bad
   retry: {times: 2, wait: 10ms..20ms}
@@ -180,7 +180,7 @@ fn retries_come_to_an_end() {
 }
 
 #[test]
-fn loops_turn_as_often_as_they_say() {
+fn loops_run_as_often_as_configured() {
     let steps = "\
 - http: GET /list
   save: {ids: json.ids, n: json.n}
@@ -233,7 +233,7 @@ fn loops_turn_as_often_as_they_say() {
 }
 
 #[test]
-fn during_takes_its_time() {
+fn during_lasts_for_its_duration() {
     let steps = "- during: 600ms\n  steps: [{http: GET /in}, {think: 50ms}]\n- http: GET /after";
     let (scribe, run) = walk(&times(1, 1), steps, 0);
     let book = scribe.book();
@@ -245,7 +245,7 @@ fn during_takes_its_time() {
 }
 
 #[test]
-fn choices_fall_by_weight_and_seed() {
+fn choices_follow_weight_and_seed() {
     let steps = "\
 - choose:
     - {weight: 70, steps: [{http: GET /a}]}
@@ -343,7 +343,7 @@ fn parts_are_steps_by_name() {
 }
 
 #[test]
-fn sessions_come_by_their_weights() {
+fn sessions_start_by_weight() {
     let scribe = Scribe::start();
     let text = format!(
         "target: {}\nsessions:
@@ -361,7 +361,7 @@ load: [{{arrivals: 400/s, for: 1s}}, {{users: 0, for: 500ms}}]\n",
 }
 
 #[test]
-fn users_take_leave_when_the_run_is_interrupted() {
+fn users_leave_when_the_run_is_interrupted() {
     let scribe = Scribe::start();
     let text = format!(
         "target: {}\nsessions:
@@ -425,7 +425,7 @@ fn a_header_of_the_session_is_sent_as_soon_as_its_value_is_saved() {
 }
 
 #[test]
-fn few_users_are_shared_out_exactly_by_weight() {
+fn few_users_are_distributed_exactly_by_weight() {
     for (weights, want, shards) in [((1, 1), (3, 3), 1), ((50, 50), (3, 3), 2), ((1, 2), (2, 4), 2)]
     {
         let scribe = Scribe::start();

@@ -19,7 +19,7 @@ thresholds:
   - visit{tier:gold} count = 4";
 
 #[test]
-fn labels_stand_in_everything_that_is_told_of_a_run() {
+fn labels_are_in_all_outputs_of_a_run() {
     let target = Target::start("http");
     let text = one_session(&target.http(""), &format!("{}\n{HEAD}", times(4, 1)), STEPS);
     let line = "run scenario.yaml --json --out record --junit junit.xml --label region=west \

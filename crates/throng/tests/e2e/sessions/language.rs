@@ -101,7 +101,7 @@ fn files_are_included_from_where_they_are() {
 }
 
 #[test]
-fn the_nearest_timeout_holds() {
+fn the_nearest_timeout_applies() {
     let target = Target::start("http --latency 400ms");
     let run = |head: &str, step: &str, exit: i32| {
         let head = format!("{head}\n{}", times(2, 2));
@@ -116,7 +116,7 @@ fn the_nearest_timeout_holds() {
 }
 
 #[test]
-fn a_row_stays_while_its_step_is_tried_again() {
+fn a_row_is_kept_while_its_step_is_retried() {
     let scribe = Scribe::answering(|_, number| match number % 3 {
         0 => ok(""),
         _ => answer("503 Service Unavailable", "", ""),
@@ -199,7 +199,7 @@ fn each_run_is_another_one_unless_it_has_a_seed() {
 }
 
 #[test]
-fn trying_a_scenario_tells_its_seed_and_takes_one() {
+fn throng_try_prints_and_accepts_a_seed() {
     let scribe = Scribe::start();
     let text = one_session(&scribe.target(), &times(1, 1), "- http: GET /${random.uuid()}");
     let tried = |line: &str| {
@@ -271,7 +271,7 @@ fn raw_bytes_are_checked_and_saved() {
 }
 
 #[test]
-fn a_scenario_that_was_recorded_can_be_run_again() {
+fn a_recorded_scenario_can_be_rerun() {
     let scribe = Scribe::start();
     let head = format!("vars: {{path: p}}\nseed: 3\n{}", times(3, 1));
     let steps = "- http: GET /${vars.path}/${random.int(1, 1000000)}";

@@ -7,7 +7,7 @@ use crate::scenarios::{one_session, running, times};
 use crate::scribe::Scribe;
 
 #[test]
-fn nobody_waits_for_ever() {
+fn waits_at_a_rendezvous_are_limited() {
     let scribe = Scribe::start();
     let steps = "\
 - if: ${user.id == 1}
@@ -52,7 +52,7 @@ fn have_met(run: &Run, scribe: &Scribe) {
 }
 
 #[test]
-fn users_of_processes_go_on_together() {
+fn users_of_several_processes_continue_together() {
     for processes in [1, 2, 5] {
         let scribe = Scribe::start();
         let several = format!("--processes={processes}");
@@ -62,7 +62,7 @@ fn users_of_processes_go_on_together() {
 }
 
 #[test]
-fn users_of_a_fleet_go_on_together() {
+fn users_of_a_fleet_continue_together() {
     let fleet = Fleet::start(&["a", "b", "c"]);
     let scribe = Scribe::start();
     let keys = format!("--fleet={}", fleet.keys.display());
@@ -72,7 +72,7 @@ fn users_of_a_fleet_go_on_together() {
 
 /// The process that counts is killed: the next one does, once it has waited long enough.
 #[test]
-fn others_meet_when_a_process_is_killed() {
+fn other_users_meet_when_a_process_is_killed() {
     let scribe = Scribe::start();
     let steps = "\
 - http: GET /warm
@@ -94,7 +94,7 @@ fn others_meet_when_a_process_is_killed() {
 }
 
 #[test]
-fn parts_that_are_run_apart_have_no_meeting() {
+fn separately_run_parts_have_no_rendezvous() {
     let scribe = Scribe::start();
     let run = running(&all_meet(&scribe)).arg("--part=1/3").run().exits(2);
     run.says(&["`rendezvous` does not work across parts that run separately", "nothing was sent"]);

@@ -49,7 +49,7 @@ fn a_round_trip_takes_the_delay_and_a_connection_one_more() {
 
 /// The kernel's own measurement of the round trip, of connections that stay.
 #[test]
-fn the_kernel_measures_the_round_trip_that_the_scenario_says() {
+fn the_kernel_measures_the_configured_round_trip() {
     let echo = Target::start("echo");
     let text = format!(
         "target: {}\nload: [{{users: 3, for: 4s}}]\nsessions:\n  s:\n    network: {{delay: 100ms}}\n    \
@@ -63,7 +63,7 @@ fn the_kernel_measures_the_round_trip_that_the_scenario_says() {
 }
 
 #[test]
-fn what_is_lost_is_sent_again_and_nothing_fails() {
+fn lost_packets_are_resent_and_nothing_fails() {
     let http = Target::start("http");
     let networks = ["{delay: 4ms, loss: 2%}", "{delay: 4ms}"];
     let run = running(&two(&http.url("http", ""), networks, "http: GET /")).run().exits(0);
@@ -108,7 +108,7 @@ fn check_and_report_name_the_network() {
 }
 
 #[test]
-fn without_the_right_nothing_is_sent_and_the_reason_is_told() {
+fn without_privileges_nothing_is_sent_and_the_reason_is_reported() {
     let http = Target::start("http");
     let text = two(&http.url("http", ""), ["{delay: 5ms}", "{delay: 5ms}"], "http: GET /");
     let run = |words: &str, line: &str| Throng::under(words, line).file("s.yaml", &text).run();

@@ -36,7 +36,7 @@ fn outcome(run: &Run, part: &str) -> String {
 }
 
 #[test]
-fn a_setup_and_a_teardown_are_done_once_whatever_the_number_of_users_and_shards() {
+fn setup_and_teardown_run_once_for_any_number_of_users_and_shards() {
     let target = Target::start("http");
     let setup = format!("  - {MAKE}");
     let text = scenario(&target, &setup, TEARDOWN, "[{iterations: 60, users: 6}]");
@@ -61,7 +61,7 @@ fn a_setup_and_a_teardown_are_done_once_whatever_the_number_of_users_and_shards(
 }
 
 #[test]
-fn a_setup_that_fails_lets_no_load_begin_and_is_torn_down() {
+fn a_failed_setup_starts_no_load_and_is_torn_down() {
     let target = Target::start("http");
     let setup = format!("  - {MAKE}\n  - {{http: GET /status/503, name: warm}}\n  - http: GET /");
     let text = scenario(&target, &setup, TEARDOWN, "[{iterations: 60, users: 6}]");
@@ -85,7 +85,7 @@ fn a_setup_that_fails_lets_no_load_begin_and_is_torn_down() {
 }
 
 #[test]
-fn a_step_of_a_setup_may_fail_where_it_says_so() {
+fn a_step_of_a_setup_may_fail_if_declared() {
     let target = Target::start("http");
     let tolerated = "  - {http: GET /status/503, on_error: count}";
     let text =
@@ -100,7 +100,7 @@ fn a_step_of_a_setup_may_fail_where_it_says_so() {
 }
 
 #[test]
-fn a_setup_has_a_time() {
+fn a_setup_has_a_time_limit() {
     let target = Target::start("http --latency 60s");
     let setup = "  timeout: 300ms\n  steps: [{http: GET /}]";
     let text = format!(
@@ -114,7 +114,7 @@ fn a_setup_has_a_time() {
 }
 
 #[test]
-fn a_teardown_that_fails_is_told_and_leaves_the_thresholds_as_they_are() {
+fn a_failed_teardown_is_reported_and_does_not_affect_thresholds() {
     let target = Target::start("http");
     let teardown = "teardown: [{http: GET /status/500, name: remove}]";
     let setup = format!("  - {MAKE}");
@@ -127,7 +127,7 @@ fn a_teardown_that_fails_is_told_and_leaves_the_thresholds_as_they_are() {
 }
 
 #[test]
-fn a_run_that_is_interrupted_is_torn_down() {
+fn an_interrupted_run_is_torn_down() {
     let target = Target::start("http");
     let setup = format!("  - {MAKE}");
     let load = "[{users: 2, for: 1h}]";
@@ -141,7 +141,7 @@ fn a_run_that_is_interrupted_is_torn_down() {
 }
 
 #[test]
-fn a_setup_that_is_interrupted_is_torn_down() {
+fn an_interrupted_setup_is_torn_down() {
     let target = Target::start("http");
     let setup = "  - {http: GET /, name: wait}\n  - {think: 50s}\n  - http: GET /never";
     let text = scenario(&target, setup, "teardown: [{http: GET /gone}]", "[{users: 1, for: 1h}]");
@@ -156,7 +156,7 @@ fn a_setup_that_is_interrupted_is_torn_down() {
 }
 
 #[test]
-fn check_and_try_show_what_is_done_once() {
+fn check_and_try_show_setup_and_teardown() {
     let target = Target::start("http");
     let setup = format!("  - {MAKE}");
     let text = scenario(&target, &setup, TEARDOWN, "[{iterations: 60, users: 6}]");

@@ -38,7 +38,7 @@ fn counters_and_trends_are_exact_over_shards() {
 }
 
 #[test]
-fn what_is_no_number_is_an_evaluation_error() {
+fn a_value_that_is_not_a_number_is_an_evaluation_error() {
     let target = Target::start("http");
     let steps = "- http: GET /\n- {count: odd, by: \"${user.id - 2}\"}\n\
                  - {measure: text, value: \"${'x' + string(user.id)}\"}";

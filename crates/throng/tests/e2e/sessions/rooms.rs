@@ -80,7 +80,7 @@ fn moving(text: &str) -> Run {
 }
 
 #[test]
-fn users_are_owed_what_is_said_in_the_room_they_are_in() {
+fn users_are_owed_the_messages_of_their_room() {
     let node = Node::start(HUB, &[]);
     let text = MOVING.replace("TARGET", &node.url("ws"));
     let run = moving(&text.replace("PROTOCOL", r#"protocol: {delimiter: "\n"}"#)).exits(0);
@@ -96,7 +96,7 @@ fn users_are_owed_what_is_said_in_the_room_they_are_in() {
 
 /// Without the delimiter a message of several records is not JSON.
 #[test]
-fn joined_records_that_cannot_be_read_are_no_losses_of_the_target() {
+fn unreadable_joined_records_are_not_losses_of_the_target() {
     let node = Node::start(HUB, &[]);
     let text = MOVING.replace("TARGET", &node.url("ws")).replace("PROTOCOL", "");
     let text = text.replace("{json: {cmd: ok}}", "{text: ok}");

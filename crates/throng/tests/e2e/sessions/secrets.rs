@@ -42,7 +42,7 @@ fn has_none(run: &Run, what: &str, text: &str) {
 }
 
 #[test]
-fn a_record_and_all_that_is_said_of_it_hold_no_secrets() {
+fn a_record_and_its_reports_contain_no_secrets() {
     let target = Target::start("http");
     let run = throng("run s.yaml --set pin=given-by-set --out record")
         .file("s.yaml", scenario(&target))
@@ -137,7 +137,7 @@ fn a_password_that_is_a_word_like_others_hides_nothing_else_and_the_record_rerun
 }
 
 #[test]
-fn an_attempt_shows_secrets_only_when_asked() {
+fn throng_try_shows_secrets_only_if_requested() {
     let target = Target::start("http");
     let text = scenario(&target);
     let line = "try s.yaml --set pin=given-by-set";
@@ -197,7 +197,7 @@ fn foreign_control_characters_reach_no_terminal() {
 }
 
 #[test]
-fn an_included_file_that_is_none_is_not_shown() {
+fn an_invalid_included_file_is_not_shown() {
     let run = throng("check s.yaml")
         .file("s.yaml", "include: shadow\ntarget: http://127.0.0.1:1\n")
         .file("shadow", "root:$6$salt:19000:0:99999:7:::\nmail:*:19000\n")

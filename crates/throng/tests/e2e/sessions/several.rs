@@ -93,7 +93,7 @@ load: [{{iterations: 8, users: 8}}]
 }
 
 #[test]
-fn steps_say_on_which_of_several_connections_they_talk() {
+fn steps_name_their_connection() {
     let node = Node::start(SERVER, &[]);
     let text = format!(
         "{}
@@ -122,7 +122,7 @@ load: [{{iterations: 20, users: 5}}]
 }
 
 #[test]
-fn branches_are_done_at_the_same_time() {
+fn branches_run_concurrently() {
     // Each answer waits until so many requests are there.
     let server = "
 let waiting = [];

@@ -36,7 +36,7 @@ fn bad(target: &str, path: &str, check: &str, cause: &str, words: &[&str]) {
 }
 
 #[test]
-fn a_form_is_filled_in_with_what_its_page_gave() {
+fn a_form_is_filled_with_values_of_its_page() {
     let target = Target::start("http");
     let steps = "\
 - http: GET /login
@@ -85,7 +85,7 @@ fn a_form_is_filled_in_with_what_its_page_gave() {
 
 /// `/anything` says back what it was asked: a URL in its body is one that an answer has given.
 #[test]
-fn a_saved_url_leads_where_it_says() {
+fn a_saved_url_is_requested() {
     let target = Target::start("http");
     let follows = |url: &str, path: &str, query: &str| {
         let steps = format!(
@@ -163,7 +163,7 @@ fn cookies_are_kept_and_redirects_followed() {
 }
 
 #[test]
-fn all_kinds_of_checks_find_what_is_wrong() {
+fn all_kinds_of_checks_find_errors() {
     let target = Target::start("http");
     let url = target.http("");
     bad(
@@ -210,7 +210,7 @@ fn all_kinds_of_checks_find_what_is_wrong() {
 }
 
 #[test]
-fn several_mistakes_of_an_answer_are_told_at_once() {
+fn all_failed_checks_of_a_response_are_reported() {
     let target = Target::start("http");
     let check = "{status: 201, json.code: 7, size: < 3, header: {x-a: b}}";
     let words = ["201", "200", "`json.code`", "7", "x-a"];
@@ -291,7 +291,7 @@ fn a_page_of_nginx_is_understood() {
 }
 
 #[test]
-fn values_go_from_answer_to_request() {
+fn values_are_passed_from_response_to_request() {
     let scribe = Scribe::start();
     let steps = "\
 - http: POST /a
@@ -322,7 +322,7 @@ fn values_go_from_answer_to_request() {
 }
 
 #[test]
-fn what_cannot_be_saved_or_reckoned_is_a_failure() {
+fn a_failed_save_or_evaluation_is_a_failure() {
     let target = Target::start("http");
     let url = target.http("");
     let run =

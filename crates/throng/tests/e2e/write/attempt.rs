@@ -35,7 +35,7 @@ fn half_good() -> (Scribe, String) {
 }
 
 #[test]
-fn what_is_sent_and_received_is_shown() {
+fn sent_and_received_bytes_are_shown() {
     let (scribe, text) = half_good();
     let run = trying("--pause 10ms --show-secrets", &text).run().exits(1);
     run.says(&[
@@ -63,7 +63,7 @@ fn what_is_sent_and_received_is_shown() {
 }
 
 #[test]
-fn what_is_done_before_the_steps_is_below_the_heading() {
+fn actions_before_the_steps_are_below_the_heading() {
     let scribe = Scribe::answering(|_, _| ok("{}"));
     let text = format!(
         "target: {}\nload: [{{users: 1, for: 1s}}]\n\
@@ -93,7 +93,7 @@ fn a_head_that_arrives_in_pieces_is_shown_once() {
 }
 
 #[test]
-fn a_check_that_fails_is_shown_with_what_was_there() {
+fn a_failed_check_is_shown_with_the_actual_value() {
     let (_scribe, text) = half_good();
     let run = trying("--pause 10ms", &text).run().exits(1);
     let orders = run.out.split("✗ http GET /orders  404").nth(1).expect("the step that failed");
@@ -103,7 +103,7 @@ fn a_check_that_fails_is_shown_with_what_was_there() {
 }
 
 #[test]
-fn each_kind_of_failure_says_what_was_there() {
+fn each_kind_of_failure_shows_the_actual_value() {
     let body = r#"{"code": 7, "items": [1, 2]}"#;
     let scribe = Scribe::answering(move |_, _| answer("200 OK", "Color: red\r\n", body));
     let said = |check: &str, words: &[&str]| {
@@ -192,7 +192,7 @@ load: [{{users: 5, for: 1h}}]\n",
 }
 
 #[test]
-fn several_users_are_told_apart() {
+fn several_users_are_distinguished() {
     let (scribe, text) = half_good();
     let run = trying("--pause 10ms --users 3", &text).run().exits(1);
     for user in 1..=3 {
@@ -254,7 +254,7 @@ fn a_target_that_is_not_there_is_a_failure() {
 }
 
 #[test]
-fn a_session_that_gets_nowhere_is_given_up_after_one_pass() {
+fn a_session_without_progress_stops_after_one_pass() {
     let port = free_port();
     for target in ["ws", "tcp"].map(|scheme| format!("{scheme}://127.0.0.1:{port}")) {
         let steps = "- connect:\n- send: {text: hello}";
@@ -429,7 +429,7 @@ fn endless_loops_are_looked_at_once() {
 }
 
 #[test]
-fn users_do_not_wait_for_those_who_do_not_come() {
+fn users_do_not_wait_for_missing_users() {
     let scribe = Scribe::start();
     let steps = "- rendezvous: gate\n  users: 50\n- http: GET /";
     let text = one_session(&scribe.target(), "load: [{users: 50, for: 1h}]", steps);

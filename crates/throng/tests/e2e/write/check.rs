@@ -166,7 +166,7 @@ fn populations_are_told_with_what_shakes_them() {
 }
 
 #[test]
-fn a_scenario_is_told_before_it_is_run() {
+fn a_scenario_is_described_before_it_runs() {
     let run = check(SHOP, &rows(300)).exits(0);
     run.check(run.err.is_empty(), "there are warnings");
     if run.out != SAID {
@@ -176,13 +176,13 @@ fn a_scenario_is_told_before_it_is_run() {
 }
 
 #[test]
-fn a_space_at_the_start_of_a_value_is_told() {
+fn a_space_at_the_start_of_a_value_is_reported() {
     let with_space = rows(30_000).replace("\n1\n", "\n 1\n");
     check(SHOP, &with_space).exits(0).says(&["warning[data-space]", "accounts.csv:2"]);
 }
 
 #[test]
-fn rows_that_do_not_suffice_are_told() {
+fn insufficient_rows_are_reported() {
     let small = |at_end: &str| {
         let text = SHOP.replace("take: unique}", &format!("take: unique, at_end: {at_end}}}"));
         check(&text, &rows(3)).exits(0)
@@ -245,7 +245,7 @@ fn a_wrong_row_is_named_with_its_line() {
 }
 
 #[test]
-fn an_output_without_end_is_cut() {
+fn endless_output_is_truncated() {
     let steps = "      - http: GET /\n".repeat(5_000);
     let text = format!(
         "target: http://127.0.0.1:1\nsessions:\n  s:\n    steps:\n{steps}\

@@ -42,7 +42,7 @@ fn with(line: &str, text: &str) -> Throng {
 }
 
 #[test]
-fn a_run_is_told_in_chinese() {
+fn a_run_is_reported_in_chinese() {
     let target = Target::start("http");
     let text = small(&target);
     let run = with("run scenario.yaml --lang zh --out record", &text).run().exits(1);
@@ -61,7 +61,7 @@ fn a_run_is_told_in_chinese() {
 }
 
 #[test]
-fn a_plan_is_told_in_chinese() {
+fn a_plan_is_printed_in_chinese() {
     let target = Target::start("http");
     let run = with("check scenario.yaml --lang zh", &small(&target)).run().exits(0);
     speaks_chinese(&run);
@@ -73,7 +73,7 @@ fn a_plan_is_told_in_chinese() {
 }
 
 #[test]
-fn an_attempt_is_told_in_chinese() {
+fn throng_try_prints_chinese() {
     let target = Target::start("http");
     let run = with("try scenario.yaml --lang zh", &small(&target)).run().exits(1);
     speaks_chinese(&run);
@@ -84,7 +84,7 @@ fn an_attempt_is_told_in_chinese() {
 }
 
 #[test]
-fn mistakes_are_told_in_chinese() {
+fn errors_are_reported_in_chinese() {
     let text =
         one_session("http://127.0.0.1:1", &times(1, 1), "- http: GET /\n  chek: {}\n- thnk: 1s");
     for command in ["run", "check", "try"] {
@@ -131,7 +131,7 @@ fn the_locale_is_understood() {
 }
 
 #[test]
-fn chinese_in_scenarios_is_no_matter_of_language() {
+fn chinese_in_scenarios_works_in_any_language() {
     let target = Target::start("http");
     let steps =
         "- http: GET /json\n  name: 登录\n  check: {json.code: 0}\n- log: 用户 ${user.id} 已登录";

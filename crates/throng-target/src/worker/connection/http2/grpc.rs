@@ -1,5 +1,5 @@
-//! A call of gRPC on a stream of HTTP/2: messages come and go, and it ends with a status. Faults
-//! are those of requests, drawn once for a call; latency is for each request that is answered.
+//! A gRPC call on an HTTP/2 stream. Faults of requests apply once per call; latency applies to each
+//! request message that gets a reply.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -25,7 +25,7 @@ use crate::stats::GrpcStats;
 use crate::turn::{Fault, WAITING_ANSWERS_MAX};
 use crate::worker::{Due, QueuePlace};
 
-/// Whether a request is a call, whose messages are protobuf.
+/// True if a request is a call with protobuf messages.
 pub(super) fn is_call(request: &Request<RecvStream>) -> bool {
     let kind = request.headers().get("content-type").map(HeaderValue::as_bytes);
     let rest = kind.and_then(|kind| kind.strip_prefix(b"application/grpc"));
@@ -33,7 +33,7 @@ pub(super) fn is_call(request: &Request<RecvStream>) -> bool {
     request.method() == HttpMethod::POST && matches!(rest, Some([] | [b';', ..]))
 }
 
-/// Answers a call until its end.
+/// Serves a call until its end.
 pub(super) async fn serve(
     stream: &Stream,
     request: Request<RecvStream>,
@@ -83,10 +83,10 @@ fn deadline(arrived: Time, timeout: Option<Duration>) -> Time {
     timeout.map_or(Time::NEVER, |timeout| arrived + timeout)
 }
 
-/// Why a call ends before its messages do.
+/// Why a call ends early.
 enum End {
     Status(Status),
-    /// By a fault.
+    /// A fault resets it.
     Reset,
     Gone(Gone),
 }
@@ -109,17 +109,17 @@ impl From<h2::Error> for End {
     }
 }
 
-/// What a call waits for.
+/// The event that a waiting call receives.
 enum Heard {
-    /// A message, and when it arrived.
+    /// A message and its arrival.
     Message(Vec<u8>, Time),
-    /// No more messages come; since when.
+    /// The end of the messages, and its time.
     Ended(Time),
-    /// The moment that was waited for.
+    /// The awaited time.
     Due,
 }
 
-/// What a chat has to say, each at its time.
+/// Output of a chat that waits for its time.
 enum Said {
     Reply(SayRequest, Time),
     End,
@@ -128,19 +128,19 @@ enum Said {
 struct Call<'a> {
     stream: &'a Stream,
     respond: &'a mut SendResponse<Bytes>,
-    /// There once the head of the answer is sent.
+    /// Present after the response head is sent.
     replies: Option<SendStream<Bytes>>,
     body: RecvStream,
     messages: Messages,
-    /// Of replies, which is that of the requests.
+    /// The encoding of replies, the same as that of the requests.
     encoding: Encoding,
     deadline: Time,
-    /// When the timer wakes the task, so that it is told once.
+    /// The time for which the timer is set, so that it is set once.
     woken: Time,
     is_counted: bool,
-    /// Whether it is known what the faults of the server make of it.
+    /// The faults for this call are drawn.
     is_drawn: bool,
-    /// When the request had arrived that the end of the call answers.
+    /// The arrival of the request that the end of the call answers.
     served: Option<Time>,
 }
 
@@ -173,7 +173,8 @@ impl Call<'_> {
     async fn count_up(&mut self) -> Result<(), End> {
         let request: CountRequest = self.only().await?;
         request.check()?;
-        // Its end is no answer: it takes as long as was asked for.
+        // The duration of a server stream is the requested one, so it is not counted as service
+        // time.
         self.served = None;
         let pause = Duration::from_millis(request.pause_ms as u64);
         let latency = self.stream.connection.worker.setup.options.latency;
@@ -216,7 +217,7 @@ impl Call<'_> {
         self.reply(&SayReply { text: texts.join(" "), number }).await
     }
 
-    /// Echoes each message when it is due, in order, and hears the next ones meanwhile.
+    /// Echoes each message when it is due, in order, and reads the next ones meanwhile.
     async fn chat(&mut self) -> Result<(), End> {
         let mut waiting = VecDeque::new();
         let (mut last, mut number, mut is_open) = (Time::ZERO, 0, true);
@@ -257,7 +258,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// The one request of a call, when it is to be answered.
+    /// The only request of a call, when its reply is due.
     async fn only<M: Message + Default>(&mut self) -> Result<M, End> {
         let wrong = || Status::new(Code::Unimplemented, "the method takes exactly one message");
         let Heard::Message(message, _) = self.hear(Time::NEVER, true).await? else {
@@ -271,7 +272,7 @@ impl Call<'_> {
         Ok(decode(&message)?)
     }
 
-    /// When what arrived then is to be answered.
+    /// When the reply to a message with this arrival is due.
     fn due(&self, arrived: Time) -> Time {
         let worker = &self.stream.connection.worker;
         let random: &mut Random = &mut worker.random.borrow_mut();
@@ -288,7 +289,8 @@ impl Call<'_> {
         self.suffer()
     }
 
-    /// Waits for the server's queue. The deadline of the call ends it, and the request leaves.
+    /// Waits for the server's queue. If the deadline of the call passes, the request leaves the
+    /// queue.
     async fn wait_in_queue(&mut self, place: &QueuePlace) -> Result<(), End> {
         poll_fn(|cx| match place.poll_departed(cx) {
             Poll::Ready(()) => Poll::Ready(Ok(())),
@@ -301,7 +303,7 @@ impl Call<'_> {
         self.hear(due, false).await.map(drop)
     }
 
-    /// What the faults of the server make of the call, where its first answer would be.
+    /// Applies the faults to the call at its first reply.
     fn suffer(&mut self) -> Result<(), End> {
         if std::mem::replace(&mut self.is_drawn, true) {
             return Ok(());
@@ -319,7 +321,7 @@ impl Call<'_> {
         }
     }
 
-    /// Waits until a moment, or for what comes before it. The deadline of the call ends it.
+    /// Waits for a time or an earlier event. The deadline of the call ends it.
     async fn hear(&mut self, until: Time, reads: bool) -> Result<Heard, End> {
         poll_fn(|cx| self.poll_hear(cx, until, reads)).await
     }
@@ -378,7 +380,7 @@ impl Call<'_> {
         Poll::Ready(Ok(Heard::Ended(self.now_arrived())))
     }
 
-    /// When what is read now arrived.
+    /// The arrival of a message that is read now.
     fn now_arrived(&self) -> Time {
         self.stream.connection.state.borrow().arrived
     }
@@ -394,7 +396,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Says how the call ended: behind its messages, or with the head where there are none.
+    /// Sends the status of the call: after its messages, or with the head if it has none.
     fn end(&mut self, status: &Status) -> Result<(), Gone> {
         match &mut self.replies {
             Some(replies) => {
@@ -436,7 +438,7 @@ fn decode<M: Message + Default>(message: &[u8]) -> Result<M, Status> {
     M::decode(message).map_err(|_| Status::new(Code::Internal, "a message does not match its type"))
 }
 
-/// How a call ends that the limits of the server refuse.
+/// The status of a call that the server's limits refuse.
 fn refused_with(refused: Refused) -> Status {
     match refused {
         Refused::Full => Status::new(Code::Unavailable, "the queue is full"),

@@ -1,4 +1,4 @@
-//! What was counted: by a run, and by the disks of its agents.
+//! The counts of a run, and those on the disks of its agents.
 
 use std::path::{Path, PathBuf};
 
@@ -14,11 +14,11 @@ pub(super) struct Books {
     pub(super) ok: u64,
     pub(super) failed: u64,
     pub(super) interrupted: u64,
-    /// Begun of those who arrive by a rate: the step of their session.
+    /// Attempts of users that arrive at a rate: the step of their session.
     pub(super) arrived: u64,
 }
 
-/// Its steps are numbered by the scenario.
+/// The scenario numbers its steps.
 const COMERS: u64 = 0;
 
 impl Books {
@@ -37,12 +37,12 @@ impl Books {
         }
     }
 
-    /// All that children have written.
+    /// All lines that child processes have written.
     pub(super) fn of_disks(fleet: &Fleet) -> Books {
         let mut books = Books::default();
         for file in spools(fleet) {
             let text = std::fs::read_to_string(&file).unwrap_or_default();
-            // What is torn at the end was never a line.
+            // A truncated last line does not count.
             let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
             for line in whole.lines() {
                 books.add(&serde_json::from_str(line).expect("a line of JSON"));
@@ -69,7 +69,7 @@ fn is_comers(name: &str) -> bool {
     name.contains("/come")
 }
 
-/// The files in which engines write what they tell.
+/// The files to which engines write their lines.
 fn spools(fleet: &Fleet) -> Vec<PathBuf> {
     let below = |folder: &Path| -> Vec<PathBuf> {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();

@@ -1,5 +1,5 @@
-//! What happens to a fleet while it runs: a list of deeds with their times, made from a seed, and
-//! the hands that do them.
+//! The faults of a fleet: a list of actions with their times, generated from a seed, and their
+//! execution.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::run::{Child, throng};
 
 /// Of a run from the moment that its agents are known.
 const STORY_MS: u64 = 11_000;
-/// In most stories nothing happens before all make load.
+/// In most stories, nothing happens before all agents generate load.
 const QUIET_MS: u64 = 4_000;
 /// Beside agents, which have their numbers.
 const BUS: u64 = 100;
@@ -23,7 +23,7 @@ const CONTROLLER: u64 = 101;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
     KillAgent(usize),
-    /// The agent and its engine at once, as when a machine falls.
+    /// The agent and its engine at the same time, like a machine failure.
     KillMachine(usize),
     ReviveAgent(usize),
     FreezeAgent(usize),
@@ -49,7 +49,7 @@ pub(super) enum Deed {
 /// What is to happen.
 pub(super) struct Story {
     pub(super) agents: usize,
-    /// With milliseconds.
+    /// With their times in milliseconds.
     deeds: Vec<(u64, Deed)>,
 }
 
@@ -58,7 +58,7 @@ impl Story {
         let agents = 2 + random.below(3) as usize;
         let quiet = if random.below(5) == 0 { 0 } else { QUIET_MS };
         let mut deeds = Vec::new();
-        // One thing has one trouble at a time: from when to when each has some.
+        // Each component has one fault at a time: the intervals of faults.
         let mut busy: Vec<(u64, u64, u64)> = Vec::new();
         for _ in 0..3 + random.below(4) {
             let agent = random.below(agents as u64) as usize;
@@ -85,7 +85,7 @@ impl Story {
                 7 => (Deed::KillBus, None),
                 8 => (Deed::FreezeBus, Some(Deed::ThawBus)),
                 9 => (Deed::KillKeeper, Some(Deed::ReviveKeeper)),
-                // Before all make load nothing is there to be taken over.
+                // Before all agents generate load, there is nothing to take over.
                 10 if from >= QUIET_MS => (Deed::KillController, Some(Deed::Resume)),
                 _ => (Deed::FreezeController, Some(Deed::ThawController)),
             };
@@ -112,7 +112,7 @@ impl fmt::Display for Story {
     }
 }
 
-/// A fleet each of whose agents has a network of its own.
+/// A fleet in which each agent has its own network.
 pub(super) struct Chaos {
     pub(super) fleet: Fleet,
     wires: Vec<Wire>,
@@ -196,7 +196,7 @@ impl Chaos {
     }
 }
 
-/// The process that makes an agent's load; none where there is none now.
+/// The process that generates an agent's load; `None` if there is none now.
 fn engine(agent: &Child) -> Option<i32> {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", agent.id())).ok()?;
     let children = tasks.flatten().filter_map(|task| {

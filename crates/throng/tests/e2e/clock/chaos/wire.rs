@@ -1,5 +1,5 @@
-//! The network between an agent and the bus: a proxy that can fall silent, as a network that is cut
-//! does, or refuse.
+//! The network between an agent and the bus: a proxy that can drop traffic silently, like a network
+//! failure, or refuse it.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -12,9 +12,9 @@ use std::time::Duration;
 #[repr(u8)]
 pub(super) enum State {
     Open,
-    /// Nothing comes through, and nobody is told.
+    /// No traffic passes, and no error is reported.
     Silent,
-    /// Connections end at once.
+    /// Connections are closed immediately.
     Closed,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Wire {
     state: Arc<AtomicU8>,
 }
 
-/// What comes is looked for so often while nothing does.
+/// The polling interval while no data arrives.
 const GLANCE: Duration = Duration::from_millis(10);
 const BUFFER: usize = 64 << 10;
 
@@ -78,7 +78,7 @@ fn copies(mut from: TcpStream, mut to: TcpStream, state: &AtomicU8) {
         match from.read(&mut buffer) {
             Ok(0) => break,
             Ok(count) => {
-                // What was on its way when the network was cut waits, too.
+                // Data in transit when the network failed waits, too.
                 while is(state, State::Silent) {
                     thread::park_timeout(GLANCE);
                 }

@@ -73,7 +73,7 @@ fn failed(run: &Run, cause: &str, word: &str) -> u64 {
 }
 
 #[test]
-fn commands_are_those_that_the_server_has_done() {
+fn commands_match_the_counts_of_the_server() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = Server::start(folder.path(), "");
     let steps = r#"- connect
@@ -197,7 +197,7 @@ fn users_log_in_choose_a_database_and_use_tls() {
 }
 
 #[test]
-fn what_was_acknowledged_is_there_when_the_server_was_killed() {
+fn acknowledged_writes_survive_a_killed_server() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = Server::start(folder.path(), "--appendonly yes --appendfsync no");
     let text = one_session(

@@ -153,7 +153,7 @@ fn the_books_of_mariadb_are_those_of_a_run() {
 }
 
 #[test]
-fn who_knows_the_password_of_mariadb_comes_in() {
+fn only_the_right_password_logs_in_to_mariadb() {
     let server = MariaDb::start();
     let steps = "- {sql: select database() as place, check: {column.place: shop}}";
     server.runs(&times(4, 2), steps).exits(0);
@@ -230,7 +230,7 @@ fn errors_of_mariadb_are_told_by_their_numbers() {
 }
 
 #[test]
-fn a_transaction_that_an_iteration_gives_up_is_rolled_back_on_mariadb() {
+fn an_abandoned_transaction_is_rolled_back_on_mariadb() {
     let server = MariaDb::start();
     server.value("create table shop.pairs (id int not null, half varchar(9))");
     let steps = "\
@@ -268,7 +268,7 @@ fn the_books_balance_when_mariadb_is_killed_in_the_middle() {
 }
 
 #[test]
-fn a_lock_of_mariadb_goes_when_the_iteration_ends_that_has_it() {
+fn a_lock_of_mariadb_is_released_when_its_iteration_ends() {
     let server = MariaDb::start();
     server.value("create table shop.stock (id int primary key, n int)");
     server.value("insert into shop.stock values (1, 0)");
@@ -285,7 +285,7 @@ fn a_lock_of_mariadb_goes_when_the_iteration_ends_that_has_it() {
 }
 
 #[test]
-fn a_rollback_that_is_not_answered_holds_up_nothing_but_its_user() {
+fn an_unanswered_rollback_delays_only_its_user() {
     let port = scripted(|stream| {
         greet(stream)?;
         hear(stream)?;

@@ -200,7 +200,7 @@ fn requests_that_are_lost_are_told_by_their_retransmission() {
 
 /// It takes 200 ms as well, but no packet is lost.
 #[test]
-fn a_pause_is_no_lost_packet() {
+fn a_pause_is_not_a_lost_packet() {
     const PAUSES: &str = r#"
 let count = 0;
 const server = require("http").createServer((_, response) => {

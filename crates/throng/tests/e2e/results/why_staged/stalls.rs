@@ -13,7 +13,7 @@ fn two_rates(url: &str, seconds: u32) -> String {
 }
 
 #[test]
-fn stalls_by_a_timer_are_told() {
+fn stalls_by_a_timer_are_found() {
     let target = Target::begun("http --latency stall 250ms every 4s", throng_first);
     let run = running(&two_rates(&target.http(""), 22)).run();
     let found = finds(&run, "periodic-stall");
@@ -34,7 +34,7 @@ server.listen(0, "127.0.0.1", () => console.log("listening " + server.address().
 "#;
 
 #[test]
-fn stalls_by_work_are_told() {
+fn stalls_by_work_are_found() {
     let node = Node::start(COLLECTS, &[]);
     let run = running(&two_rates(&node.url("http"), 27)).run();
     let found = finds(&run, "periodic-stall");
