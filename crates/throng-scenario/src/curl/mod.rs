@@ -1,5 +1,5 @@
-//! Reads a cURL command, as a browser's "Copy as cURL" gives it for bash and for cmd.exe, with
-//! the meaning that curl gives it.
+//! Reads cURL commands as browsers copy them ("Copy as cURL") for bash and for cmd.exe, and
+//! interprets them as curl does.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -26,13 +26,13 @@ use flags::{FLAGS, Flag, Meaning};
 use way::ProxyWords;
 use words::Word;
 
-/// What a command asks for.
+/// The request that a command describes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CurlRequest {
     /// With a scheme.
     pub url: String,
     pub method: String,
-    /// As they are sent, `Content-Type` of data included.
+    /// As sent, including the `Content-Type` of data.
     pub headers: Vec<(String, String)>,
     pub body: BenchBody,
     pub insecure: bool,
@@ -51,7 +51,7 @@ pub struct CurlRequest {
     pub route: BenchRoute,
     pub no_keep_alive: bool,
     pub http_version: HttpVersion,
-    /// What is understood and done otherwise than curl does it.
+    /// Options that are accepted but behave differently than in curl.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -70,7 +70,7 @@ pub fn read(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
     Ok(Source::new(path.display().to_string(), without_mark(&text)))
 }
 
-/// Reads the one command of a file; all mistakes come back at once, every one with its place.
+/// Reads the only command of a file. Returns all mistakes, each with its place.
 pub fn parse(source: &Arc<Source>) -> Result<CurlRequest, Vec<Diagnostic>> {
     let commands = commands(source)?;
     let first = read_command(source, &commands[0]);
@@ -91,7 +91,7 @@ const SECOND_HELP: Said = say!(
      one file per command"
 );
 
-/// Reads all commands of a file, as "Copy all as cURL" gives them.
+/// Reads all commands of a file, as browsers write them with "Copy all as cURL".
 pub fn parse_all(source: &Arc<Source>) -> Result<Vec<CurlRequest>, Vec<Diagnostic>> {
     let (mut requests, mut errors) = (Vec::new(), Vec::new());
     for words in commands(source)? {
@@ -104,7 +104,7 @@ pub fn parse_all(source: &Arc<Source>) -> Result<Vec<CurlRequest>, Vec<Diagnosti
     if errors.is_empty() { Ok(requests) } else { Err(errors) }
 }
 
-/// The words of the commands, at least of one, each at least one word.
+/// The words of each command; at least one command, each with at least one word.
 fn commands(source: &Arc<Source>) -> Result<Vec<Vec<Word>>, Vec<Diagnostic>> {
     let place = Place::new(0, 0, source.text.len().min(1));
     let whole = |code, message: Said, help: Said| {
@@ -156,7 +156,7 @@ fn read_command(source: &Arc<Source>, words: &[Word]) -> Result<CurlRequest, Vec
 }
 
 impl CurlRequest {
-    /// Fills in what the command says; what a load asks for (users, time) stays.
+    /// Sets what the command defines; load settings (users, duration) stay unchanged.
     pub fn apply(&self, bench: &mut Bench) {
         bench.url.clone_from(&self.url);
         bench.method = Some(self.method.clone());
@@ -184,7 +184,7 @@ impl CurlRequest {
         self.apply_websocket(bench);
     }
 
-    /// A copied upgrade: sub-protocols and compression have words of their own.
+    /// A copied WebSocket upgrade: sub-protocols and compression have their own options.
     fn apply_websocket(&self, bench: &mut Bench) {
         if !self.url.starts_with("ws://") && !self.url.starts_with("wss://") {
             return;
@@ -205,7 +205,7 @@ impl CurlRequest {
     }
 }
 
-/// The file of `-E file:password`: the password is that of its key, which is given without one.
+/// Splits `-E file:password`: the password belongs to the key, which is given without one.
 pub fn certificate_of_curl(given: &Path) -> PathBuf {
     match given.to_str().and_then(|text| text.rsplit_once(':')) {
         Some((file, _)) if !given.exists() && !file.is_empty() => file.into(),
@@ -228,14 +228,14 @@ struct Reader<'s> {
     forms: Vec<FormPart>,
     method: Option<(String, Place)>,
     json: bool,
-    /// There was an unknown option: what follows it may be its value.
+    /// An unknown option precedes: the next word may be its value.
     unknown: bool,
     head: bool,
     get: bool,
-    /// Headers that `-H 'Name:'` takes away.
+    /// Headers that `-H 'Name:'` removes.
     removed: Vec<String>,
     proxy: ProxyWords,
-    /// Words with what is secret: messages do not show them.
+    /// Words with secrets, masked in messages.
     hidden: Vec<Place>,
 }
 
@@ -333,7 +333,7 @@ impl<'s> Reader<'s> {
             }
             let rest = at + letter.len_utf8();
             let value = match rest < letters.len() {
-                // The word may hold bytes that are no text: cut the bytes, not the text.
+                // The word may not be valid UTF-8: split its bytes.
                 true => {
                     let from = (1 + rest).min(word.bytes.len());
                     Some(Word { bytes: word.bytes[from..].to_vec(), place: word.place })
@@ -506,14 +506,14 @@ impl<'s> Reader<'s> {
             );
             return self.wrong("curl-value", message, place, help);
         }
-        // Both are made from the body that is sent.
+        // Both depend on the body that is sent.
         let lower = name.to_ascii_lowercase();
         if lower != "content-length" && lower != "transfer-encoding" {
             self.request.headers.push((name.to_string(), value.to_string()));
         }
     }
 
-    /// What an option sets gives way to a header of the same name.
+    /// Sets a header from an option unless `-H` sets the same header.
     fn replace_header(&mut self, name: &str, value: &str, place: Place) {
         if !self.has_header(name) {
             self.add_header(name, value, place);
@@ -648,7 +648,7 @@ impl<'s> Reader<'s> {
     fn finish(mut self, start: Place) -> Result<CurlRequest, Vec<Diagnostic>> {
         self.pick_url(start);
         self.finish_proxy();
-        // A header replaces what curl itself makes of `-u`, except where it must respond.
+        // An explicit header replaces `-u`, except for digest, which responds to a challenge.
         if self.has_header("authorization") && !self.request.digest {
             self.request.user = None;
         }
@@ -680,7 +680,7 @@ impl<'s> Reader<'s> {
         let removed = std::mem::take(&mut self.removed);
         let keep = |name: &str| !removed.iter().any(|other| other.eq_ignore_ascii_case(name));
         self.request.headers.retain(|(name, _)| keep(name));
-        // Headers that are sent unless somebody says otherwise: an empty one says it.
+        // Headers that are sent by default; an empty one removes them.
         let own = ["accept", "user-agent"].into_iter().filter(|name| !keep(name));
         self.request.headers.extend(own.map(|name| (name.to_string(), String::new())));
         match self.errors.is_empty() {
@@ -744,7 +744,7 @@ impl<'s> Reader<'s> {
         self.request.url = url;
     }
 
-    /// `-G` sends the data in the query.
+    /// `-G` moves the data to the query.
     fn data_into_url(&mut self, start: Place) {
         match self.join_data() {
             BenchBody::Text(query) => {
@@ -797,8 +797,8 @@ fn takes_value(meaning: &Meaning) -> bool {
     )
 }
 
-/// The type that curl gives a part without one (`Curl_mime_contenttype`), by the end of its name;
-/// a file of another kind is bytes.
+/// The type that curl assigns to a part without one (`Curl_mime_contenttype`), by file extension;
+/// other files are `application/octet-stream`.
 fn guessed_type(filename: Option<&str>, content: &FormContent) -> Option<String> {
     const TYPES: [(&str, &str); 9] = [
         (".gif", "image/gif"),
@@ -823,7 +823,7 @@ fn guessed_type(filename: Option<&str>, content: &FormContent) -> Option<String>
     filename.and_then(of_name).or_else(|| path.and_then(of_name))
 }
 
-/// Cuts at semicolons that are not in double quotes.
+/// Splits at semicolons outside of double quotes.
 fn split_form(text: &str) -> Vec<String> {
     let mut pieces = vec![String::new()];
     let mut quoted = false;
