@@ -140,8 +140,8 @@ impl Found {
         (self.sources.len() - 1) as u16
     }
 
-    /// Adds and parses a file. If it is not a YAML map, no line of it is quoted: it can be any file
-    /// that the user can read, and the scenario may come from a stranger.
+    /// Adds and parses a file. If it is not of this kind, no line of it is quoted: it can be any
+    /// file that the user can read, and the scenario may come from a stranger.
     pub(crate) fn parse_file(
         &mut self,
         source: &Arc<Source>,
