@@ -15,7 +15,7 @@
 //! - [`receipt`]: which numbered lines of each agent have come, and which are missing.
 //! - [`offset`]: how far a machine's clock is from the controller's.
 
-#![allow(async_fn_in_trait)] // All of a machine's dealings are on one thread.
+#![allow(async_fn_in_trait)] // Each machine uses the bus on one thread.
 
 #[macro_use]
 extern crate throng_base;
@@ -37,7 +37,7 @@ use std::time::Duration;
 use throng_base::Time;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
-/// Time since it was made, by the clock that a test can stop.
+/// A monotonic clock that tests can control.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticking(Instant);
 
@@ -45,7 +45,7 @@ pub(crate) fn ticking() -> Ticking {
     Ticking(Instant::now())
 }
 
-/// Ticks so often; after a delay it goes on from there.
+/// Ticks at this interval; after a delay it continues from there.
 pub(crate) fn every(period: Duration) -> Interval {
     let mut every = interval(period);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
