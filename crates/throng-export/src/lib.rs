@@ -32,9 +32,9 @@ pub use queue::{Exports, Opened, Told};
 
 use throng_base::Said;
 
-/// Takes the figures of a run, a second at a time. It runs in a thread of its own and may wait.
+/// Receives the figures of a run, second by second. It runs in its own thread and may block.
 pub trait Export: Send {
-    /// A second that failed is offered again, until the run has ended for some time.
+    /// A second that failed is passed again, until some time after the end of the run.
     fn second(&mut self, second: &Second<'_>) -> Result<(), Said>;
 
     /// The run has ended.
