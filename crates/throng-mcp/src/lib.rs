@@ -1,8 +1,8 @@
 //! A server of the Model Context Protocol, over a reader and a writer (`throng mcp`). One thread
-//! reads, one hears requests to stop, each call has its own; this one answers.
+//! reads, one waits for requests to stop, each call has its own; the calling thread replies.
 //!
-//! - `message`: lines and what they ask for. `tools`: the tools and their arguments.
-//! - `call`: a tool at work. `pages`: what a client can read.
+//! - `message`: parses and writes messages. `tools`: the tools and their arguments.
+//! - `call`: runs a tool. `pages`: resources that clients can read.
 
 #![forbid(unsafe_code)]
 

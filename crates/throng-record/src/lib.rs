@@ -1,15 +1,14 @@
-//! A proxy that records what passes it as a HAR file, which `throng-import` makes a scenario of.
+//! A proxy that records its traffic as a HAR file, which `throng-import` converts to a scenario.
 //!
 //! - [`authority`]: the proxy's own certificate authority. Browsers that trust it can be recorded
 //!   over TLS.
-//! - [`command`]: `throng record`, up to the scenario.
-//! - [`har`]: the file. It is a whole HAR file after each request, however the recording ends.
-//! - `exchange`: a request and its response while they pass; it enters the file when both ended.
-//!   `entry`: what is known of them.
-//! - `headers`: what a proxy changes in a head. `sockets`: the messages of a WebSocket.
+//! - [`command`]: `throng record`, including the conversion.
+//! - [`har`]: the file. It is a complete HAR file after each request, however the recording ends.
+//! - `exchange`: a request and its response while they are forwarded; `entry`: their data.
+//! - `headers`: changes to headers. `sockets`: the messages of a WebSocket.
 //! - `upstream`: connections to the services. `proxy`: the connections of the browser.
 //!
-//! Bodies are passed on as they come and kept up to a limit. Nothing is printed here.
+//! Bodies are forwarded immediately and recorded up to a limit. Nothing is printed here.
 
 #![forbid(unsafe_code)]
 

@@ -1,12 +1,12 @@
-//! The scenario language: YAML → located syntax → validated → [`Program`]. Knows no engine and
-//! prints nothing; whatever is wrong comes back as [`Diagnostic`]s, all of a file at once.
+//! The scenario language: YAML → located syntax → validated → [`Program`]. It does not depend on
+//! the engine and prints nothing; all mistakes of a file are returned together as [`Diagnostic`]s.
 //!
-//! - [`compile`]: a scenario file becomes a program.
-//! - [`curl`]: reads what a browser's "Copy as cURL" gives.
-//! - [`bench`]: writes a scenario for what a command line asks.
-//! - [`keys`]: the keys of every map with their meaning.
-//! - [`outline`]: what a program will do, before anything is sent.
-//! - [`protocol`]: a protocol file becomes a protocol.
+//! - [`compile`]: compiles a scenario file to a program.
+//! - [`curl`]: reads commands as browsers copy them ("Copy as cURL").
+//! - [`bench`]: writes a scenario for a command line.
+//! - [`keys`]: the keys of all maps with their descriptions.
+//! - [`outline`]: describes what a program will do, before anything is sent.
+//! - [`protocol`]: compiles a protocol file.
 //! - [`schema`]: the language as a JSON Schema, for editors.
 
 #![forbid(unsafe_code)]

@@ -587,7 +587,7 @@ impl Reader<'_, '_> {
     }
 
     /// A word that names something, with its place.
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     fn name(&mut self, node: &Node, want: Said) -> Option<Placed<String>> {
         let text = self.cx.text(node, want.clone())?;
         if !values::is_name(&text) {
@@ -600,7 +600,7 @@ impl Reader<'_, '_> {
     }
 
     /// One name or a list of them.
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     fn names(&mut self, node: &Node, want: Said) -> Vec<Placed<String>> {
         let nodes = match &node.kind {
             Kind::List(items) => items.as_slice(),

@@ -1,9 +1,9 @@
-//! Reading the tree: maps by their tables, values by their type. A mistake is noted and reading
-//! goes on, so that all mistakes of a file are answered at once.
+//! Reads the tree: maps by their tables, values by their types. A mistake is noted and reading
+//! continues, so that all mistakes of a file are reported together.
 //!
-//! - [`found`]: what is found out on the way.
-//! - [`names`]: what expressions may name; [`template`]: texts with expressions in them.
-//! - [`foreign`]: what people bring along from elsewhere.
+//! - [`found`]: the findings.
+//! - [`names`]: names in expressions; [`template`]: texts with expressions.
+//! - [`foreign`]: syntax of other tools.
 
 pub(crate) mod foreign;
 mod found;
@@ -197,7 +197,7 @@ impl<'a> Context<'a> {
 
 /// Values with a type.
 impl Context<'_> {
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     pub(crate) fn unit<T>(
         &mut self,
         node: &Node,

@@ -1,14 +1,14 @@
-//! Sessions and their steps, compiled into trees of statements.
+//! Compiles sessions and their steps to trees of statements.
 //!
-//! - [`flow`]: loops, branches, parts; [`rest`]: how they end, and what would never rest.
-//! - [`links`]: which connection a step uses.
-//! - [`http`], [`message`], and those of [`crate::builtin`]: steps that ask the target; [`pause`],
-//!   [`stay`], [`meeting`], [`secure`], [`act`]: others.
-//! - [`looks`]: which messages are meant.
-//! - [`parallel`]: branches that are done at the same time.
-//! - [`heartbeat`]; [`heard`]: what is done beside the user's own steps, [`beside`]: its bodies.
-//!   [`beside::slow`]: whether those are done in time.
-//! - [`ends`]: of connections, which are wanted.
+//! - [`flow`]: loops, branches, parts; [`rest`]: how they end, and which loops would spin.
+//! - [`links`]: the connection of a step.
+//! - [`http`], [`message`], and those of [`crate::builtin`]: requests and messages; [`pause`],
+//!   [`stay`], [`meeting`], [`secure`], [`act`]: other steps.
+//! - [`looks`]: patterns that select messages.
+//! - [`parallel`]: concurrent branches.
+//! - [`heartbeat`]; [`heard`]: background tasks, [`beside`]: their bodies.
+//!   [`beside::slow`]: whether they keep up.
+//! - [`ends`]: expected closes of connections.
 //! - [`used`]: rows of data.
 
 mod act;

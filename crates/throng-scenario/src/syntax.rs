@@ -292,7 +292,7 @@ impl<'s> Builder<'s> {
         )
     }
 
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     fn feature(&self, place: Place, what: Said, help: Said) -> Box<Diagnostic> {
         Box::new(
             Diagnostic::error("yaml-feature", say!("this YAML feature is not supported: {what}"))

@@ -114,7 +114,7 @@ impl Screen {
     }
 
     /// A sentence of ours, in the language of the person.
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what says it.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     pub fn say(&self, said: Said) {
         self.line(&said.spoken());
     }

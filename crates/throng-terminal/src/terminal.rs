@@ -150,7 +150,7 @@ impl Terminal {
         self.tell(text, || self.errors.diagnostic(diagnostic));
     }
 
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what says it.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     fn say(&self, said: Said) {
         self.tell(|| said.spoken(), || self.errors.say(said.clone()));
     }

@@ -1,9 +1,9 @@
-//! The macros that say a sentence. `say!("there is no {what} `{name}`")` is a `Said` of
-//! throng-base: the key `there is no {} `{}`` and its values. A key that the catalogue does not
-//! have does not compile, so that no sentence is without a rendering.
+//! The macros for messages. `say!("there is no {what} `{name}`")` is a `Said` of throng-base: the
+//! key `there is no {} `{}`` and its values. A key that is missing in the catalog does not compile,
+//! so every message has a translation.
 //!
-//! The rest is as in `format!`: values are captured, follow, or are named; a format such as
-//! `{share:.1}` makes a text of its value, while a value that is itself a `Said` stays one.
+//! Otherwise they work like `format!`: values are captured, positional or named; a format such as
+//! `{share:.1}` converts its value to text, while a value that is itself a `Said` stays one.
 
 #![forbid(unsafe_code)]
 

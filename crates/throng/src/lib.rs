@@ -1,16 +1,16 @@
-//! The throng program: arguments, wiring, printing, exit codes. Everything else is in the crates.
+//! The throng program: arguments, wiring, output, exit codes. Everything else is in the crates.
 //!
 //! - `arguments`: the command line; flags that are options of a library are in its crate.
-//! - `run`: a scenario file, and what a run of it would do. `scenario`: how a file is read.
-//! - `bench`: a command line becomes a scenario. `duel`: two targets under the same load in turn.
+//! - `run`: runs and examines scenario files. `scenario`: reads them.
+//! - `bench`: converts a command line to a scenario. `duel`: alternates a load between two targets.
 //! - `import`: scenarios from other tools, and from a browser. `init`: from a template.
 //! - `records`: recorded runs. `control`: commands to a run in progress.
-//! - `host`: what a load needs. `fleet`: machines that work together. `post`: a process of a run.
+//! - `host`: machines for a load. `fleet`: machines that work together. `post`: a process of a run.
 //! - `protocol`: packets of declared protocols. `explain`: codes of messages, and schemas.
 //! - `target`: reference servers. `mcp`: the commands as tools of an AI assistant.
 //! - `speech`: the language of the command line. `manual`: manual pages, completions for shells.
-//!   `version`: of what this was made.
-//! - `system`: what only Linux does; `elsewhere`: the same for other systems, which make no load.
+//!   `version`: the identity of the build.
+//! - `system`: functions that need Linux; `elsewhere`: other systems, which generate no load.
 
 #[macro_use]
 extern crate throng_base;

@@ -54,7 +54,7 @@ pub(crate) fn assignments(set: &[String], errors: Screen) -> Result<Vec<(String,
     pairs.collect()
 }
 
-#[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what says it.
+#[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
 fn unreadable(path: &Path, reason: Said, errors: Screen) -> Exit {
     let message = say!("cannot read the scenario {}: {reason}", path.display());
     errors.diagnostic(

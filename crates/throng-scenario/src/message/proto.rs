@@ -89,7 +89,7 @@ pub(crate) fn read(
 }
 
 /// One text or several.
-#[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+#[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
 fn names(cx: &mut Context<'_>, node: &Node, want: Said, help: Said) -> Vec<(Place, String)> {
     let nodes = match &node.kind {
         Kind::List(items) => items.as_slice(),

@@ -368,7 +368,7 @@ impl Reader<'_, '_> {
     }
 
     /// Refuses keys that define an end, for a type with its own size.
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     fn no_extent(&mut self, fields: &FieldMap<'_>, what: Said) {
         let Some((key, _)) = ast::first(extents(fields)) else {
             return;

@@ -47,7 +47,7 @@ pub(super) fn is_name(text: &str) -> bool {
 }
 
 /// A 64-bit integer.
-#[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+#[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
 pub(super) fn read_int(cx: &mut Context<'_>, node: &Node, want: Said) -> Option<i64> {
     let text = cx.text(node, want.clone())?;
     match parse_int(text.trim()).map(i64::try_from) {

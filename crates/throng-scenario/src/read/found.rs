@@ -242,7 +242,7 @@ impl Found {
         None
     }
 
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     pub(crate) fn not_yet(&mut self, what: Said, place: Place, help: Said) {
         let message = say!("{what} is not supported in this version");
         let error =
@@ -250,7 +250,7 @@ impl Found {
         self.note(error);
     }
 
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     pub(crate) fn wrong_type<T>(&mut self, node: &Node, want: Said, help: Said) -> Option<T> {
         let message = say!("expected {want} here, not {}", node.what());
         let error =
@@ -376,7 +376,7 @@ impl Found {
         self.fail(error.help(help))
     }
 
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     pub(super) fn differs<T>(
         &mut self,
         node: &Node,

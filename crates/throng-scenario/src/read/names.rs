@@ -1,14 +1,14 @@
-//! What expressions may name: variables, data, saved values, items of loops, the answer. A session
-//! has names of its own, each with a slot in which its users keep the value.
+//! Names in expressions: variables, data, saved values, loop items, the response. Each session has
+//! its own names, with a slot for each user's value.
 //!
 //! How a session is compiled:
 //! 1. [`SessionNames::of_session`],
-//! 2. [`Context::declare_all`] with everything the session does, so that a value can be used in a
-//!    step before the one that saves it (the next iteration has it),
-//! 3. its steps: [`Context::slot`] where a step saves, [`Context::enter_item`] and
+//! 2. [`Context::declare_all`] for the whole session, so that a step can use a value that a later
+//!    step saves (it exists from the next iteration on),
+//! 3. its steps: [`Context::slot`] for saved values, [`Context::enter_item`] and
 //!    [`SessionNames::leave_item`] around the steps of a `for_each`, [`Context::with_answer`]
-//!    around what looks at an answer,
-//! 4. [`check_names`] says which of them are not used, or too early.
+//!    around expressions on a response,
+//! 4. [`check_names`] reports names that are unused, or used too early.
 
 use std::cell::Cell;
 

@@ -271,7 +271,7 @@ impl Context<'_> {
     }
 
     /// An expression: `${…}` alone, or without `${` and `}`.
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     pub(crate) fn expression(&mut self, node: &Node, want: Said) -> Option<Expression> {
         let text = self.scalar(node, want.clone())?;
         let (inner, at) = match read_parts(self, node, text)?.as_slice() {

@@ -1,14 +1,14 @@
 //! Thresholds: `SUBJECT [with pauses] FIGURE COMPARISON VALUE [in PLACE]`, such as `http p99 < 50ms
-//! in hold [over 10s]`. A place is a phase, or one of several loads; a time says that every stretch
-//! of so many seconds has to meet it. A subject is a step, a transaction, all steps of a kind, a
-//! stage or a counter; of steps, those with a label may be chosen: `http{region:east} p99 < 50ms`.
+//! in hold [over 10s]`. A place is a phase, or one of several loads; with a time, each window of
+//! that length must meet the threshold. A subject is a step, a transaction, all steps of a kind, a
+//! stage or a counter; labels can select steps: `http{region:east} p99 < 50ms`.
 //!
 //! - [`audits`]: figures of audits.
-//! - [`chosen`]: steps that are chosen by their labels.
-//! - [`generated`]: how much of the load was generated.
-//! - [`monitored`]: figures of sources beside the run.
-//! - [`names`]: what a name means.
-//! - [`unmeasured`]: steps that run only while nothing is measured.
+//! - [`chosen`]: steps selected by labels.
+//! - [`generated`]: the share of the load that was generated.
+//! - [`monitored`]: figures of monitored sources.
+//! - [`names`]: the meaning of a name.
+//! - [`unmeasured`]: steps that run only in unmeasured phases.
 
 mod audits;
 mod chosen;
@@ -389,7 +389,7 @@ impl Reader<'_, '_, '_> {
         Some(found.first().map(|(_, number)| *number))
     }
 
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     fn unknown<'n, T>(
         &mut self,
         what: Said,
