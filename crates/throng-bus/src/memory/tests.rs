@@ -38,7 +38,7 @@ async fn acknowledged_entries_are_in_the_log_once_and_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_writers_one_wins() {
+async fn one_of_two_concurrent_writes_wins() {
     let bus = Memory::new(1, Faults { delay_max: Duration::from_millis(5), ..Faults::default() });
     let (one, other) = (bus.join("one"), bus.join("other"));
     let mut told = other.subscribe("written.lease").await.unwrap();
