@@ -1,6 +1,6 @@
-//! Tells the compiler which commit this is and how it is built, for `throng --version`. It is run
-//! again only when HEAD or the sources of what ships have changed, and never needs git: a source
-//! archive carries its commit in `src/commit.txt`, and without either the version stands alone.
+//! Passes the commit and the build to the compiler, for `throng --version`. It runs again only if
+//! HEAD or the shipped sources have changed, and does not require git: a source archive contains
+//! its commit in `src/commit.txt`; without either, only the version is shown.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,19 +25,19 @@ fn compiler() -> Option<String> {
     said(Command::new(std::env::var_os("RUSTC")?).arg("--version"))
 }
 
-/// `108dfbd 2026-11-23`, with `+changes` behind the commit where the sources are not its own.
+/// `108dfbd 2026-11-23`, with `+changes` after the commit if the sources differ from it.
 fn of_git() -> Option<String> {
     let root = home()?.join("../..").canonicalize().ok()?;
     let git = |words: &[&str]| {
         said(Command::new("git").arg("--no-optional-locks").current_dir(&root).args(words))
     };
-    // A copy of the sources inside another repository is not of that repository's commit.
+    // Sources copied into another repository do not belong to its commit.
     if Path::new(&git(&["rev-parse", "--show-toplevel"])?) != root {
         return None;
     }
     let branch = git(&["rev-parse", "--symbolic-full-name", "HEAD"]).unwrap_or_default();
     for name in ["HEAD", "logs/HEAD", "packed-refs", &branch] {
-        // Cargo runs this at every build if a file is named that is not there.
+        // Cargo runs this script at every build if a file that it names does not exist.
         let path = git(&["rev-parse", "--git-path", name]).map(|path| root.join(path));
         if let Some(path) = path.filter(|path| path.is_file()) {
             println!("cargo:rerun-if-changed={}", path.display());
@@ -58,15 +58,15 @@ fn of_git() -> Option<String> {
     Some(format!("{commit}{changed} {date}"))
 }
 
-/// From `git archive`, which has replaced the placeholders.
+/// From `git archive`, which replaces the placeholders.
 fn of_archive() -> Option<String> {
     let text = std::fs::read_to_string(home()?.join(ARCHIVED)).ok()?;
     let text = text.trim();
     (!text.is_empty() && !text.contains("$Format")).then(|| text.to_string())
 }
 
-/// The folder of this crate. It is asked at run time: a tree that was moved with its `target` keeps
-/// the built script, and with it the path that it was compiled in.
+/// The folder of this crate, read at run time: if a tree is moved with its `target`, the compiled
+/// script still contains the old path.
 fn home() -> Option<PathBuf> {
     Some(PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR")?))
 }

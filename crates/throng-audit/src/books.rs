@@ -1,4 +1,4 @@
-//! Reads a number of the target's books.
+//! Reads one of the target's own counts.
 
 use throng_base::{Clock, Said};
 use throng_extract::{Document, JsonPath};
@@ -64,7 +64,7 @@ fn first(path: &JsonPath, text: &str) -> Result<String, Said> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The first number in a text, which may have decimals that say nothing.
+/// The first number in a text; decimals must be zero.
 fn number(text: &str) -> Option<i64> {
     let word = text.split_whitespace().next()?;
     let whole = word.strip_suffix(".0").unwrap_or(word);
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_stands_first() {
+    fn the_first_number_is_read() {
         for (text, found) in [
             ("17\n", Some(17)),
             (" 17 orders", Some(17)),

@@ -1,11 +1,11 @@
-//! Decides who is right: a pure function of what a view says and what throng knows about users.
+//! Compares a view with the known state of users, as a pure function.
 //!
-//! A view that was read from `from` to `to` may contradict a user for three reasons: it is wrong,
-//! it has not heard of a change yet, or the user changed while it was read. Only a user whose last
-//! change is older than `within` can be wrong, and only if the view contradicts it in two looks
-//! that are at least [`CONFIRMED_AFTER`] apart, with no change between: a login that the view has
-//! heard of and whose answer is on its way looks like an error in one look. All others are pending,
-//! and are asked for again.
+//! A view that was read from `from` to `to` can contradict a user for three reasons: it is wrong,
+//! it has not seen a change yet, or the user changed while it was read. Only a user whose last
+//! change is older than `within` can be wrong, and only if the view contradicts it in two readings
+//! at least [`CONFIRMED_AFTER`] apart, without a change between them: a login that the view has
+//! seen and whose response is in transit looks like an error in one reading. All others are pending
+//! and are read again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -14,24 +14,25 @@ use throng_base::Time;
 use throng_metrics::audit::{Pair, ViewRound, WRONG_MAX, Wrong, WrongKind};
 use throng_metrics::presence::{Known, Node, Snapshot};
 
-/// Between the two looks that make a user wrong. Logins take less.
+/// Minimum time between the two readings that prove a user wrong. Logins take less.
 pub const CONFIRMED_AFTER: Duration = Duration::from_secs(1);
-/// A view that agrees at first sight tells the time to agree only so soon after the change.
+/// A view that agrees at the first reading is a sample of the time to agree only this soon after
+/// the change.
 const SOON: Duration = Duration::from_secs(1);
 
-/// What a view said.
+/// The content of a view.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
-    /// When the first request was sent, and when the last answer had come.
+    /// When the first request was sent, and when the last response had arrived.
     pub from: Time,
     pub to: Time,
-    /// Who is online, in ascending order, each once, and where.
+    /// The online users, in ascending order without duplicates, and their nodes.
     pub online: Vec<(u64, Node)>,
-    /// It was asked for these alone, in ascending order; None: for all.
+    /// Only these users were requested, in ascending order; None for all.
     pub asked: Option<Vec<u64>>,
     /// Users that it lists more than once.
     pub twice: u64,
-    /// Entries whose names are of no user, and the first few of them.
+    /// The number of entries whose names belong to no user, and the first few of them.
     pub strangers: u64,
     pub unknown: Vec<String>,
 }
@@ -47,29 +48,29 @@ impl Reading {
     }
 }
 
-/// The judge of one view, through all rounds of a run.
+/// The judge of one view, for all rounds of a run.
 #[derive(Debug)]
 pub struct Judge {
     within: Duration,
-    /// Users that the view has contradicted, each since its last change.
+    /// Users that the view has contradicted since their last change.
     waiting: HashMap<u64, Waiting>,
-    /// Of this round: users that are asked for again.
+    /// In this round: users to be read again.
     pending: Vec<u64>,
     round: ViewRound,
     wrong: BTreeMap<u64, Wrong>,
-    /// Of this round: users that were judged, by `2 × is online + the view says online`.
+    /// In this round: judged users, by `2 × is online + the view says online`.
     judged: Vec<(u64, u8)>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    /// As it was when the view contradicted it; None: not a user of the run so far.
+    /// The state that the view contradicted; None if it is not a user of the run so far.
     known: Option<Known>,
-    /// When the view first contradicted that.
+    /// When the view first contradicted it.
     since: Time,
 }
 
-/// What a look at one user tells.
+/// The result of comparing one user.
 enum Look {
     Agrees,
     Wrong(WrongKind),
@@ -89,7 +90,7 @@ impl Judge {
         }
     }
 
-    /// A round begins with a reading of all users, and what was known of them after it.
+    /// Starts a round with a reading of all users, and their states after it.
     pub fn begin(&mut self, reading: &Reading, known: &Snapshot) {
         self.pending.clear();
         self.wrong.clear();
@@ -113,7 +114,7 @@ impl Judge {
         }
     }
 
-    /// The pending users were asked for again.
+    /// Compares the pending users with a second reading.
     pub fn again(&mut self, reading: &Reading, known: &Snapshot) {
         for user in std::mem::take(&mut self.pending) {
             match reading.has_asked(user) {
@@ -123,12 +124,12 @@ impl Judge {
         }
     }
 
-    /// Users that are to be asked for again, in ascending order.
+    /// Users to be read again, in ascending order.
     pub fn pending(&self) -> &[u64] {
         &self.pending
     }
 
-    /// Ends the round. Users that are still pending stay undecided.
+    /// Ends the round. Pending users stay undecided.
     pub fn end(&mut self) -> ViewRound {
         self.round.undecided = self.pending.len() as u64;
         self.round.wrong = self.wrong.values().take(WRONG_MAX).cloned().collect();
@@ -136,7 +137,7 @@ impl Judge {
         std::mem::take(&mut self.round)
     }
 
-    /// Leaves out this round, because the view could not be read.
+    /// Skips this round, because the view could not be read.
     pub fn skip(&mut self) {
         self.pending.clear();
         self.judged.clear();
@@ -156,7 +157,7 @@ impl Judge {
                     WrongKind::FalseOnline => self.round.false_online += 1,
                     WrongKind::FalseOffline => self.round.false_offline += 1,
                     WrongKind::WrongNode => {
-                        // It is online, as the view says.
+                        // The user and the view agree that it is online.
                         self.round.compared += 1;
                         self.round.agree += 1;
                         self.round.wrong_node += 1;
@@ -215,7 +216,7 @@ impl Judge {
         }
     }
 
-    /// The view agrees: how long did it take?
+    /// The view agrees: measures the time to agree.
     fn settle(&mut self, user: u64, known: Option<Known>, reading: &Reading) {
         let Some(known) = known else { return };
         let was_wrong = match self.waiting.remove(&user) {
@@ -230,7 +231,7 @@ impl Judge {
     }
 }
 
-/// What is wrong if the view is.
+/// The kind of error if the view is wrong.
 fn contradiction(known: &Known, said: Option<Node>) -> Option<WrongKind> {
     match (known.is_online(), said) {
         (true, None) => Some(WrongKind::FalseOffline),
@@ -242,7 +243,7 @@ fn contradiction(known: &Known, said: Option<Node>) -> Option<WrongKind> {
     }
 }
 
-/// All pairs of the views whose round has just ended, over the users that were judged in both.
+/// All pairs of views whose rounds have ended, compared over the users that were judged in both.
 pub fn pairs(judges: &[Judge]) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (one, first) in judges.iter().enumerate() {

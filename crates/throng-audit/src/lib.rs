@@ -1,10 +1,9 @@
-//! Audits: what the target says of its users and of its books, compared with what the generator
-//! knows.
+//! Audits: compares the target's view of its users and its counts with what the generator knows.
 //!
-//! - [`judge`]: decides who is right, as a pure function of readings and the presence of users.
-//! - [`views`]: reads the users that the target lists as online; [`books`]: reads a number.
-//!   `redis` is one way to do so; the other is HTTP.
-//! - [`worker`]: a thread for each audit, which reads, judges and tells.
+//! - [`judge`]: compares readings with the presence of users, as a pure function.
+//! - [`views`]: reads the users that the target lists as online; [`books`]: reads a count. Both use
+//!   `redis` or HTTP.
+//! - [`worker`]: a thread for each audit, which reads, judges and reports.
 
 #![forbid(unsafe_code)]
 

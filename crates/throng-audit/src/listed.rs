@@ -1,11 +1,11 @@
-//! What has been read of a view so far, in any way.
+//! The entries of a view that have been read so far, from any source.
 
 use std::collections::HashMap;
 
 use throng_metrics::presence::Node;
 use throng_program::UserName;
 
-/// So many names of strangers are kept.
+/// Maximum number of names of strangers that are kept.
 const UNKNOWN_MAX: usize = 8;
 const UNKNOWN_CHARS_MAX: usize = 80;
 
@@ -19,7 +19,7 @@ pub(crate) struct Listed<'a> {
 }
 
 impl Listed<'_> {
-    /// An entry of this name, on this node if the view tells it by where the entry stands.
+    /// An entry with this name, and its node if the position of the entry determines it.
     pub(crate) fn name(&mut self, name: &str, node: Node) {
         match self.names.user(name) {
             Some(user) => self.online.push((user, node)),
@@ -27,7 +27,7 @@ impl Listed<'_> {
         }
     }
 
-    /// A user that was asked for, and what the view calls its node.
+    /// A requested user, and the view's name for its node.
     pub(crate) fn user_at(&mut self, user: u64, node: Option<&str>) {
         let node = node.and_then(|name| self.nodes.get(name)).copied();
         self.online.push((user, node.unwrap_or(0)));

@@ -1,4 +1,4 @@
-//! Views and books in a Redis.
+//! Views and counts in Redis.
 
 use std::io;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use throng_redis::{Link, RedisAddress, Reply, write_command, write_head, write_w
 
 use crate::listed::Listed;
 
-/// How long one exchange may take.
+/// Time limit for an exchange.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Names in one command, and commands in one pipeline.
 const BATCH: usize = 1000;
-/// What `SCAN` looks at in one step.
+/// The number of entries that `SCAN` examines in one step.
 const COUNT: &[u8] = b"1000";
 /// Scores above this are milliseconds since 1970, others are seconds.
 const SCORE_MS_MIN: f64 = 1e11;
@@ -30,7 +30,7 @@ impl Redis {
         Ok(Redis { address: url.parse()?, clock: clock.clone(), link: None })
     }
 
-    /// Everybody that is online.
+    /// All online users.
     pub(crate) fn list(
         &mut self,
         kind: &RedisKind,
@@ -113,7 +113,7 @@ impl Redis {
         Ok(())
     }
 
-    /// The number that a command gives.
+    /// The number that a command returns.
     pub(crate) fn number(&mut self, words: &[String]) -> Result<i64, Said> {
         let mut pipeline = Vec::new();
         let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
@@ -129,7 +129,7 @@ impl Redis {
         number.ok_or(say!("the reply is not a number"))
     }
 
-    /// One of the commands that give a part of something big at a time.
+    /// Runs a command that returns a large set in parts.
     fn scan(
         &mut self,
         head: &[&[u8]],
@@ -182,7 +182,7 @@ fn named(item: &Reply, listed: &mut Listed<'_>) {
     }
 }
 
-/// Whether a member is there, and its score is a time no longer ago.
+/// True if a member exists and its score is a recent time.
 fn is_young(score: &Reply, age_max: Option<Duration>) -> bool {
     let Some(score) = score.text().and_then(|text| text.parse::<f64>().ok()) else { return false };
     let Some(age_max) = age_max else { return true };
@@ -191,7 +191,7 @@ fn is_young(score: &Reply, age_max: Option<Duration>) -> bool {
     now - at <= age_max.as_secs_f64()
 }
 
-/// As a glob of Redis that means these characters.
+/// Escapes the special characters of Redis globs.
 fn escaped(text: &str) -> String {
     let special = |c: char| "*?[]^\\".contains(c);
     let piece = |c: char| if special(c) { format!("\\{c}") } else { c.to_string() };
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_mean_what_they_say() {
+    fn keys_are_read_by_their_types() {
         assert_eq!(escaped("a*b[c]?"), "a\\*b\\[c\\]\\?");
     }
 }

@@ -1,4 +1,4 @@
-//! Reads a view: a place where the target knows who is online.
+//! Reads a view: one of the target's lists of online users.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use crate::judge::Reading;
 use crate::listed::Listed;
 use crate::redis::Redis;
 
-/// How long an HTTP request may take.
+/// Time limit for an HTTP request.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-/// A million names have room.
+/// Large enough for a million names.
 pub(crate) const COMMAND_LIMITS: Limits = Limits { bytes: 32_000_000, time: PATIENCE };
 
-/// Whose users are judged here: those of the whole run, or those of a generator of a fleet.
+/// The users that are judged here: those of the whole run, or those of one generator in a fleet.
 #[derive(Clone)]
 pub struct Own {
     is_own: Arc<dyn Fn(u64) -> bool + Send + Sync>,
-    /// Entries that are no users are told by one of the generators.
+    /// Only one of the generators reports entries that are not users.
     tells_strangers: bool,
 }
 
@@ -67,7 +67,7 @@ impl Reader {
         Ok(Reader { view: view.clone(), own, nodes, redis, fetcher, clock: clock.clone() })
     }
 
-    /// Whether it can only be asked for users by their names.
+    /// True if it can only be queried by user names.
     pub fn needs_names(&self) -> bool {
         match &self.view.source {
             Source::Redis { kind, .. } => *kind == RedisKind::Mget,
@@ -76,12 +76,12 @@ impl Reader {
         }
     }
 
-    /// Asks for these users, in ascending order; a view that lists everybody may answer for more.
+    /// Queries these users, in ascending order; a view that lists all users may return more.
     pub fn ask(&mut self, users: &[u64]) -> Result<Reading, Said> {
         self.read(Some(users))
     }
 
-    /// Everybody that is online.
+    /// All online users.
     pub fn list(&mut self) -> Result<Reading, Said> {
         self.read(None)
     }
@@ -110,7 +110,7 @@ impl Reader {
             }
             (Source::Redis { .. }, None, _) => {}
         }
-        // A scan may meet an entry again; a list has no reason to.
+        // A scan can return an entry again; a list should not.
         let may_repeat = matches!(view.source, Source::Redis { .. });
         let Listed { mut online, mut strangers, mut unknown, .. } = listed;
         online.retain(|(user, _)| (own.is_own)(*user));
@@ -125,13 +125,13 @@ impl Reader {
             let is_second = seen.is_some_and(|(it, already)| it == *user && !already);
             twice += u64::from(is_second && !may_repeat);
         }
-        // Who is on several nodes is on the one where it is, for that question.
+        // A user on several nodes counts once, on the first of them.
         online.dedup_by_key(|(user, _)| *user);
         Ok(Reading { from, to: clock.now(), online, asked, twice, strangers, unknown })
     }
 }
 
-/// A name in each line and, behind white space, its node.
+/// One name per line, optionally followed by whitespace and a node.
 fn lines(text: &str, listed: &mut Listed<'_>) {
     for line in text.lines() {
         let mut words = line.split_whitespace();
@@ -197,12 +197,12 @@ fn take(http: &HttpSource, text: &str, mut hear: impl FnMut(&str)) -> Result<(),
     Ok(())
 }
 
-/// Whether the path ends in the items of a list that has none.
+/// True if the path ends with the items of a list that is empty.
 fn is_empty_list(path: &JsonPath, document: &Document<'_>) -> bool {
     path.reach(document).is_some_and(|reach| reach.there == JsonThere::List(0))
 }
 
-/// In a query: what is no letter, digit or one of `-._~:` is percent-encoded.
+/// Percent-encodes for a query all but letters, digits and `-._~:`.
 fn encoded(name: &str) -> String {
     let mut text = String::new();
     for byte in name.bytes() {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_prints_a_user_in_each_line() {
+    fn a_command_prints_one_user_per_line() {
         let printed = "printf 'd1 a\nd2\n\nd3\tb\nd2 a\nroot x\n'";
         let shell = ["/bin/sh", "-c", printed].map(str::to_string);
         let view = View {
@@ -235,7 +235,7 @@ mod tests {
             names: UserName { before: "d".into(), after: String::new() },
             nodes: vec![("a".into(), 0), ("b".into(), 1)],
         };
-        // A generator with every second user, and not the one that tells of strangers.
+        // A generator with every second user, which does not report strangers.
         let mut own = Reader::new(&view, Own::of(|user| user % 2 == 0, false), &Clock::start());
         let reading = own.as_mut().expect("a reader").list().expect("a list");
         assert_eq!((&*reading.online, reading.twice, reading.strangers), (&[(2, 0)][..], 1, 0));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_texts_and_numbers() {
+    fn names_can_be_texts_and_numbers() {
         let read = |path: Option<&str>, text: &str| {
             let mut names = Vec::new();
             take(&http(path), text, |name| names.push(name.to_string())).map(|()| names)

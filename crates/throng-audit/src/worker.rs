@@ -1,5 +1,5 @@
-//! A thread for each audit: it reads when it is time, or when an event of the scenario wants it,
-//! judges, and tells. Whoever has the run answers what it asks; nothing of the run waits for it.
+//! A thread for each audit: it reads on schedule or when an event of the scenario requests it,
+//! judges, and reports. The owner of the run answers its requests; the run never waits for it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,34 +15,34 @@ use crate::books;
 use crate::judge::{CONFIRMED_AFTER, Judge, Reading, pairs};
 use crate::views::{Own, Reader};
 
-/// Between two looks at pending users: from the first to the longest.
+/// The shortest and longest pause between two readings of pending users.
 const PAUSE_MIN: Duration = Duration::from_millis(1050);
 const PAUSE_MAX: Duration = Duration::from_secs(8);
-/// A run that does not say who is online within this time is not judged.
+/// A round without a snapshot of the run within this time is not judged.
 const SNAPSHOT_MAX: Duration = Duration::from_secs(10);
-/// Longer than `agree_within`, the last round may take so much.
+/// The additional time for the last round, besides `agree_within`.
 const LAST_MORE: Duration = Duration::from_secs(12);
 
-/// What a worker asks whoever has the run.
+/// A request of a worker to the owner of the run.
 #[derive(Debug)]
 pub enum Ask {
-    /// Who is online now.
+    /// Which users are online now.
     Presence(Sender<Snapshot>),
-    /// Nothing: it tells what it has found.
+    /// Reports a finding; needs no reply.
     Found(Found),
-    /// The load is over for this audit: nothing more comes from it.
+    /// The audit is finished: nothing follows.
     Over,
 }
 
-/// What an audit, by its number, has found.
+/// The finding of an audit, by its number.
 #[derive(Debug)]
 pub struct Found {
     pub audit: u16,
-    /// When it began.
+    /// When it started.
     pub at: Time,
-    /// When it was due by the timetable: 0 for an event, and never at the end of the load.
+    /// Its scheduled time: 0 for an event, and never at the end of the load.
     pub due: Time,
-    /// The event that wanted it, by its number.
+    /// The event that requested it, by its number.
     pub event: Option<u16>,
     pub what: Heard,
 }
@@ -50,7 +50,7 @@ pub struct Found {
 #[derive(Debug)]
 pub enum Heard {
     Round(audit::Round),
-    /// The books were read between `from` and `to`.
+    /// A count was read between `from` and `to`.
     Books {
         from: Time,
         to: Time,
@@ -59,13 +59,13 @@ pub enum Heard {
     },
 }
 
-/// Audits of a run, by their numbers. When it goes, they end.
+/// The audits of a run, by their numbers. They end when it is dropped.
 pub struct Audits {
     heard: BTreeMap<u16, Sender<Tell>>,
 }
 
 impl Audits {
-    /// `ask` takes what the workers ask, in their threads.
+    /// `ask` receives the workers' requests, on their threads.
     pub fn begin<'a>(
         audits: impl IntoIterator<Item = (u16, &'a Audit)>,
         own: &Own,
@@ -87,26 +87,26 @@ impl Audits {
         Audits { heard: audits.into_iter().map(begin).collect() }
     }
 
-    /// The load is over: what is to be looked at once more is looked at now. Every audit says
-    /// [`Ask::Over`] when it is done.
+    /// Reports the end of the load: final rounds start now. Each audit sends [`Ask::Over`] when it
+    /// is done.
     pub fn end(&self) {
         self.heard.values().for_each(|audit| {
             let _ = audit.send(Tell::End);
         });
     }
 
-    /// An event wants a round of this audit now. False where the audit is over.
+    /// Requests a round of this audit for an event. False if the audit is over.
     pub fn round(&self, audit: u16, event: u16) -> bool {
         let audit = self.heard.get(&audit);
         audit.is_some_and(|audit| audit.send(Tell::Round(event)).is_ok())
     }
 }
 
-/// What a worker hears.
+/// A message to a worker.
 enum Tell {
-    /// The event of this number wants a round.
+    /// An event requests a round.
     Round(u16),
-    /// The load is over.
+    /// The load has ended.
     End,
 }
 
@@ -119,21 +119,21 @@ struct Worker {
     heard: Receiver<Tell>,
 }
 
-/// Why a wait is over.
+/// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wake {
     Due,
-    /// An event wants a round.
+    /// An event requests a round.
     Asked(u16),
     /// The load has ended.
     Ended,
-    /// Nobody wants to know any more.
+    /// The owner of the run is gone.
     Gone,
 }
 
 impl Worker {
     fn work(self) {
-        // Times of the run are waited for by its clock, which stands until the load begins.
+        // Times of the run use its clock, which starts with the load.
         self.clock.wait_for_zero();
         match &self.audit.what {
             AuditWhat::Presence { views, within } => self.presence(views, *within),
@@ -208,16 +208,16 @@ impl Worker {
         (self.ask)(Ask::Found(Found { audit: self.number, at, due, event, what }));
     }
 
-    /// When a round that nothing follows is over, if it begins now.
+    /// When a round ends at the latest, if it starts now and no other follows.
     fn latest(&self, within: Duration) -> Time {
         self.clock.now().saturating_add(within).saturating_add(LAST_MORE)
     }
 
-    /// When the next round begins, behind the one that was due at `last`.
+    /// When the next round starts, after the one that was due at `last`.
     fn next(&self, last: Time) -> Time {
         let now = self.clock.now();
         let every = self.audit.every.map_or(Time::NEVER, |every| {
-            // A slow view is not read several times at once to catch up.
+            // A slow view skips rounds instead of catching up.
             let every_ns = every.as_nanos().max(1) as u64;
             let rounds = now.as_nanos().max(last.as_nanos()) / every_ns + 1;
             Time(rounds.saturating_mul(every_ns))
@@ -251,13 +251,13 @@ impl Worker {
 /// One round of an audit of presence.
 #[derive(Clone, Copy, Default)]
 struct Round {
-    /// Who is pending then stays undecided.
+    /// Users that are pending then stay undecided.
     until: Time,
-    /// By the timetable.
+    /// The scheduled time.
     due: Time,
-    /// The load has ended before.
+    /// The load had ended before.
     is_last: bool,
-    /// The event that wanted it.
+    /// The event that requested it.
     event: Option<u16>,
 }
 
@@ -269,7 +269,7 @@ struct Rounds<'a> {
 }
 
 impl Rounds<'_> {
-    /// Until nobody is pending, or its time is over, or another round is wanted.
+    /// Ends when no user is pending, its time is over, or another round is requested.
     fn round(&mut self, round: Round) -> Wake {
         let worker = self.worker;
         let at = worker.clock.now();
@@ -287,7 +287,7 @@ impl Rounds<'_> {
             wake = worker.wait(again);
             match wake {
                 Wake::Due => {}
-                // The load has ended before, or ends now.
+                // The load had ended before, or ends now.
                 Wake::Asked(_) | Wake::Ended if !round.is_last => break,
                 Wake::Asked(_) | Wake::Ended => {}
                 Wake::Gone => return Wake::Gone,
@@ -300,7 +300,7 @@ impl Rounds<'_> {
         wake
     }
 
-    /// Reads all views, and judges them by what is known after that.
+    /// Reads all views, and compares them with the state after that.
     fn first_look(&mut self) -> Vec<Option<Said>> {
         let needs_names = self.readers.iter().flatten().any(Reader::needs_names);
         let names = match needs_names {
@@ -331,7 +331,7 @@ impl Rounds<'_> {
         self.judges.iter_mut().zip(readings).map(judge).collect()
     }
 
-    /// Asks again for those who are pending. A view that cannot be read now leaves them so.
+    /// Reads pending users again. If a view cannot be read now, they stay pending.
     fn look_again(&mut self, troubles: &[Option<Said>]) {
         let views = self.readers.iter_mut().zip(&mut self.judges).zip(troubles);
         for ((reader, judge), trouble) in views {

@@ -1,4 +1,4 @@
-//! What any bus has to do, tried on the one in memory and on the real one alike.
+//! The contract of a bus, tested on the in-memory bus and on the real one.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use tokio::time::{sleep, timeout};
 use crate::memory::{Faults, Memory};
 use crate::{Bus, BusError, Following, Link, PAYLOAD_BYTES_MAX, Subscription};
 
-/// What a slow machine may take for anything.
+/// Time limit for anything, for slow machines.
 const PATIENCE: Duration = Duration::from_secs(30);
 const SHORT: Duration = Duration::from_millis(300);
 
-/// All of it, by two machines with all rights.
+/// The whole contract, for two machines with all rights.
 pub(crate) async fn keep(one: &impl Bus, other: &impl Bus) {
     for bus in [one.link(), other.link()] {
         let mut link = bus;
@@ -61,7 +61,7 @@ async fn questions(one: &impl Bus, other: &impl Bus) {
     let (answer, ()) = tokio::join!(one.request("time", "when".into(), PATIENCE), answered);
     assert_eq!(answer, Ok("now".into()));
     assert_eq!(one.request("nobody", "".into(), SHORT).await, Err(BusError::Cut));
-    // Who listens and says nothing is the same.
+    // A listener that does not reply has the same effect.
     assert_eq!(one.request("time", "".into(), SHORT).await, Err(BusError::Cut));
 }
 
@@ -83,7 +83,7 @@ async fn log(one: &impl Bus, other: &impl Bus) {
     let mut end = one.follow("m.*.a", last + 1).await.unwrap();
     appended(other, "m.r.a", "r.40", &"40".into()).await;
     lines(&mut end, &[40]).await;
-    // The largest there is, of bytes that no channel makes smaller.
+    // The maximum size, of incompressible bytes.
     let largest =
         (0..PAYLOAD_BYTES_MAX as u64).map(|at| (at.wrapping_mul(0x9E37_79B9) >> 24) as u8);
     let largest: Bytes = largest.collect::<Vec<u8>>().into();
@@ -105,7 +105,7 @@ async fn appended(bus: &impl Bus, subject: &str, id: &str, payload: &Bytes) {
     timeout(PATIENCE, until).await.expect("the log takes it");
 }
 
-/// That these come, in this order and with nothing between; gives the first and the last sequence.
+/// Expects these lines in order without gaps; returns the first and the last sequence.
 async fn lines(following: &mut Following, wanted: &[u32]) -> (u64, u64) {
     let mut sequences = Vec::new();
     for (at, number) in wanted.iter().enumerate() {
@@ -134,7 +134,7 @@ async fn registers(one: &impl Bus, other: &impl Bus) {
         assert_eq!(message.subject, "written.run.r.desired");
         assert_eq!((message.revision, &*message.payload), (Some(revision), value.as_bytes()));
     }
-    // Of two at once one wins.
+    // Of two concurrent writes, one wins.
     let (left, right) =
         tokio::join!(written(one, "lease", 0, "1"), written(other, "lease", 0, "2"));
     assert!(left.is_some() != right.is_some(), "{left:?} {right:?}");
@@ -144,7 +144,7 @@ async fn registers(one: &impl Bus, other: &impl Bus) {
     assert_eq!(keys("plan.>").await, Vec::<String>::new());
 }
 
-/// What is answered in the end: a machine that has other things to do may take long.
+/// Repeats until there is a reply: a busy machine may take long.
 async fn again<T>(mut ask: impl AsyncFnMut() -> Result<T, BusError>) -> T {
     let tried = async {
         loop {
@@ -157,7 +157,7 @@ async fn again<T>(mut ask: impl AsyncFnMut() -> Result<T, BusError>) -> T {
     timeout(PATIENCE, tried).await.expect("in time")
 }
 
-/// The revision, or none where there was another. What went unanswered is looked up.
+/// The new revision, or None after a conflict. Reads the value if there was no reply.
 async fn written(bus: &impl Bus, key: &str, expected: u64, value: &str) -> Option<u64> {
     loop {
         match bus.write(key, expected, Bytes::from(value.to_string())).await {
@@ -189,7 +189,7 @@ async fn blobs(one: &impl Bus, other: &impl Bus) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_bus_in_memory_keeps_it() {
+async fn the_bus_in_memory_meets_the_contract() {
     for seed in 0..5 {
         let delay_max = Duration::from_millis(0);
         let bus = Memory::new(seed, Faults { delay_max, ..Faults::default() });

@@ -1,5 +1,5 @@
-//! Who a machine is to the bus: where it dials, whom it trusts, and what it shows of itself. All
-//! of it is in memory; where it lies on a disk is the business of [`crate::keys`].
+//! The identity of a machine on the bus: where it connects, which authority it trusts, and its
+//! credentials. Everything is in memory; [`crate::keys`] stores it on disk.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,22 +10,22 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use throng_base::Said;
 
-/// What a machine has to join with.
+/// The credentials for joining.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// One word of a name of the bus: what this machine is called there.
+    /// The machine's name on the bus, a single word.
     pub name: String,
     pub address: SocketAddr,
-    /// None on a bus that speaks plainly, which only one on the loopback may.
+    /// None for a bus without TLS, which is allowed only on loopback.
     pub tls: Option<Certificates>,
-    /// The seed of the key by which the bus knows it; none where it knows nobody.
+    /// The seed of the key that identifies it to the bus; None without authentication.
     pub seed: Option<String>,
 }
 
 /// Certificates and a key, as DER.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Certificates {
-    /// Who has signed the certificate of the bus.
+    /// The issuer of the certificate of the bus.
     pub authority: Vec<u8>,
     pub own: Vec<u8>,
     /// The key of the machine's own certificate, as PKCS #8.
@@ -34,7 +34,7 @@ pub struct Certificates {
 
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Never the keys.
+        // Keys are never shown.
         write!(f, "{} at {}", self.name, self.address)
     }
 }
@@ -51,7 +51,7 @@ impl Certificates {
         Ok(Certificates { authority: certificate(authority)?, own: certificate(own)?, key })
     }
 
-    /// What a TLS client that trusts nobody else makes of them.
+    /// The configuration of a TLS client that trusts only this authority.
     pub(crate) fn client(&self) -> Result<ClientConfig, Said> {
         let mut roots = RootCertStore::empty();
         roots.add(self.authority.clone().into()).map_err(|error| unreadable(&error))?;

@@ -1,6 +1,6 @@
-//! The keys of a fleet, in a folder of its own: who signs, who may do what, and the file that the
-//! server of its bus reads. A machine that is to join gets a [`Token`]; the private half of its
-//! keys is in that alone, and stays nowhere else.
+//! The keys of a fleet, in their own folder: the signing keys, the rights, and the configuration
+//! file of the bus server. A machine joins with a [`Token`], which has the only copy of the private
+//! half of its keys.
 
 mod authority;
 mod rights;
@@ -28,13 +28,13 @@ use rights::Rights;
 
 pub use token::Token;
 
-/// The account of the fleet, by which the server names what happens in it.
+/// The account of the fleet, which appears in the server's events.
 pub const ACCOUNT: &str = "THR";
 const CONTROLLER: &str = "controller";
 const SYSTEM: &str = "system";
-/// The authority, the server and the controller are good for so long.
+/// Validity of the authority, the server and the controller.
 const OWN_TIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
-/// What all that the bus keeps may take on its disk.
+/// Maximum disk space for everything that the bus stores.
 const STORE_GB: u32 = 20;
 const ABOUT: &str = "fleet.json";
 const AUTHORITY: &str = "authority";
@@ -47,10 +47,10 @@ pub struct Keys {
     about: About,
 }
 
-/// What is known of the fleet beside its keys.
+/// Facts about the fleet besides its keys.
 #[derive(Debug, Serialize, Deserialize)]
 struct About {
-    /// Where its machines dial.
+    /// Where its machines connect.
     addresses: Vec<IpAddr>,
     port: u16,
     /// The public key of the operator.
@@ -66,12 +66,12 @@ pub struct Admitted {
     pub name: String,
     /// The public half of its key.
     pub key: String,
-    /// Seconds since the Unix epoch until which its certificate is good.
+    /// End of the validity of its certificate, in seconds since the Unix epoch.
     pub until_s: u64,
 }
 
 impl Keys {
-    /// Makes the keys of a new fleet whose bus is dialled at these addresses; `now` is the time
+    /// Creates the keys of a new fleet whose bus is reached at these addresses; `now` is the time
     /// since the Unix epoch.
     pub fn create(
         folder: &Path,
@@ -114,7 +114,7 @@ impl Keys {
         Ok(keys)
     }
 
-    /// The keys of a fleet that was made.
+    /// Opens the keys of an existing fleet.
     pub fn open(folder: &Path) -> Result<Keys, Said> {
         let path = folder.join(ABOUT);
         if !path.exists() {
@@ -129,8 +129,8 @@ impl Keys {
         Ok(Keys { folder: folder.to_path_buf(), about })
     }
 
-    /// Makes an agent's keys, or new ones where it has some; its server reads its file anew for
-    /// that ([`crate::server::Server::reload`]). The old ones are known no more then.
+    /// Creates the keys of an agent, or replaces them; the old ones become invalid. The server must
+    /// then reload its file ([`crate::server::Server::reload`]).
     pub fn admit(&mut self, name: &str, now: Duration, good_for: Duration) -> Result<Token, Said> {
         if !is_word(name) || [CONTROLLER, SYSTEM].contains(&name) {
             return Err(say!(
@@ -149,7 +149,7 @@ impl Keys {
         Ok(Token { identity, operator: self.about.operator.clone(), until_s })
     }
 
-    /// Forgets an agent; says whether it was known.
+    /// Removes an agent; true if it was known.
     pub fn dismiss(&mut self, name: &str) -> Result<bool, Said> {
         let before = self.about.agents.len();
         self.about.agents.retain(|agent| agent.name != name);
@@ -161,12 +161,12 @@ impl Keys {
         &self.about.agents
     }
 
-    /// What the controller joins with.
+    /// The identity of the controller.
     pub fn controller(&self) -> Result<Identity, Said> {
         self.own(CONTROLLER)
     }
 
-    /// What asks the server about itself.
+    /// The identity that queries the server about itself.
     pub fn system(&self) -> Result<Identity, Said> {
         self.own(SYSTEM)
     }
@@ -176,7 +176,7 @@ impl Keys {
         &self.about.operator
     }
 
-    /// The key of the operator, which signs what agents do.
+    /// The key of the operator, which signs instructions to agents.
     pub fn signer(&self) -> Result<Signer, Said> {
         let path = self.folder.join(OPERATOR);
         let key = KeyPair::from_seed(files::read(&path)?.trim());
@@ -187,17 +187,17 @@ impl Keys {
         &self.folder
     }
 
-    /// The file that the server reads.
+    /// The configuration file of the server.
     pub fn server_file(&self) -> PathBuf {
         self.folder.join("server.conf")
     }
 
-    /// What the server says of itself.
+    /// The log of the server.
     pub fn server_log(&self) -> PathBuf {
         self.folder.join("server.log")
     }
 
-    /// Where those on the same machine reach the bus.
+    /// The address of the bus on the same machine.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.about.addresses[0], self.about.port)
     }
@@ -240,7 +240,7 @@ impl Keys {
         files::write(&self.folder.join(ABOUT), &(about + "\n"))
     }
 
-    /// The file of the server. Nothing of it comes from outside but names that are words.
+    /// The configuration of the server. Its only external input is names, which are words.
     fn server_text(&self) -> String {
         let About { addresses, port, controller, system, agents, .. } = &self.about;
         let listen = SocketAddr::new(listening(addresses), *port);
@@ -272,7 +272,7 @@ impl Keys {
     }
 }
 
-/// Where the server listens: on all addresses, unless the fleet is on this machine alone.
+/// The address that the server listens on: any, unless the fleet is only on this machine.
 fn listening(addresses: &[IpAddr]) -> IpAddr {
     match addresses {
         all if all.iter().all(IpAddr::is_loopback) => all[0],
@@ -292,7 +292,7 @@ impl Signer {
     }
 }
 
-/// A path in the server's file.
+/// Quotes a path for the server's file.
 fn quoted(path: &Path) -> String {
     format!("\"{}\"", path.display().to_string().replace('\\', "\\\\").replace('"', "\\\""))
 }
@@ -301,7 +301,7 @@ fn seed(key: &KeyPair) -> Result<String, Said> {
     key.seed().map_err(|error| not_made(&error))
 }
 
-/// Whether the operator with this public key has signed the text.
+/// True if the operator with this public key has signed the text.
 pub fn is_signed(operator: &str, text: &[u8], signature: &str) -> bool {
     let Ok(signature) = URL_SAFE_NO_PAD.decode(signature) else { return false };
     KeyPair::from_public_key(operator).is_ok_and(|key| key.verify(text, &signature).is_ok())

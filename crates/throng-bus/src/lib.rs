@@ -1,12 +1,12 @@
-//! What the machines of a fleet talk over. A [`Bus`] has four things: messages to whoever listens
-//! now, a log that keeps what it has acknowledged, registers that are written by compare-and-set,
-//! and blobs by their digest. [`memory`] is one for tests, with faults by a seed; [`nats`] is the
-//! real one, NATS with JetStream, whose [`server`] and [`keys`] are here, too.
+//! The message bus of a fleet. A [`Bus`] has four services: messages to current listeners, a log
+//! that keeps what it has acknowledged, registers written by compare-and-set, and blobs named by
+//! digest. [`memory`] is an implementation for tests, with seeded faults; [`nats`] is the real one,
+//! NATS with JetStream, whose [`server`] and [`keys`] are here too.
 //!
-//! Names are words joined by dots, `m.RUN.AGENT`; a pattern may have `*` for one word and `>` for
-//! the rest. A word is of letters, digits, `-` and `_` ([`is_word`]).
+//! Names are words joined by dots, `m.RUN.AGENT`; a pattern can contain `*` for one word and `>`
+//! for the rest. A word consists of letters, digits, `-` and `_` ([`is_word`]).
 
-#![allow(async_fn_in_trait)] // All of a machine's dealings with a bus are on one thread.
+#![allow(async_fn_in_trait)] // Each machine uses its bus on one thread.
 
 #[macro_use]
 extern crate throng_base;
@@ -30,88 +30,88 @@ use bytes::Bytes;
 use throng_base::Said;
 use tokio::sync::{mpsc, watch};
 
-/// What the server takes as one message, with its headers: as much as NATS advises at most. The
-/// packed line of a second of a thousand steps is smaller.
+/// Maximum size of a message with headers on the server: the most that NATS recommends. The packed
+/// line of a second with a thousand steps is smaller.
 pub const MESSAGE_BYTES_MAX: usize = 8 << 20;
-/// A payload has at most so many bytes: the rest is for headers.
+/// Maximum size of a payload: the rest is for headers.
 pub const PAYLOAD_BYTES_MAX: usize = MESSAGE_BYTES_MAX - (64 << 10);
-/// A blob has at most so many bytes.
+/// Maximum size of a blob.
 pub const BLOB_BYTES_MAX: usize = 1 << 30;
 
-/// A message to whoever listens.
+/// A message to current listeners.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     pub subject: String,
     pub payload: Bytes,
-    /// Where an answer goes, if one is wanted.
+    /// The subject for the reply, if one is expected.
     pub reply: Option<String>,
-    /// Of a register that was written: which of its values this is.
+    /// The revision, for a register that was written.
     pub revision: Option<u64>,
 }
 
-/// What the log has.
+/// An entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logged {
     pub subject: String,
-    /// Its number in the log; they only grow.
+    /// Its sequence number in the log, which only grows.
     pub sequence: u64,
     pub payload: Bytes,
-    /// So many more wait behind it: none where whoever follows has caught up.
+    /// The number of later entries; zero if the follower has caught up.
     pub behind: u64,
 }
 
 /// The value of a register.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// From 1; each write of any register has a higher one.
+    /// Starts at 1; each write to any register has a higher one.
     pub revision: u64,
     pub value: Bytes,
 }
 
-/// Why the bus did not do something.
+/// Why an operation on the bus failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BusError {
-    /// It did not answer: it may have done it. To be tried again.
+    /// No reply: it may have succeeded. Can be retried.
     Cut,
-    /// A register has another revision than was expected.
+    /// The register has a different revision.
     Conflict,
-    /// The log or the store is full. To be tried again when somebody has made room.
+    /// The log or the store is full. Can be retried when there is space.
     Full,
-    /// It will never do it: a right is missing, or what was asked for cannot be.
+    /// It can never succeed: a right is missing, or the request is invalid.
     Refused(Said),
 }
 
-/// How the connection is.
+/// The state of the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// Nothing was heard of the bus yet.
+    /// Not connected yet.
     Begun,
     Up,
-    /// It is tried again and again.
+    /// Reconnecting.
     Cut,
-    /// It will never come: a wrong key, a wrong certificate, a bus that is too old.
+    /// It can never succeed: a wrong key or certificate, or an outdated bus.
     Refused(Said),
 }
 
-/// The messages that come to a pattern; those beyond [`WAITING_MAX`] that nobody takes are lost.
+/// Messages that match a pattern; if more than [`WAITING_MAX`] are waiting, further ones are lost.
 pub type Subscription = mpsc::Receiver<Message>;
-/// What the log has to a pattern, in its order, without gaps.
+/// Log entries that match a pattern, in order and without gaps.
 pub type Following = mpsc::Receiver<Logged>;
-/// So many messages wait for whoever takes them.
+/// Maximum number of messages that wait for the subscriber.
 pub const WAITING_MAX: usize = 4_096;
 
-/// One machine's connection. Clones share it; it ends with the last one.
+/// The connection of one machine. Clones share it; it is closed with the last one.
 pub trait Bus: Clone + 'static {
-    /// How the connection is, and when that changes.
+    /// The state of the connection, and its changes.
     fn link(&self) -> watch::Receiver<Link>;
 
-    /// To whoever listens now. Nobody tells whether it came.
+    /// Sends to current listeners, without confirmation of delivery.
     fn publish(&self, subject: &str, payload: Bytes);
 
-    /// Listens, through all disconnections: what is said meanwhile is lost.
+    /// Subscribes, also across disconnects: messages sent meanwhile are lost.
     async fn subscribe(&self, pattern: &str) -> Result<Subscription, BusError>;
 
-    /// Asks whoever listens to a subject and answers by [`Bus::publish`] to [`Message::reply`].
+    /// Sends a request to a listener, which replies by [`Bus::publish`] to [`Message::reply`].
     async fn request(
         &self,
         subject: &str,
@@ -119,37 +119,37 @@ pub trait Bus: Clone + 'static {
         within: Duration,
     ) -> Result<Bytes, BusError>;
 
-    /// Appends to the log and comes back when it has it for good. What is appended again under the
-    /// same id soon after is there once.
+    /// Appends to the log and returns when the entry is durable. Another append with the same ID
+    /// soon afterwards is ignored.
     async fn append(&self, subject: &str, id: &str, payload: Bytes) -> Result<(), BusError>;
 
-    /// All that the log has and will have to a pattern, from a sequence on.
+    /// All current and future log entries that match a pattern, from a sequence on.
     async fn follow(&self, pattern: &str, from: u64) -> Result<Following, BusError>;
 
     /// The value of a register, if it was ever written.
     async fn read(&self, key: &str) -> Result<Option<Entry>, BusError>;
 
-    /// Writes a register if it still has this revision (0: never written); gives the new one. All
-    /// who have subscribed to `written.KEY` are told, with the revision.
+    /// Writes a register if it still has this revision (0: never written); returns the new one.
+    /// Subscribers of `written.KEY` are notified with the revision.
     async fn write(&self, key: &str, expected: u64, value: Bytes) -> Result<u64, BusError>;
 
-    /// The names of the registers to a pattern.
+    /// The names of the registers that match a pattern.
     async fn keys(&self, pattern: &str) -> Result<Vec<String>, BusError>;
 
-    /// Keeps a blob; its name is its SHA-256 in hexadecimal digits.
+    /// Stores a blob; its name is its SHA-256 in hexadecimal.
     async fn store(&self, blob: Bytes) -> Result<String, BusError>;
 
-    /// A blob by its name, checked; none where the bus has none.
+    /// A blob by its name, verified; None if the bus does not have it.
     async fn fetch(&self, name: &str) -> Result<Option<Bytes>, BusError>;
 }
 
-/// Whether this can be one word of a name.
+/// True for a valid single word of a name.
 pub fn is_word(word: &str) -> bool {
     let is_of = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     !word.is_empty() && word.len() <= 64 && word.chars().all(is_of)
 }
 
-/// Whether a name is one of those that the pattern means.
+/// True if a name matches the pattern.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let (mut wanted, mut words) = (pattern.split('.'), name.split('.'));
     loop {
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_mean_words() {
+    fn patterns_match_words() {
         let cases = [
             ("m.run.a", "m.run.a", true),
             ("m.*.a", "m.run.a", true),

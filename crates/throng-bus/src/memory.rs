@@ -1,6 +1,6 @@
-//! A bus in memory, for tests: every answer takes a while, and on demand messages go astray, come
-//! twice or late, machines are cut off, and the bus stands still. A seed brings the same again as
-//! long as the time is tokio's own (`start_paused`) and all machines are on one thread.
+//! An in-memory bus for tests: each reply has a delay, and on demand messages are lost, duplicated
+//! or late, machines are disconnected, and the bus freezes. A seed reproduces the same sequence if
+//! tokio's time is paused (`start_paused`) and all machines are on one thread.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,31 +17,31 @@ use crate::{
     WAITING_MAX, matches,
 };
 
-/// What goes wrong, in shares of a million.
+/// Faults, in parts per million.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
-    /// Messages to whoever listens that never come.
+    /// Messages to listeners that are lost.
     pub lost: u32,
-    /// Those that come twice.
+    /// Messages to listeners that are duplicated.
     pub doubled: u32,
-    /// Answers of the log and of registers that never come, though it was done.
+    /// Lost replies of the log and of registers to operations that succeeded.
     pub unanswered: u32,
-    /// Each way of anything takes up to so long.
+    /// Maximum delay in each direction.
     pub delay_max: Duration,
 }
 
-/// A machine waits so long for an answer.
+/// How long a machine waits for a reply.
 const ANSWER_TIME: Duration = Duration::from_secs(2);
-/// A connection that is cut is noticed after this time.
+/// How long it takes to notice a lost connection.
 const NOTICED_AFTER: Duration = Duration::from_secs(4);
-/// An id is remembered for so many appends.
+/// Maximum number of remembered IDs of appends.
 const IDS_MAX: usize = 100_000;
 
 /// The bus itself.
 #[derive(Clone)]
 pub struct Memory(Arc<Mutex<World>>);
 
-/// A machine at it.
+/// A machine on the bus.
 #[derive(Clone)]
 pub struct Machine {
     world: Memory,
@@ -50,7 +50,7 @@ pub struct Machine {
     connection: Arc<Connection>,
 }
 
-/// With it ends what the machine was told.
+/// Dropping it ends the machine's subscriptions.
 struct Connection {
     bus: Memory,
     number: u64,
@@ -66,7 +66,7 @@ struct World {
     random: Random,
     faults: Faults,
     log: Vec<(String, Bytes)>,
-    /// How long the log is, for those who follow it.
+    /// The length of the log, for followers.
     length: watch::Sender<usize>,
     log_max: usize,
     ids: BTreeSet<String>,
@@ -74,7 +74,7 @@ struct World {
     revision: u64,
     blobs: BTreeMap<String, Bytes>,
     listeners: Vec<Listener>,
-    /// Machines without a connection.
+    /// Disconnected machines.
     cut: watch::Sender<BTreeSet<Arc<str>>>,
     connections: u64,
     asked: u64,
@@ -106,7 +106,7 @@ impl Memory {
         })))
     }
 
-    /// A machine joins; several may have one name.
+    /// A machine joins; several can have the same name.
     pub fn join(&self, name: &str) -> Machine {
         let name: Arc<str> = name.into();
         let (told, link) = watch::channel(Link::Up);
@@ -115,7 +115,7 @@ impl Memory {
             loop {
                 let is_cut = cut.borrow_and_update().contains(&own);
                 if is_cut {
-                    // One that comes back soon was never missed.
+                    // A short disconnect is not noticed.
                     let back = cut.wait_for(|cut| !cut.contains(&own));
                     if timeout(NOTICED_AFTER, back).await.is_ok() {
                         continue;
@@ -138,7 +138,7 @@ impl Memory {
         Machine { world: self.clone(), name, link, connection }
     }
 
-    /// Takes a machine's connection, or gives it back.
+    /// Disconnects or reconnects a machine.
     pub fn cut(&self, name: &str, is_cut: bool) {
         self.inner().cut.send_modify(|cut| match is_cut {
             true => drop(cut.insert(name.into())),
@@ -150,12 +150,12 @@ impl Memory {
         self.inner().faults = faults;
     }
 
-    /// The log takes so many lines.
+    /// Sets the maximum number of lines in the log.
     pub fn set_log_max(&self, lines: usize) {
         self.inner().log_max = lines;
     }
 
-    /// What the log has to a pattern.
+    /// The log entries that match a pattern.
     pub fn log(&self, pattern: &str) -> Vec<Bytes> {
         let world = self.inner();
         let own = world.log.iter().filter(|(subject, _)| matches(pattern, subject));
@@ -166,12 +166,12 @@ impl Memory {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One way of something.
+    /// The delay of one direction.
     async fn way(&self, machine: &Arc<str>) -> Result<(), BusError> {
         let delay = self.inner().delay();
         sleep(delay).await;
         let mut cut = self.inner().cut.subscribe();
-        // A connection holds what was given to it for a while.
+        // A connection buffers outgoing data for a while.
         match timeout(ANSWER_TIME, cut.wait_for(|cut| !cut.contains(machine))).await {
             Ok(Ok(_)) => Ok(()),
             _ => Err(BusError::Cut),
@@ -216,7 +216,7 @@ impl World {
 }
 
 impl Machine {
-    /// Does something at the bus, and waits for its answer.
+    /// Runs an operation on the bus, and waits for its reply.
     async fn asked<T>(
         &self,
         act: impl FnOnce(&mut World) -> Result<T, BusError>,

@@ -1,6 +1,6 @@
-//! NATS with JetStream as a [`Bus`]. Messages are NATS's own, under `thr.`; the log is the stream
-//! `THR_LOG`, registers are the bucket `THR_KEYS`, blobs the object store `THR_BLOB`. The client
-//! has a thread and a runtime of its own ([`connection`]); whoever has a handle may be anywhere.
+//! NATS with JetStream as a [`Bus`]. Messages are plain NATS messages under `thr.`; the log is the
+//! stream `THR_LOG`, registers are the bucket `THR_KEYS`, blobs the object store `THR_BLOB`. The
+//! client has its own thread and runtime ([`connection`]); its handles work on any thread.
 
 mod blobs;
 mod connection;
@@ -33,10 +33,10 @@ use failed::{kept_not, too_long};
 
 pub use furnish::Room;
 
-/// Where nobody listens it is asked again after this time.
+/// The pause before a request without listeners is sent again.
 const NOBODY_PAUSE: Duration = Duration::from_millis(50);
 
-/// A machine at the bus.
+/// A machine on the bus.
 #[derive(Clone)]
 pub struct Nats(Arc<Inner>);
 
@@ -45,14 +45,14 @@ struct Inner {
     outgoing: mpsc::Sender<Outgoing>,
 }
 
-/// What goes to whoever listens, in its order.
+/// Messages to listeners, in order.
 enum Outgoing {
     Message { subject: String, payload: Bytes, at: Instant },
     Flush(oneshot::Sender<()>),
 }
 
 impl Nats {
-    /// Begins to connect. [`Bus::link`] tells how that goes.
+    /// Starts to connect. [`Bus::link`] has the progress.
     pub fn connect(identity: Identity) -> Result<Nats, Said> {
         let thread = Thread::begin(identity)?;
         let (outgoing, waiting) = mpsc::channel(WAITING_MAX);
@@ -60,13 +60,13 @@ impl Nats {
         Ok(Nats(Arc::new(Inner { thread, outgoing })))
     }
 
-    /// Makes the log, the registers and the blobs where they are not there yet: the controller
-    /// does so, as nobody else has the right to.
+    /// Creates the log, the registers and the blobs if they do not exist: only the controller has
+    /// the right to.
     pub async fn furnish(&self, room: Room) -> Result<(), BusError> {
         self.on_thread(|connection| async move { furnish::furnish(&connection, room).await }).await
     }
 
-    /// Comes back when what was published before has gone out, or cannot.
+    /// Returns when earlier messages are sent, or cannot be.
     pub async fn flush(&self) {
         let (flushed, done) = oneshot::channel();
         if self.0.outgoing.send(Outgoing::Flush(flushed)).await.is_ok() {
@@ -74,7 +74,7 @@ impl Nats {
         }
     }
 
-    /// Asks a name as it stands to NATS: what its server says of itself.
+    /// Sends a request to a plain NATS subject: the server's reports about itself.
     pub(crate) async fn ask_server(&self, subject: &str) -> Result<Bytes, BusError> {
         let subject = subject.to_string();
         self.on_thread(|connection| async move {
@@ -88,7 +88,7 @@ impl Nats {
         .await
     }
 
-    /// Does something on the thread of the connection.
+    /// Runs something on the thread of the connection.
     async fn on_thread<T, F>(&self, act: impl FnOnce(Arc<Connection>) -> F) -> Result<T, BusError>
     where
         T: Send + 'static,
@@ -185,7 +185,7 @@ impl Bus for Nats {
     }
 }
 
-/// Sends what is published. What was said while there is no connection is old by the next one.
+/// Sends published messages. Messages published while disconnected are outdated and dropped.
 async fn send(connection: Arc<Connection>, mut waiting: mpsc::Receiver<Outgoing>) {
     while let Some(outgoing) = waiting.recv().await {
         match outgoing {
@@ -211,9 +211,9 @@ async fn subscribe(connection: &Connection, subject: String) -> Result<Subscript
     let subscriber = connection.client.subscribe(subject).await.map_err(|error| failed(&error))?;
     tokio::spawn(hand_on(subscriber, to));
     if !matches!(*connection.state.link.borrow(), Link::Up) {
-        return Ok(messages); // It is told to the bus with the next connection.
+        return Ok(messages); // The client subscribes when it reconnects.
     }
-    // The bus answers in order: by this answer it has said whether it forbids the name.
+    // The bus replies in order: with this reply, any refusal of the name has arrived.
     let asked = async {
         let nobody = Request::new().timeout(Some(ANSWER_TIME));
         let _ = connection.client.send_request(names::NOBODY, nobody).await;
@@ -236,7 +236,7 @@ async fn hand_on(mut subscriber: Subscriber, to: mpsc::Sender<Message>) {
         let revision = message.headers.as_ref().and_then(|headers| {
             headers.get(async_nats::header::NATS_SEQUENCE)?.as_str().parse().ok()
         });
-        // Those that nobody takes are lost, and not those that come now to others.
+        // If a queue is full, messages are lost, without affecting other subscribers.
         let _ = to.try_send(Message {
             subject: names::ours(&message.subject).to_string(),
             payload: message.payload,
@@ -267,7 +267,7 @@ async fn request(
     timeout(within, asked).await.unwrap_or(Err(BusError::Cut))
 }
 
-/// Has a stream keep a message; gives its number.
+/// Stores a message in a stream; returns its sequence.
 async fn keep(
     connection: &Connection,
     subject: String,

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// A port that nothing listens on, and that the kernel gives nobody meanwhile.
+/// A port without a listener that the kernel does not assign to others meanwhile.
 pub(crate) fn free_address() -> SocketAddr {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = (std::process::id() % 5_000) as u16;

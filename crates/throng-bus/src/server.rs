@@ -1,6 +1,6 @@
-//! The server of the bus, `nats-server`: found, started as a child, told to read its file anew,
-//! asked whether it keeps what it acknowledges, and ended. It outlives whoever started it when
-//! that one is killed, as agents go on then; who starts it again finds it there.
+//! The server of the bus, `nats-server`: finds it, starts it as a child, reloads its file, checks
+//! its durability, and stops it. It outlives a killed parent, because agents continue then; the
+//! next start takes it over.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,17 +17,17 @@ use crate::nats::Nats;
 use crate::{Bus as _, BusError, Link, Version};
 
 const NAME: &str = "nats-server";
-/// It reads back its streams before it answers.
+/// It loads its streams before it replies.
 const READY_TIME: Duration = Duration::from_secs(120);
 const END_TIME: Duration = Duration::from_secs(20);
 const AGAIN_PAUSE: Duration = Duration::from_millis(20);
-/// Its garbage collector keeps below this; without it blobs cost half a gigabyte. What a thousand
-/// agents have in use, 0.2 GB, lies well below: near its limit the collector does nothing else.
+/// Its garbage collector keeps memory below this; without a limit blobs cost half a gigabyte. A
+/// thousand agents use 0.2 GB, far below it: near its limit the collector does nothing else.
 const MEMORY: &str = "768MiB";
-/// Of its log so many lines are told when it fails.
+/// Number of lines of its log that are shown when it fails.
 const TOLD_LINES: usize = 3;
 
-/// A program that can serve.
+/// A server program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     pub path: PathBuf,
@@ -35,7 +35,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// The one that is given, else the first on the path; or what to do where there is none.
+    /// The given one, or the first in the path; otherwise advice.
     pub fn find(given: Option<&Path>) -> Result<Program, Said> {
         let path = match given {
             Some(path) => path.to_path_buf(),
@@ -77,18 +77,18 @@ fn cure() -> Said {
     )
 }
 
-/// A server that runs.
+/// A running server.
 #[derive(Debug)]
 pub struct Server {
     program: Program,
     number: u32,
     log: PathBuf,
-    /// None where another has started it.
+    /// None if another process started it.
     child: Option<Child>,
 }
 
 impl Server {
-    /// Starts the server of a fleet and waits until it answers; or takes over the one that runs.
+    /// Starts the server of a fleet and waits until it replies; or takes over a running one.
     pub fn start(program: Program, keys: &Keys) -> Result<Server, Said> {
         if let Some(number) = running(keys) {
             let server = Server { program, number, log: keys.server_log(), child: None };
@@ -97,7 +97,7 @@ impl Server {
         }
         let file = keys.server_file();
         let log = keys.server_log();
-        // What it says before it has read where its log is.
+        // Its output before it has read where its log is.
         let early = File::create(log.with_extension("early")).map_err(|error| broken(&error))?;
         let begin = fs::metadata(&log).map_or(0, |about| about.len());
         let child = Command::new(&program.path)
@@ -115,28 +115,28 @@ impl Server {
         Ok(server)
     }
 
-    /// Whether it was running before.
+    /// True if it was already running.
     pub fn is_anothers(&self) -> bool {
         self.child.is_none()
     }
 
-    /// How it ended, where it has.
+    /// How it ended, if it has.
     pub fn ended(&mut self) -> Option<Said> {
         let how = match &mut self.child {
             Some(child) => child.try_wait().ok().flatten()?.to_string(),
-            // Of one that another has started nobody tells how.
+            // The exit status of another process's child is unknown.
             None if is_server(self.number) => return None,
             None => "…".to_string(),
         };
         Some(self.fallen(&how, 0))
     }
 
-    /// Has it read its file anew: agents were admitted or dismissed.
+    /// Makes it reload its file, after agents were admitted or removed.
     pub fn reload(&self) -> Result<(), Said> {
         self.signal("reload")
     }
 
-    /// Ends it in order, with all it has kept on its disk.
+    /// Stops it gracefully; everything that it stores stays on disk.
     pub fn end(mut self) -> Result<(), Said> {
         self.signal("stop")?;
         let clock = Clock::start();
@@ -170,7 +170,7 @@ impl Server {
             {
                 return Err(self.fallen(&status.to_string(), begin));
             }
-            // By its own log, as something else may listen there.
+            // Checks its own log, as another program may listen there.
             let is_ready = self.said(begin).contains("Server is ready");
             if is_ready && TcpStream::connect(keys.address()).is_ok() {
                 return Ok(());
@@ -182,7 +182,7 @@ impl Server {
         }
     }
 
-    /// What its log says from a place on; of one that was begun anew all of it.
+    /// Its log from a position on; all of it if the log was restarted.
     fn said(&self, begin: u64) -> String {
         let log = fs::read(&self.log).unwrap_or_default();
         let begin = usize::try_from(begin).ok().filter(|begin| *begin <= log.len());
@@ -199,7 +199,7 @@ impl Server {
     }
 }
 
-/// The server of this fleet that runs already: it has our port, and the number of its file.
+/// The running server of this fleet: it has our port, and the process ID in its file.
 fn running(keys: &Keys) -> Option<u32> {
     let text = fs::read_to_string(keys.folder().join("server.pid")).ok()?;
     let number: u32 = text.trim().parse().ok()?;
@@ -207,16 +207,16 @@ fn running(keys: &Keys) -> Option<u32> {
     is_ours.then_some(number)
 }
 
-/// Whether this process is a server: its number may be another program's by now.
+/// True if this process is a server: its ID may have been reused.
 fn is_server(number: u32) -> bool {
     let name = fs::read_to_string(format!("/proc/{number}/comm"));
-    // One that is gone and was not waited for has its name still, and no program any more.
+    // A zombie still has its name, but no command line.
     let has_program = fs::read(format!("/proc/{number}/cmdline")).is_ok_and(|it| !it.is_empty());
     name.is_ok_and(|name| name.trim() == NAME) && has_program
 }
 
-/// Whether the server writes what it acknowledges to its disk at once: asked of itself, by the
-/// fleet's system user. Without it a power cut takes what was acknowledged in two minutes.
+/// True if the server syncs acknowledged data to disk immediately, according to the server itself,
+/// queried as the fleet's system user. Otherwise a power failure can lose the last two minutes.
 pub async fn is_durable(keys: &Keys) -> Result<bool, BusError> {
     let system = Nats::connect(keys.system().map_err(BusError::Refused)?);
     let system = system.map_err(BusError::Refused)?;
@@ -227,7 +227,7 @@ pub async fn is_durable(keys: &Keys) -> Result<bool, BusError> {
     ServerReply::parse(&answer).ok_or(BusError::Cut)
 }
 
-/// What must be said where it does not.
+/// The warning if it does not.
 pub fn not_durable() -> Said {
     say!(
         "the bus server does not write to disk immediately, so a power failure can lose results; \
@@ -235,7 +235,7 @@ pub fn not_durable() -> Said {
     )
 }
 
-/// The part of the server's answer that counts.
+/// The relevant part of the server's reply.
 #[derive(Deserialize)]
 struct ServerReply {
     data: Data,

@@ -1,4 +1,4 @@
-//! Which `nats-server` it is.
+//! The version of `nats-server`.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ pub struct Version {
 }
 
 impl Version {
-    /// Older ones lack mends of their security and what our streams need.
+    /// Older ones lack security fixes and features that our streams need.
     pub const NEEDED: Version = Version { major: 2, minor: 15, patch: 0 };
 
-    /// `2.15.1`, perhaps with a `v` before it or `-RC.1` behind it.
+    /// `2.15.1`, optionally with a leading `v` or a suffix like `-RC.1`.
     pub fn parse(text: &str) -> Option<Version> {
         let text = text.trim();
         let mut parts = text.strip_prefix('v').unwrap_or(text).splitn(3, '.');
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_ordered_and_read_as_they_are_told() {
+    fn versions_are_parsed_and_ordered() {
         let read = |text| Version::parse(text).map(|version| version.to_string());
         assert_eq!(read("2.15.1").as_deref(), Some("2.15.1"));
         assert_eq!(read("v2.15.2-RC.1\n").as_deref(), Some("2.15.2"));

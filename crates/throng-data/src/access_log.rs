@@ -1,5 +1,5 @@
-//! The times of an access log in the common or the combined format: how many requests there were
-//! in each second. However long the log is, only its seconds are kept. `request`: the requests
+//! The times in an access log in the common or combined format: the number of requests in each
+//! second. Memory depends on the seconds, not on the length of the log. `request`: the requests
 //! themselves, for a replay.
 
 mod request;
@@ -18,26 +18,26 @@ use crate::moment::log_time;
 
 pub use request::LogRequest;
 
-/// More seconds with requests in them are not read: eleven days without a pause.
+/// Maximum number of seconds with requests: eleven days without a pause.
 pub const SECONDS_MAX: usize = 1_000_000;
-/// Servers write a line when its request is over, with the time at which it began: lines are back
-/// in time by as much as requests take. More than this is another log.
+/// Servers write a line when its request ends, with the time at which it started, so times can go
+/// back by the duration of requests. More than this means another log.
 const BACK_SECONDS_MAX: i64 = 3600;
 const BUFFER_BYTES: usize = 256 * 1024;
-/// The time stands in the first part of a line; nothing behind this is looked at.
+/// The time is in the first part of a line; the rest is not read.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// Requests by second, in order, from second 0 on; there are some in the first and in the last.
+/// Requests by second, in order, starting with second 0; the first and the last are not empty.
 pub type Seconds = Vec<(u64, u64)>;
 
-/// Reads a log, which may be compressed by gzip.
+/// Reads a log, which can be compressed with gzip.
 pub fn read(path: &Path) -> Result<Seconds, DataError> {
     let mut log = Log::default();
     walk(path, &mut |line, has_ended| log.line(line, has_ended))?;
     log.finish().map_err(|error| error.file(path))
 }
 
-/// Reads the requests of a log, in the order of its lines. Returns how many lines had none.
+/// Reads the requests of a log, in the order of its lines. Returns the number of lines without one.
 pub fn requests(
     path: &Path,
     each: &mut dyn FnMut(LogRequest) -> Result<(), DataError>,
@@ -62,7 +62,7 @@ pub fn requests(
     }
 }
 
-/// Takes a line without its end, and whether it has one.
+/// Handles a line without its line end, and whether it had one.
 type EachLine<'a> = dyn FnMut(&[u8], bool) -> Result<(), DataError> + 'a;
 
 fn walk(path: &Path, each: &mut EachLine<'_>) -> Result<(), DataError> {
@@ -97,7 +97,7 @@ fn walk_lines<R: BufRead>(
     Ok(())
 }
 
-/// The begin of the next line, without its end. Whether it has one.
+/// Reads the start of the next line, without its line end. True if it had one.
 fn read_line<R: BufRead>(reader: &mut R, line: &mut Vec<u8>) -> io::Result<bool> {
     loop {
         let bytes = match reader.fill_buf() {
@@ -120,7 +120,7 @@ fn read_line<R: BufRead>(reader: &mut R, line: &mut Vec<u8>) -> io::Result<bool>
     }
 }
 
-/// The time in the first brackets that hold one, in seconds since 1970.
+/// The time in the first brackets that contain one, in seconds since 1970.
 fn time_of(line: &[u8]) -> Option<i64> {
     let brackets = memchr::memchr_iter(b'[', line);
     brackets.take(8).find_map(|at| {
@@ -132,7 +132,7 @@ fn time_of(line: &[u8]) -> Option<i64> {
 #[derive(Default)]
 struct Log {
     counts: BTreeMap<i64, u64>,
-    /// Of the second of the last line, which are not in `counts` yet.
+    /// The second of the last line, which is not in `counts` yet.
     second: i64,
     count: u64,
     latest: Option<i64>,
@@ -143,7 +143,7 @@ impl Log {
         match time_of(line) {
             Some(second) => self.add(second),
             None if line.trim_ascii().is_empty() => Ok(()),
-            // The server was about to write it.
+            // The server had not finished the last line.
             None if !has_ended => Ok(()),
             None => Err(no_time()),
         }

@@ -1,5 +1,5 @@
-//! CSV as RFC 4180 has it, and as people have it: any separator, either line end, empty lines
-//! skipped, a quote inside of an unquoted field taken as it is. Bytes in, fields out.
+//! CSV according to RFC 4180, and common variants: any separator, either line end, empty lines
+//! skipped, a quote in an unquoted field taken literally. Bytes in, fields out.
 
 use std::borrow::Cow;
 
@@ -7,21 +7,21 @@ use memchr::{memchr, memchr_iter, memchr2};
 
 use crate::error::DataError;
 
-/// What was found where a row begins. Lines are counted from 0, within the bytes scanned.
+/// The result of scanning a row. Lines are counted from 0, within the scanned bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scan {
-    /// A row of this many bytes and lines, its line end included.
+    /// A row with this number of bytes and lines, including its line end.
     Row { length: usize, lines: u64 },
-    /// The row is longer than the bytes; with the line of a quote that is open at their end.
+    /// The row is longer than the bytes; with the line of a quote that is still open.
     More { quote: Option<u64> },
-    /// The file ends within the quotes opened in this line.
+    /// The file ends within the quotes opened on this line.
     Unclosed { line: u64 },
-    /// In this line something stands between a closing quote and the next separator.
+    /// On this line there is text between a closing quote and the next separator.
     AfterQuote { line: u64 },
 }
 
-/// How far the row goes that `bytes` begin with; nothing follows after them when `last`.
-/// `bytes` are not empty.
+/// The extent of the row at the start of `bytes`; `last` means that no bytes follow. `bytes` are
+/// not empty.
 pub(crate) fn scan(bytes: &[u8], last: bool, separator: u8) -> Scan {
     match memchr2(b'\n', b'"', bytes) {
         Some(newline) if bytes[newline] == b'\n' => Scan::Row { length: newline + 1, lines: 1 },
@@ -44,7 +44,7 @@ fn scan_quoted(bytes: &[u8], last: bool, separator: u8) -> Scan {
             };
             at += 1 + end + 1;
             match bytes.get(at..).unwrap_or_default() {
-                // A quote may follow that makes it an escaped one.
+                // Another quote may follow, which makes an escaped quote.
                 [] | [b'\r'] if !last => return Scan::More { quote: None },
                 [] | [b'\r'] => return Scan::Row { length: bytes.len(), lines: lines(at) + 1 },
                 [b'\n', ..] => return Scan::Row { length: at + 1, lines: lines(at) + 1 },
@@ -66,8 +66,8 @@ fn scan_quoted(bytes: &[u8], last: bool, separator: u8) -> Scan {
     }
 }
 
-/// Where the quote stands that ends a quoted field; two quotes are one of its characters. None
-/// when it is not there; then a last quote may still turn out to be half of a pair.
+/// The position of the closing quote; two quotes are a literal one. None if there is none; then a
+/// final quote may be the first half of a pair.
 fn closing_quote(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -89,7 +89,7 @@ pub(crate) fn fields(row: &str, separator: u8) -> Fields<'_> {
     Fields { rest: Some(row), separator }
 }
 
-/// One field as it is written.
+/// One field as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Field<'a> {
     raw: &'a str,
@@ -127,7 +127,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// How many fields a row has.
+/// The number of fields in a row.
 pub(crate) fn count(row: &str, separator: u8) -> usize {
     match memchr(b'"', row.as_bytes()) {
         Some(_) => fields(row, separator).count(),
@@ -135,7 +135,7 @@ pub(crate) fn count(row: &str, separator: u8) -> usize {
     }
 }
 
-/// The mistake of a row that has another number of fields than there are columns.
+/// The mistake of a row whose number of fields differs from that of the columns.
 pub(crate) fn miscounted(found: usize, columns: usize, separator: u8) -> DataError {
     let separator = char::from(separator).escape_default();
     let (message, help) = if found < columns {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_what_they_mean() {
+    fn fields_are_unquoted() {
         for (row, want) in [
             ("a,b", vec!["a", "b"]),
             ("a,", vec!["a", ""]),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_end_where_they_should() {
+    fn rows_end_at_line_ends_outside_of_quotes() {
         let row = |length, lines| Scan::Row { length, lines };
         for (text, last, want) in [
             ("a,b\nc", false, row(4, 1)),

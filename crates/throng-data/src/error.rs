@@ -1,11 +1,11 @@
-//! What is wrong with a source of data: the file, the line, the cause, the cure.
+//! A mistake in a source of data: the file, the line, the cause, the fix.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use throng_base::{Diagnostic, Said};
 
-/// Every code a [`DataError`] can have, so that each can be explained.
+/// All codes of a [`DataError`], so that each can be explained.
 pub const CODES: [&str; 8] = [
     "data-unreadable",
     "data-malformed",
@@ -23,8 +23,8 @@ pub struct DataError {
     /// One of [`CODES`].
     pub code: &'static str,
     pub file: Option<PathBuf>,
-    /// Counted from 1. Rows with quoted line ends take several lines; this is the first of them,
-    /// or the line of the quote that is meant.
+    /// Counted from 1. A row with quoted line ends has several lines; this is the first one, or the
+    /// line of the relevant quote.
     pub line: Option<u64>,
     pub message: Said,
     pub help: Option<Said>,
@@ -51,7 +51,7 @@ impl DataError {
         self
     }
 
-    /// The operating system refused to let us read.
+    /// The operating system denied reading.
     pub(crate) fn unreadable(path: &Path, cause: &io::Error) -> DataError {
         let help = match cause.kind() {
             io::ErrorKind::NotFound => {
@@ -65,7 +65,7 @@ impl DataError {
         DataError::new("data-unreadable", message).file(path).help(help)
     }
 
-    /// `accounts.csv:17`, as far as it is known.
+    /// `accounts.csv:17`, as far as known.
     pub fn place(&self) -> Option<String> {
         let file = self.file.as_ref()?.display();
         Some(match self.line {
@@ -74,8 +74,8 @@ impl DataError {
         })
     }
 
-    /// The mistake as a diagnostic. Its span is the caller's to set: the place in the scenario
-    /// where the source is declared.
+    /// The mistake as a diagnostic. The caller sets its span: the place in the scenario where the
+    /// source is declared.
     pub fn diagnostic(&self) -> Diagnostic {
         let mut diagnostic = Diagnostic::error(self.code, &self.message);
         if let Some(place) = self.place() {
@@ -97,16 +97,16 @@ impl DataError {
     }
 }
 
-/// Why a reader gave no row.
+/// Why a reader returned no row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Untaken {
-    /// Every row was used and `at_end: stop` holds: the run ends in order.
+    /// All rows are used and `at_end: stop` is set: the run ends gracefully.
     RunEnds,
-    /// Every row was used and nothing is said about that: the run ends in order, too early.
+    /// All rows are used and `at_end` is not set: the run ends gracefully, but early.
     RunEndsShort,
-    /// Every row was used and `at_end: error` holds: the step fails.
+    /// All rows are used and `at_end: error` is set: the step fails.
     StepFails,
-    /// The file is no longer what it was when the run began: the step fails.
+    /// The file has changed since the run began: the step fails.
     Broken(Box<DataError>),
 }
 

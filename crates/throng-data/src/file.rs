@@ -1,5 +1,5 @@
-//! Walks through a file row by row, and marks where blocks of rows begin, so that any row of a
-//! file of any size is found again with one read. Knows rows, not what is in them.
+//! Reads a file row by row, and records where blocks of rows start, so that any row of a file of
+//! any size is found with one read. It handles rows, not their content.
 
 use std::fs::File;
 use std::io;
@@ -10,14 +10,14 @@ use throng_base::{Said, plain, system};
 use crate::csv::{self, Scan};
 use crate::error::DataError;
 
-/// How large things may be; tests make everything small.
+/// Size limits; tests make everything small.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// The longest row, without its line end.
     pub row_bytes_max: usize,
-    /// A file up to this size is held in memory.
+    /// A file up to this size is kept in memory.
     pub memory_bytes_max: usize,
-    /// A block of the index ends with the row that reaches one of these two.
+    /// A block of the index ends with the row that reaches one of these limits.
     pub block_rows_max: u64,
     pub block_bytes_max: usize,
 }
@@ -35,7 +35,7 @@ impl Default for Limits {
     }
 }
 
-/// How rows are told apart.
+/// How rows are separated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Csv { separator: u8 },
@@ -52,7 +52,7 @@ impl Format {
             .help(say!("use `,`, `;`, `|` or a tab")))
     }
 
-    /// How far the row goes that `bytes` begin with; nothing follows after them when `last`.
+    /// The extent of the row at the start of `bytes`; `last` means that no bytes follow.
     fn scan(self, bytes: &[u8], last: bool) -> Scan {
         match self {
             Format::Csv { separator } => csv::scan(bytes, last, separator),
@@ -64,7 +64,7 @@ impl Format {
         }
     }
 
-    /// Whether this is no row but an empty line.
+    /// True for an empty line.
     fn is_blank(self, content: &[u8]) -> bool {
         match self {
             Format::Csv { .. } => content.is_empty(),
@@ -79,7 +79,7 @@ fn content(row: &[u8]) -> &[u8] {
     row.strip_suffix(b"\r").unwrap_or(row)
 }
 
-/// Opens a file that can be read at any place: no folder, no pipe, no terminal.
+/// Opens a seekable file: not a folder, pipe or terminal.
 pub(crate) fn open(path: &Path) -> Result<File, DataError> {
     let unreadable = |cause: io::Error| DataError::unreadable(path, &cause);
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
@@ -91,7 +91,7 @@ pub(crate) fn open(path: &Path) -> Result<File, DataError> {
     plain::open(path).map_err(unreadable)
 }
 
-/// Bytes that can be read at any place.
+/// Bytes that can be read at any position.
 pub(crate) trait ReadAt {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 }
@@ -111,7 +111,7 @@ impl ReadAt for Vec<u8> {
     }
 }
 
-/// Fills the buffer as far as there are bytes.
+/// Fills the buffer as far as bytes are available.
 pub(crate) fn read_full(bytes: &dyn ReadAt, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -134,7 +134,7 @@ pub(crate) struct Found {
     length: usize,
 }
 
-/// Where a block of rows is, and what it was.
+/// The position of a block of rows, and its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     /// The number of its first row.
@@ -145,17 +145,17 @@ pub(crate) struct Mark {
     pub check: u32,
 }
 
-/// Goes through the rows of a file. The window reaches from the begin of the current block at
-/// least to the end of the current row.
+/// Reads the rows of a file. The window covers at least the start of the current block to the end
+/// of the current row.
 pub(crate) struct Walk<'a> {
     bytes: &'a dyn ReadAt,
     format: Format,
     path: &'a Path,
     limits: &'a Limits,
     window: Vec<u8>,
-    /// Where in the file the window begins.
+    /// The position of the window in the file.
     offset: u64,
-    /// In the window: the begin of the block, what comes next, the end of what was read.
+    /// Positions in the window: start of the block, next row, end of the data.
     block: usize,
     next: usize,
     filled: usize,
@@ -174,7 +174,7 @@ impl<'a> Walk<'a> {
         path: &'a Path,
         limits: &'a Limits,
     ) -> Walk<'a> {
-        // A block has at most `block_bytes_max` and a row; one more row is looked at.
+        // A block has at most `block_bytes_max` and a row; one more row is read ahead.
         let size = limits.block_bytes_max + 2 * (limits.row_bytes_max + 2) + 1;
         Walk {
             bytes,
@@ -218,7 +218,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// The next row that is no empty line. It stays readable until the next call.
+    /// The next row that is not empty. It stays readable until the next call.
     pub(crate) fn next(&mut self) -> Result<Option<Found>, DataError> {
         loop {
             if self.block_is_full() {
@@ -264,7 +264,7 @@ impl<'a> Walk<'a> {
             || self.next - self.block >= self.limits.block_bytes_max
     }
 
-    /// How many rows there were, and where they are.
+    /// The number of rows, and the blocks.
     pub(crate) fn finish(mut self) -> (u64, Vec<Mark>) {
         self.end_block();
         self.marks.shrink_to_fit();
@@ -285,7 +285,7 @@ impl<'a> Walk<'a> {
         self.block = self.next;
     }
 
-    /// Forgets the rows so far: they belong to no block. The header line does not.
+    /// Excludes the rows so far from the blocks, such as the header.
     pub(crate) fn skip(&mut self) {
         self.rows_in_block = 0;
         self.block = self.next;
@@ -305,7 +305,7 @@ impl<'a> Walk<'a> {
         self.filled += count;
         self.ended = count < wanted;
         if at == 0 && self.window[..self.filled].starts_with(b"\xEF\xBB\xBF") {
-            // The byte order mark that some editors write is no part of the first row.
+            // A byte order mark is not part of the first row.
             self.next = 3;
             self.block = 3;
         }
@@ -340,8 +340,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Where the rows of a block begin and end. Stops at the first thing that is no row, which only
-/// happens when the block is not what was marked.
+/// The boundaries of rows in a block. Stops at the first bytes that are not a row, which only
+/// happens if the block has changed.
 #[derive(Debug)]
 pub(crate) struct Split {
     at: usize,
@@ -379,8 +379,8 @@ impl Split {
     }
 }
 
-/// A number that changes when the bytes do: multiply and rotate, eight bytes at a time. It is
-/// there for files that change during a run, not for forgers.
+/// A checksum of bytes: multiply and rotate, eight bytes at a time. It detects files that change
+/// during a run, not deliberate forgery.
 pub(crate) fn fingerprint(bytes: &[u8]) -> u32 {
     const FACTOR: u64 = 0xD134_2543_DE82_EF95;
     let step = |sum: u64, word: u64| (sum.rotate_left(23) ^ word).wrapping_mul(FACTOR);

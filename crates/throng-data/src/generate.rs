@@ -1,4 +1,4 @@
-//! Rows that are made up: numbers that count up, texts from patterns. Row `i` is always the same.
+//! Generated rows: counters, and texts from patterns. Row `i` is always the same.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use throng_expression::Value;
 use crate::error::DataError;
 use crate::shuffle::Permutation;
 
-/// The longest pattern, in characters.
+/// Maximum length of a pattern, in characters.
 pub const PATTERN_CHARS_MAX: usize = 1024;
 
-/// What one column of a made-up row is.
+/// One column of a generated row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Generator {
-    /// Counts up with the row from `first` to `last`, both included, and begins again.
+    /// Counts with the rows from `first` to `last`, both included, and starts again.
     Range {
         first: i64,
         last: i64,
@@ -24,12 +24,12 @@ pub enum Generator {
     Constant(Value),
 }
 
-/// A text whose placeholders are drawn for each row. As long as there are combinations left, no
-/// two rows have the same text: the combinations are shuffled, not thrown.
+/// A text with placeholders that are chosen for each row. Texts do not repeat while combinations
+/// are left: combinations are permuted, not drawn independently.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pattern {
     parts: Arc<[PatternPart]>,
-    /// None when there are more combinations than numbers of 64 bits.
+    /// None if the number of combinations exceeds 64 bits.
     combinations: Option<Permutation>,
 }
 
@@ -46,10 +46,10 @@ const UPPER: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const LETTERS_DIGITS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 impl Generator {
-    /// What a text in `generate:` means: `1..1_000_000` is a range; a text with placeholders
-    /// (`#` digit, `?` lower-case letter, `^` upper-case letter, `*` letter or digit, `\` takes
-    /// the next character as it is) is a pattern; any other text is itself in every row.
-    /// Numbers, `true` and the like are [`Generator::Constant`].
+    /// The meaning of a text in `generate:`: `1..1_000_000` is a range; a text with placeholders
+    /// (`#` digit, `?` lowercase letter, `^` uppercase letter, `*` letter or digit, `\` makes the
+    /// next character literal) is a pattern; any other text is constant. Numbers, `true` and the
+    /// like are [`Generator::Constant`].
     pub fn parse(text: &str) -> Result<Generator, DataError> {
         if let Some(range) = parse_range(text) {
             return range;
@@ -62,7 +62,7 @@ impl Generator {
         parse_pattern(text)
     }
 
-    /// How many rows it takes until the column begins again; None if it never surely does.
+    /// The number of rows until the column repeats; None if that is not certain.
     pub(crate) fn rows(&self) -> Option<u64> {
         match self {
             Generator::Range { first, last } => last.abs_diff(*first).checked_add(1),
@@ -70,7 +70,7 @@ impl Generator {
         }
     }
 
-    /// The value in this row; `seed` is the column's own.
+    /// The value in this row; each column has its own `seed`.
     pub(crate) fn value(&self, seed: u64, row: u64) -> Value {
         match self {
             Generator::Range { first, last } => {
@@ -129,7 +129,7 @@ impl Pattern {
     }
 }
 
-/// None when the text does not look like a range.
+/// None if the text does not look like a range.
 fn parse_range(text: &str) -> Option<Result<Generator, DataError>> {
     let (first, last) = text.trim().split_once("..")?;
     let (first, last) = (first.trim(), last.trim().trim_start_matches('='));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_count_and_begin_again() {
+    fn ranges_count_and_start_again() {
         let range = Generator::parse("1..1_000").unwrap();
         assert_eq!(range, Generator::Range { first: 1, last: 1000 });
         assert_eq!(range.rows(), Some(1000));
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_draw_what_they_say() {
+    fn patterns_fill_their_placeholders() {
         let pattern = Generator::parse(r"a\#-#?^*é").unwrap();
         for row in 0..500 {
             let text = text(&pattern, row);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_do_not_repeat_while_there_are_combinations() {
+    fn patterns_do_not_repeat_while_combinations_are_left() {
         let pattern = Generator::parse("??-##").unwrap();
         let all = 26 * 26 * 100;
         let texts: HashSet<String> = (0..all).map(|row| text(&pattern, row)).collect();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_answered() {
+    fn mistakes_are_reported() {
         for (text, want) in [
             ("5..1", "the start of the range `5..1` is greater than its end"),
             ("1..", "the range `1..` has no end"),

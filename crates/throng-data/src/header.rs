@@ -1,12 +1,12 @@
-//! The names of columns: as the scenario gives them, or as the first row of a file has them.
+//! The names of columns: from the scenario, or from the first row of a file.
 
 use crate::csv;
 use crate::error::DataError;
 use crate::file::{self, Format, Limits, Walk};
 use crate::source::{COLUMNS_MAX, Origin, check_names};
 
-/// The names of the columns as far as they are known before the run; reads at most the first row
-/// of a file. None where every row may have columns of its own: JSON lines and lists.
+/// The names of the columns, if known before the run; reads at most the first row of a file. None
+/// if rows can have different columns: JSON lines and lists.
 pub fn columns(origin: &Origin) -> Result<Option<Vec<String>>, DataError> {
     match origin {
         Origin::Csv { path, separator, columns } => {
@@ -26,8 +26,8 @@ pub fn columns(origin: &Origin) -> Result<Option<Vec<String>>, DataError> {
     }
 }
 
-/// What is to be said of the first row of values of a CSV file, where one of them begins with a
-/// space: names of columns are trimmed, values are not.
+/// A warning if a value in the first row of a CSV file starts with a space: names of columns are
+/// trimmed, values are not.
 pub fn leading_space(origin: &Origin) -> Result<Option<DataError>, DataError> {
     let Origin::Csv { path, separator, columns } = origin else { return Ok(None) };
     let (limits, format) = (Limits::default(), Format::csv(*separator)?);
@@ -46,8 +46,8 @@ pub fn leading_space(origin: &Origin) -> Result<Option<DataError>, DataError> {
     }))
 }
 
-/// The names of the columns: those `given` in the scenario, or those of the first row, which is
-/// then behind the walk.
+/// The names of the columns: those `given` in the scenario, or those in the first row, which is
+/// then consumed.
 pub(crate) fn header(
     walk: &mut Walk<'_>,
     given: Option<&[String]>,

@@ -1,4 +1,4 @@
-//! JSON as values of scenarios: whole, or only the columns somebody looks at.
+//! JSON as values of scenarios: complete, or only the columns in use.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use throng_expression::{Passed, Value};
 
-/// The mistake in a text that is no JSON: what it is, and in which column.
+/// Why a text is not valid JSON, and the column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mistake {
     pub what: String,
@@ -18,13 +18,13 @@ pub(crate) fn parse(text: &str) -> Result<Value, Mistake> {
     serde_json::from_str(text).map_err(|error| mistake(&error))
 }
 
-/// Whether the text is one JSON value that the other functions will read.
+/// Checks that the text is one JSON value that the other functions can read.
 pub(crate) fn check(text: &str) -> Result<(), Mistake> {
     serde_json::from_str::<Passed>(text).map(|_| ()).map_err(|error| mistake(&error))
 }
 
-/// Hands the entries with one of these names to `found`, when the text is an object; `names` are
-/// sorted. A name that comes twice is handed over twice, and the last one counts.
+/// Calls `found` for the entries with these names if the text is an object; `names` are sorted. For
+/// a duplicate name it is called twice, and the last value wins.
 pub(crate) fn select(
     text: &str,
     names: &[(Arc<str>, u16)],
@@ -56,7 +56,7 @@ impl<'de> DeserializeSeed<'de> for Selected<'_> {
     }
 }
 
-/// Rows that are no objects have no columns.
+/// Rows that are not objects have no columns.
 impl<'de> Visitor<'de> for Selected<'_> {
     type Value = ();
 
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_asked_for_is_read() {
+    fn only_the_requested_entries_are_read() {
         let names = [("a".into(), 0), ("c".into(), 1)];
         let mut found = Vec::new();
         let row = r#"{"b":{"a":9},"a":1,"c":"x","a":2}"#;

@@ -1,17 +1,17 @@
 //! Rows for users, the `data:` part of a scenario: CSV, JSON lines, lists and generators, taken
-//! once, in turn or by chance. The one crate below the engine that reads files; it writes none.
+//! once, in turn or at random. The only crate below the engine that reads files; it writes none.
 //!
-//! - [`source`]: what a scenario declares; it opens nothing and lives in the program.
+//! - [`source`]: a declared source; it opens nothing and is part of the program.
 //! - [`table`]: a source opened for a run: checked, counted, indexed; one per process.
 //! - [`reader`]: takes rows from a table; one per shard and source.
-//! - [`generate`]: rows that are made up, the same every time.
-//! - [`access_log`]: the times of a log, for loads that are to be like it.
+//! - [`generate`]: generated rows, which are always the same.
+//! - [`access_log`]: the times in a log, for loads that follow it.
 //! - [`PointsFile`]: rates over time.
-//! - [`error`]: what is wrong with a source, where, and what to do.
+//! - [`error`]: mistakes in a source, with place and fix.
 //!
-//! Inside: `csv` and `json` know the formats, `file` walks through files and indexes them, `header`
-//! knows the names of their columns, `plan` what is made of a row, `shuffle` permutes rows without
-//! holding them.
+//! Private modules: `csv` and `json` parse the formats, `file` reads and indexes files, `header`
+//! finds the names of columns, `plan` selects the values of a row, `shuffle` permutes rows in
+//! constant memory.
 
 #![forbid(unsafe_code)]
 

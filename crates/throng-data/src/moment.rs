@@ -1,8 +1,8 @@
-//! Moments as files have them: clock times, dates, and the times of access logs.
+//! Times in files: clock times, dates, and the times of access logs.
 
 use throng_base::calendar::days_before;
 
-/// A number of so many digits.
+/// A number with a fixed count of digits.
 fn digits(bytes: &[u8]) -> Option<i64> {
     let add =
         |sum: i64, byte: &u8| byte.is_ascii_digit().then(|| sum * 10 + i64::from(byte - b'0'));
@@ -39,8 +39,8 @@ pub(crate) fn log_time(text: &[u8]) -> Option<i64> {
     Some(days_before(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - zone)
 }
 
-/// `13:55`, `13:55:36.5` or `2000-10-10 13:55:36`, with a `T` and a `Z` where they are: seconds
-/// since midnight, or since 1970 in the zone that is meant.
+/// `13:55`, `13:55:36.5` or `2000-10-10 13:55:36`, optionally with `T` and `Z`: seconds since
+/// midnight, or since 1970 in the given zone.
 pub(crate) fn clock_time(text: &str) -> Option<f64> {
     let (date, time) = match text.split_once(['T', ' ']) {
         Some((date, time)) => (Some(date), time),
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_times_of_logs_are_those_of_date() {
+    fn log_times_match_the_date_command() {
         // By `date -u -d '2000-10-10 20:55:36' +%s`.
         assert_eq!(log_time(b"10/Oct/2000:13:55:36 -0700] rest"), Some(971_211_336));
         assert_eq!(log_time(b"10/Oct/2000:22:55:36 +0200]"), Some(971_211_336));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn clock_times_go_with_and_without_a_date() {
+    fn clock_times_are_read_with_and_without_a_date() {
         assert_eq!(clock_time("13:55"), Some(50_100.0));
         assert_eq!(clock_time("00:00:01.5"), Some(1.5));
         assert_eq!(clock_time("2000-10-10T20:55:36Z"), Some(971_211_336.0));

@@ -1,4 +1,4 @@
-//! What is made of rows: as far as the scenario looks at them.
+//! Which parts of rows become values: those that the scenario uses.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use crate::csv;
 use crate::json;
 use crate::source::Source;
 
-/// What is made of a row: its values are the whole row, then the columns in use.
+/// The values of a row: the whole row, followed by the columns in use.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// For rows whose columns are known: their names, each with its number if it is in use.
+    /// For rows with known columns: their names, each with its number if it is in use.
     columns: Vec<(Arc<str>, Option<u16>)>,
-    /// For rows that may differ: the names in use, sorted, with their numbers.
+    /// For rows with different columns: the names in use, sorted, with their numbers.
     names: Vec<(Arc<str>, u16)>,
     whole: bool,
-    /// So many of the known columns are looked at; what comes after them is not read.
+    /// The number of known columns that are read; later ones are skipped.
     columns_read: usize,
 }
 
@@ -43,14 +43,14 @@ impl Plan {
         Plan { columns, names, whole: source.whole, columns_read }
     }
 
-    /// Room for the values of a row, all of them Null.
+    /// Prepares the values of a row, all Null.
     pub(crate) fn start(&self, values: &mut Vec<Value>) {
         values.clear();
         values.resize(1 + self.names.len(), Value::Null);
     }
 
-    /// Puts fields, in the order of the known columns, where they belong. Fields that are not in
-    /// use are not made. False when there are too few.
+    /// Stores fields, which are in the order of the known columns. Unused fields are not created.
+    /// False if there are too few.
     pub(crate) fn fill<F: FnOnce() -> Value>(
         &self,
         mut fields: impl Iterator<Item = F>,

@@ -1,4 +1,4 @@
-//! Points of a rate over time, as a CSV file has them: a time and a rate in each row.
+//! Points of a rate over time from a CSV file: a time and a rate in each row.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::error::DataError;
 use crate::file::{self, Format, Limits, ReadAt, Walk};
 use crate::moment::clock_time;
 
-/// More are not a shape but a record.
+/// Maximum number of points.
 pub const POINTS_MAX: usize = 1_000_000;
 
-/// A file and its columns; the first two where they are not named.
+/// A file and its columns; the first two if they are not named.
 #[derive(Clone, Copy, Debug)]
 pub struct PointsFile<'a> {
     pub path: &'a Path,
@@ -22,8 +22,8 @@ pub struct PointsFile<'a> {
 }
 
 impl PointsFile<'_> {
-    /// The rates per second by their times since the first, in order, and at least two. A first
-    /// line that is no point names the columns.
+    /// The rates per second by time since the first, in order; at least two. A first line that is
+    /// not a point contains the names of the columns.
     pub fn read(&self) -> Result<Vec<(Duration, f64)>, DataError> {
         self.read_from(&file::open(self.path)?)
     }
@@ -71,7 +71,7 @@ impl PointsFile<'_> {
         }
     }
 
-    /// Where the times and the rates stand, by the first line.
+    /// The columns of times and rates, from the first line.
     fn columns(&self, header: &[String]) -> Result<[Column; 2], DataError> {
         if header.len() < 2 && (self.time.is_none() || self.rate.is_none()) {
             return Err(csv::miscounted(header.len(), 2, b','));
@@ -94,13 +94,13 @@ impl PointsFile<'_> {
     }
 }
 
-/// The points until now.
+/// The points so far.
 #[derive(Default)]
 struct Shape {
     points: Vec<(Duration, f64)>,
     first: f64,
     last: Duration,
-    /// The time of the last as it is written.
+    /// The last time as written.
     before: String,
 }
 
@@ -126,7 +126,7 @@ impl Shape {
 
 struct Column {
     index: usize,
-    /// None where the file names no columns.
+    /// None if the file has no names.
     name: Option<String>,
 }
 
@@ -136,7 +136,7 @@ impl Column {
         field.ok_or_else(|| csv::miscounted(fields.len(), self.index + 1, b','))
     }
 
-    /// What a person calls it.
+    /// Its name for messages.
     fn title(&self) -> String {
         self.name.clone().unwrap_or_else(|| (self.index + 1).to_string())
     }
@@ -164,7 +164,7 @@ impl Column {
     }
 }
 
-/// Seconds, a duration, or a time of a clock.
+/// Seconds, a duration, or a clock time.
 fn seconds_of(text: &str) -> Option<f64> {
     let number = text.parse().ok().filter(|seconds: &f64| seconds.is_finite());
     let duration = || parse_duration(text).ok().map(|duration| duration.as_secs_f64());

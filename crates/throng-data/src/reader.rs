@@ -1,4 +1,4 @@
-//! Takes rows from a table. One per shard and source; nothing in it is shared.
+//! Takes rows from a table. One per shard and source; it shares no mutable state.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use crate::error::{DataError, Untaken};
 use crate::file::{self, Format, Mark, Split};
 use crate::table::{Store, Table};
 
-/// A row, as far as the scenario looks at it. Cheap to clone.
+/// A row with the parts that the scenario uses. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row(Arc<[Value]>);
 
 const _: () = assert!(size_of::<Option<Row>>() <= 16);
 
 impl Row {
-    /// The field of a column as [`Source::column`] numbers them. Null when this row has none:
-    /// rows of JSON lines and lists may differ.
+    /// The field of a column with a number from [`Source::column`]. Null if this row does not have
+    /// it: rows of JSON lines and lists can differ.
     pub fn field(&self, column: u16) -> &Value {
         self.0.get(usize::from(column) + 1).unwrap_or(&Value::Null)
     }
 
-    /// The whole row: a map of all its fields, or the item itself where it is no map. Null
-    /// unless [`Source::use_whole`] asked for it.
+    /// The whole row: a map of all its fields, or the item itself if it is not a map. Null unless
+    /// [`Source::use_whole`] was called.
     pub fn whole(&self) -> &Value {
         self.0.first().unwrap_or(&Value::Null)
     }
@@ -38,23 +38,22 @@ impl Row {
 pub struct Reader {
     table: Arc<Table>,
     supply: Supply,
-    /// The values of the row that is being made.
+    /// The values of the row that is being built.
     values: Vec<Value>,
 }
 
 #[derive(Debug)]
 enum Supply {
     File(Block),
-    /// The rows of a list, copied: shards that count references to the same values would wait
-    /// for each other.
+    /// The rows of a list, copied: shared reference counts would cause contention between shards.
     List(Vec<Row>),
     Generate,
 }
 
-/// The block of rows that was read last.
+/// The last block of rows that was read.
 #[derive(Debug)]
 struct Block {
-    /// None when the table holds the file in memory.
+    /// None if the table has the file in memory.
     file: Option<File>,
     mark: Option<Mark>,
     bytes: Vec<u8>,
@@ -93,7 +92,7 @@ impl Reader {
         Ok(self.row(number)?)
     }
 
-    /// The row with this number, which is below the number of rows.
+    /// The row with this number, which must be less than the number of rows.
     pub(crate) fn row(&mut self, number: u64) -> Result<Row, DataError> {
         let plan = &self.table.plan;
         match (&mut self.supply, &self.table.store) {
@@ -122,7 +121,7 @@ impl Reader {
 }
 
 impl Block {
-    /// Finds the row and hands its text to `use_text`, which says whether it is a good row.
+    /// Finds the row and passes its text to `use_text`, which returns false for an invalid row.
     fn read(
         &mut self,
         store: &Store,
@@ -162,8 +161,8 @@ impl Block {
     }
 }
 
-/// The block in which this row is. Blocks have `block_rows_max` rows, unless rows are long: then
-/// they have fewer, and a row is in a later block.
+/// The block of this row. Blocks have `block_rows_max` rows, or fewer if rows are long; then the
+/// row is in a later block.
 fn find(marks: &[Mark], row: u64, block_rows_max: u64) -> Mark {
     let guess = (row / block_rows_max) as usize;
     let begins = |at: usize| marks.get(at).is_some_and(|mark| mark.row <= row);
@@ -177,7 +176,7 @@ fn seal(values: &mut Vec<Value>) -> Row {
     Row(values.drain(..).collect())
 }
 
-/// A copy that shares nothing with the value.
+/// A deep copy of the value.
 fn unshared(value: &Value) -> Value {
     match value {
         Value::Text(text) => Value::Text(Arc::from(&**text)),

@@ -1,9 +1,9 @@
-//! A seeded order of `0..n` in constant memory: where the `i`-th number stands is computed.
+//! A seeded permutation of `0..n` in constant memory: the `i`-th number is computed.
 //!
-//! A Feistel network over a rectangle that is little larger than the domain, with modular addition
-//! in its rounds, and cycle walking back into the domain: Black and Rogaway, "Ciphers with
-//! Arbitrary Finite Domains", CT-RSA 2002 (generalized Feistel cipher and cycle-walking cipher).
-//! It mixes well enough to look shuffled; it is no secret.
+//! A Feistel network over a rectangle slightly larger than the domain, with modular addition in its
+//! rounds, and cycle walking back into the domain: Black and Rogaway, "Ciphers with Arbitrary
+//! Finite Domains", CT-RSA 2002 (generalized Feistel cipher and cycle-walking cipher). It mixes
+//! well enough to look shuffled; it is not secure.
 
 use throng_base::Random;
 
@@ -32,10 +32,10 @@ impl Permutation {
         self.size
     }
 
-    /// The number that stands at `position` in the order that `key` chooses.
+    /// The number at `position` in the order selected by `key`.
     pub(crate) fn at(&self, key: u64, position: u64) -> u64 {
         assert!(position < self.size, "a position outside of the permutation");
-        // The rectangle is left by few: it has less than `height` places too many.
+        // Few steps are needed: the rectangle has fewer than `height` extra places.
         let mut place = self.network(key, position);
         while place >= self.size {
             place = self.network(key, place);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_is_as_likely_at_every_position() {
+    fn every_number_is_equally_likely_at_every_position() {
         for size in [2, 3, 5, 10, 33] {
             let permutation = Permutation::new(size);
             let keys = 20_000;
@@ -113,11 +113,11 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_torn_apart() {
+    fn neighbors_are_separated() {
         let permutation = Permutation::new(10_000);
         let order: Vec<u64> = (0..10_000).map(|i| permutation.at(3, i)).collect();
         let near = order.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) <= 10).count();
-        // By chance about 20 in 10,000.
+        // The expected number is 20 in 10,000.
         assert!(near < 60, "{near}");
         assert_ne!(order, (0..10_000).map(|i| permutation.at(4, i)).collect::<Vec<_>>());
     }

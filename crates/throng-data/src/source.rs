@@ -8,18 +8,18 @@ use throng_expression::Value;
 use crate::error::DataError;
 use crate::generate::Generator;
 
-/// The most columns a source has.
+/// Maximum number of columns of a source.
 pub const COLUMNS_MAX: usize = 1_000;
 
-/// A source of rows as it is declared, and what the scenario looks at of its rows. Only that is
-/// read from a file: a field that nobody names costs nothing.
+/// A declared source of rows, and the parts of its rows that the scenario uses. Only those are read
+/// from a file: an unused field costs nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
     pub name: String,
     pub origin: Origin,
     pub take: Take,
     pub at_end: AtEnd,
-    /// The columns the scenario names; the number of a column is its index here.
+    /// The columns that the scenario uses; the index is the number of the column.
     pub(crate) used: Vec<Arc<str>>,
     pub(crate) whole: bool,
 }
@@ -27,49 +27,49 @@ pub struct Source {
 /// Where rows come from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Origin {
-    /// RFC 4180; a line of its own names the columns unless `columns` does. Fields are texts.
+    /// RFC 4180; the first line contains the names unless `columns` does. Fields are texts.
     Csv { path: PathBuf, separator: u8, columns: Option<Vec<String>> },
     /// One JSON value per line; values keep their types.
     JsonLines { path: PathBuf },
     /// Written in the scenario.
     List(Arc<[Value]>),
-    /// Made up. Without `rows` there are as many as the longest range has numbers; without a
-    /// range they never end.
+    /// Generated. Without `rows` there are as many as the longest range has numbers; without a
+    /// range, infinitely many.
     Generate { columns: Vec<(String, Generator)>, rows: Option<u64> },
 }
 
 /// Which row a user gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Take {
-    /// No row is used twice in the whole run, on all machines.
+    /// Each row is used once in the whole run, on all machines.
     Unique,
-    /// In order, again and again.
+    /// In order, repeatedly.
     Circular,
     /// Any row, each time.
     Random,
-    /// In a random order, all once before any comes again; each round has an order of its own.
+    /// In random order, all rows once per round; each round has a different order.
     Shuffle,
-    /// Each user has one row for its whole life, the one of its number.
+    /// Each user has one row for its lifetime, selected by its number.
     PerUser,
 }
 
 impl Take {
-    /// Whether the rows can be used up, so that `at_end` means something.
+    /// True if the rows can run out, so that `at_end` applies.
     pub fn can_end(self) -> bool {
         matches!(self, Take::Unique | Take::PerUser)
     }
 }
 
-/// What happens when every row was used.
+/// What happens when all rows are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AtEnd {
-    /// The scenario does not say: the run ends in order and its result is invalid, since running
-    /// out of rows may be a mistake.
+    /// Not set: the run ends gracefully and its result is invalid, because running out of rows may
+    /// be a mistake.
     #[default]
     Unsaid,
-    /// The run ends in order, as it should.
+    /// The run ends gracefully, as intended.
     Stop,
-    /// The rows begin again.
+    /// The rows start again.
     Wrap,
     /// The step fails.
     Error,
@@ -80,8 +80,8 @@ impl Source {
         Source { name: name.into(), origin, take, at_end, used: Vec::new(), whole: false }
     }
 
-    /// The number of a column for [`crate::Row::field`]: the scenario looks at it. Whether the
-    /// column exists is seen with [`crate::columns`], or at the latest when the table is opened.
+    /// Marks a column as used and returns its number for [`crate::Row::field`]. Whether it exists
+    /// is checked by [`crate::columns`], or when the table is opened.
     pub fn column(&mut self, name: &str) -> Result<u16, DataError> {
         if let Some(known) = self.used.iter().position(|used| **used == *name) {
             return Ok(known as u16);
@@ -93,19 +93,19 @@ impl Source {
         Ok((self.used.len() - 1) as u16)
     }
 
-    /// The columns the scenario names, by their numbers.
+    /// The used columns, by number.
     pub fn used(&self) -> impl Iterator<Item = &str> {
         self.used.iter().map(|name| &**name)
     }
 
-    /// The scenario looks at whole rows, [`crate::Row::whole`].
+    /// Marks whole rows as used, for [`crate::Row::whole`].
     pub fn use_whole(&mut self) {
         self.whole = true;
     }
 }
 
-/// Refuses too many columns and names that come twice. Empty names are let through: exports of
-/// tables have them, and nobody can ask for such a column.
+/// Refuses too many columns and duplicate names. Empty names are accepted: exports of spreadsheets
+/// have them, and scenarios cannot name such a column.
 pub(crate) fn check_names(names: &[String]) -> Result<(), DataError> {
     if names.len() > COLUMNS_MAX {
         return Err(too_many_columns());

@@ -1,4 +1,4 @@
-//! A source opened for a run: its rows checked, counted and indexed, and which row comes next.
+//! A source opened for a run: checks, counts and indexes its rows, and selects the next one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use crate::plan::Plan;
 use crate::shuffle::Permutation;
 use crate::source::{AtEnd, Origin, Source, Take, check_names};
 
-/// A source opened for a run; one per process, shared by its shards. It holds no open file:
-/// shards have descriptors of their own.
+/// A source opened for a run; one per process, shared by its shards. It has no open file: shards
+/// have their own descriptors.
 ///
-/// Its counter is the one thing that shards share and change. With a counter each, users of one
+/// Its counter is the only mutable state that shards share. With separate counters, users of one
 /// shard would never see the rows of another.
 #[derive(Debug)]
 pub struct Table {
     name: String,
     take: Take,
     at_end: AtEnd,
-    /// This machine's part of the positions `0, 1, 2, …` in the order of the rows: so machines
-    /// share a source without asking each other.
+    /// This machine's share of the positions `0, 1, 2, …` in the order of the rows: machines share
+    /// a source without coordination.
     share: Share,
     seed: u64,
     rows: Option<u64>,
@@ -39,7 +39,7 @@ pub struct Table {
     pub(crate) store: Store,
 }
 
-/// On a cache line of its own, so that counting does not slow down who reads the table.
+/// On its own cache line, so that counting does not slow down readers of the table.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Counter(AtomicU64);
@@ -60,7 +60,7 @@ pub(crate) enum Store {
 }
 
 impl Table {
-    /// Reads the whole source once, checks every row and counts them. `seed` is the run's.
+    /// Reads the whole source once, checks each row and counts them. `seed` is that of the run.
     pub fn open(source: &Source, seed: u64, share: Share) -> Result<Arc<Table>, DataError> {
         Table::open_within(source, seed, share, &Limits::default())
     }
@@ -123,8 +123,8 @@ impl Table {
         &self.name
     }
 
-    /// Whether so many users all find a row of their own, where that is what the source promises
-    /// and the run would end without one. Known before anything is sent.
+    /// Checks that this number of users each find their own row, if the source guarantees that and
+    /// the run would otherwise end. Known before anything is sent.
     pub fn suffices(&self, users: u64) -> Result<(), DataError> {
         match self.users_max() {
             Some(rows) if rows < users => Err(DataError::new(
@@ -139,19 +139,19 @@ impl Table {
         }
     }
 
-    /// How many users find a row of their own, where that is what the source promises.
+    /// The number of users that find their own row, if the source guarantees that.
     pub fn users_max(&self) -> Option<u64> {
         let ends = matches!(self.at_end, AtEnd::Unsaid | AtEnd::Stop);
         let promised = self.take == Take::PerUser && ends;
         self.rows.filter(|_| promised)
     }
 
-    /// How many different rows there are, on all machines together; None when they never end.
+    /// The number of different rows, on all machines together; None if infinite.
     pub fn rows(&self) -> Option<u64> {
         self.rows
     }
 
-    /// The number of the row this user gets now.
+    /// The number of the row that this user gets now.
     pub(crate) fn next(&self, user: UserId, random: &mut Random) -> Result<u64, Untaken> {
         match self.take {
             Take::Unique => self.until_end(self.position()),
@@ -251,7 +251,7 @@ fn check_json_lines(walk: &mut Walk<'_>) -> Result<Vec<String>, DataError> {
     Ok(Vec::new())
 }
 
-/// Every column the scenario names is there.
+/// Checks that each used column exists.
 fn check_used(source: &Source, names: &[String]) -> Result<(), DataError> {
     let Some(missing) = source.used.iter().find(|used| !names.iter().any(|name| *name == ***used))
     else {

@@ -1,4 +1,4 @@
-//! Sources as a scenario declares them, opened and read: every take, every end, every mistake.
+//! Declared sources, opened and read: each way to take rows, each end, each mistake.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -40,8 +40,8 @@ impl Fixture {
     }
 }
 
-/// Everything so small that a few rows take many blocks and several fillings of the window, and
-/// no file is held in memory.
+/// So small that a few rows need many blocks and several fillings of the window, and no file is
+/// kept in memory.
 const TINY: Limits =
     Limits { row_bytes_max: 48, memory_bytes_max: 0, block_rows_max: 3, block_bytes_max: 40 };
 
@@ -82,7 +82,7 @@ fn take_ints(reader: &mut Reader, count: usize) -> Vec<i64> {
 }
 
 #[test]
-fn csv_as_people_write_it() {
+fn common_variants_of_csv_are_read() {
     let rows = "\u{feff}name, code ,\r\nRome,007,x\r\n\r\n\"a, \"\"b\"\"\nc\",,\n";
     let fixture = Fixture::new(rows);
     assert_eq!(
@@ -112,7 +112,7 @@ fn csv_as_people_write_it() {
 }
 
 #[test]
-fn csv_without_a_header_line_and_with_another_separator() {
+fn csv_without_a_header_and_with_another_separator_is_read() {
     let fixture = Fixture::new("1;2\n3;4");
     let names = Some(vec!["a".to_string(), "b".to_string()]);
     let origin = Origin::Csv { path: fixture.path(), separator: b';', columns: names.clone() };
@@ -148,7 +148,7 @@ fn json_lines_keep_their_types() {
 }
 
 #[test]
-fn lists_hold_items_of_any_kind() {
+fn lists_can_have_items_of_any_kind() {
     let kyoto = Value::Map(
         [("name".into(), Value::Text("Kyoto".into())), ("code".into(), Value::Int(7))].into(),
     );
@@ -164,7 +164,7 @@ fn lists_hold_items_of_any_kind() {
 }
 
 #[test]
-fn made_up_rows_depend_on_seed_and_names_alone() {
+fn generated_rows_depend_only_on_seed_and_names() {
     let origin = || {
         let phone = Generator::parse("1##########").unwrap();
         let id = Generator::parse("1..1_000_000").unwrap();
@@ -206,7 +206,7 @@ fn made_up_rows_depend_on_seed_and_names_alone() {
 }
 
 #[test]
-fn every_end_is_what_the_scenario_says() {
+fn each_end_matches_the_scenario() {
     for (take, at_end, want) in [
         (Take::Unique, AtEnd::Stop, Err(Untaken::RunEnds)),
         (Take::Unique, AtEnd::Error, Err(Untaken::StepFails)),
@@ -238,7 +238,7 @@ fn a_user_keeps_its_row() {
 }
 
 #[test]
-fn rounds_of_a_shuffle_are_whole_and_differ() {
+fn rounds_of_a_shuffle_are_complete_and_differ() {
     for count in [1, 2, 3, 10, 97] {
         let order = |seed| {
             let mut source = source(numbers(count), Take::Shuffle);
@@ -259,7 +259,7 @@ fn rounds_of_a_shuffle_are_whole_and_differ() {
 }
 
 #[test]
-fn chance_takes_any_row_and_comes_from_the_user() {
+fn random_rows_depend_on_the_user() {
     let mut reader = reader(source(numbers(4), Take::Random), "n", Share::WHOLE);
     let first = take_ints(&mut reader, 4000);
     assert_eq!(first, take_ints(&mut reader, 4000));
@@ -270,7 +270,7 @@ fn chance_takes_any_row_and_comes_from_the_user() {
 }
 
 #[test]
-fn machines_share_rows_without_asking() {
+fn machines_share_rows_without_coordination() {
     for (take, count) in [(Take::Unique, 103), (Take::Shuffle, 103), (Take::Unique, 2)] {
         let mut seen = HashMap::new();
         for machine in 0..5 {
@@ -323,7 +323,7 @@ fn shards_never_take_the_same_row() {
 }
 
 #[test]
-fn mistakes_have_line_cause_and_cure() {
+fn mistakes_have_line_cause_and_fix() {
     let long = "x".repeat(2 * ROW_BYTES_MAX);
     let wide = vec!["x"; 10_000].join(",");
     for (content, line, message) in [
@@ -359,7 +359,7 @@ fn mistakes_have_line_cause_and_cure() {
 }
 
 #[test]
-fn cures_fit_the_mistake() {
+fn fixes_match_the_mistake() {
     for (content, help) in [
         ("a;b\n1;2\n", "write `separator: \";\"` if this character separates the columns"),
         ("bb,a\n1,2\n", "did you mean `bb`?"),
@@ -386,7 +386,7 @@ fn cures_fit_the_mistake() {
 }
 
 #[test]
-fn mistakes_in_json_lines_have_line_cause_and_cure() {
+fn mistakes_in_json_lines_have_line_cause_and_fix() {
     for (content, line, message) in [
         (&b""[..], None, "`rows` has no rows"),
         (b"\n \n", None, "`rows` has no rows"),
@@ -403,7 +403,7 @@ fn mistakes_in_json_lines_have_line_cause_and_cure() {
 }
 
 #[test]
-fn what_is_no_file_is_refused() {
+fn only_regular_files_are_accepted() {
     let folder = TempDir::new().unwrap();
     for path in [folder.path().to_path_buf(), "/dev/null".into(), folder.path().join("none")] {
         let origin = Origin::Csv { path, separator: b',', columns: None };
@@ -433,7 +433,7 @@ fn columns_have_a_limit() {
 }
 
 #[test]
-fn a_file_that_changes_is_noticed() {
+fn a_changed_file_is_detected() {
     let rows: String = (100..200).map(|row| format!("{row}\n")).collect();
     let content = format!("n\n{rows}");
     let fixture = Fixture::new(&content);
@@ -449,20 +449,20 @@ fn a_file_that_changes_is_noticed() {
     }
     fixture.write(&content);
     assert_eq!(text(reader.row(50).unwrap().field(0)), "150");
-    // Who has the file open goes on when it vanishes, who comes later does not.
+    // A reader with the file open continues when it is deleted; later ones fail.
     std::fs::remove_file(fixture.path()).unwrap();
     assert_eq!(text(reader.row(99).unwrap().field(0)), "199");
     assert_eq!(Reader::open(&table).unwrap_err().code, "data-unreadable");
 }
 
-/// CSV read one character after the other, as simply as it can be: what the real reader must
-/// find. None for what it must refuse.
+/// Reads CSV character by character, as a reference for the real reader. None for files that must
+/// be refused.
 fn plain_csv(text: &str) -> Option<Vec<Vec<String>>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut rows: Vec<Vec<String>> = Vec::new();
     let (mut row, mut field) = (Vec::new(), String::new());
     let (mut row_bytes, mut blank) = (String::new(), true);
-    // 0: at the begin of a field, 1: within, 2: within quotes, 3: after quotes.
+    // 0: at the start of a field, 1: within, 2: within quotes, 3: after quotes.
     let mut state = 0;
     let mut chars = text.chars().map(Some).chain([None]).peekable();
     while let Some(c) = chars.next() {
@@ -523,7 +523,7 @@ fn plain_csv(text: &str) -> Option<Vec<Vec<String>>> {
     good.then_some(rows)
 }
 
-/// All rows, once in order and once in another, from memory and from the file.
+/// All rows, in order and in another order, from memory and from the file.
 fn read_all(mut source: Source, used: &[String], fixture: &Fixture) -> Option<Vec<Row>> {
     let known = columns(&source.origin);
     source.use_whole();
@@ -551,7 +551,7 @@ fn read_all(mut source: Source, used: &[String], fixture: &Fixture) -> Option<Ve
 }
 
 #[test]
-fn fuzz_csv_through_the_index_is_csv_read_plainly() {
+fn fuzz_indexed_csv_equals_the_reference() {
     let many: String = (0..40).map(|row| format!("{row},\"{row}\n\"\"x\",z\r\n")).collect();
     let many = format!("id,name,more\n{many}");
     let corpus: [&[u8]; 6] = [
@@ -592,7 +592,7 @@ fn fuzz_csv_through_the_index_is_csv_read_plainly() {
 }
 
 #[test]
-fn fuzz_json_lines_through_the_index_are_lines_read_plainly() {
+fn fuzz_indexed_json_lines_equal_the_reference() {
     let many: String = (0..40).map(|row| format!("{{\"a\":{row},\"b\":\"x\"}}\n")).collect();
     let corpus: [&[u8]; 4] = [
         b"{\"a\":1}\n{\"a\":2,\"b\":[1,{\"a\":3}]}\r\n\n \t\n\"text\"\n-1.5e3",
@@ -625,7 +625,7 @@ fn fuzz_json_lines_through_the_index_are_lines_read_plainly() {
         let whole: Vec<Value> = found.iter().map(|row| row.whole().clone()).collect();
         assert_eq!(whole, want);
 
-        // Without the whole rows the same fields are found.
+        // Without whole rows the same fields are found.
         let mut source = source(fixture.json_lines(), Take::Circular);
         for name in &used {
             source.column(name).unwrap();

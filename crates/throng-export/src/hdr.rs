@@ -1,5 +1,5 @@
-//! A log of HdrHistogram (format 1.3): the response times of each second, a line for each step,
-//! tagged with its name; in nanoseconds, three digits.
+//! An HdrHistogram log (format 1.3): the response times of each second, a line for each step,
+//! tagged with its name; in nanoseconds, with three significant digits.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -63,7 +63,7 @@ impl Export for HdrLog {
     }
 }
 
-/// The middles of its buckets, but for the smallest and the largest value, which are kept.
+/// The midpoints of its buckets, except for the smallest and the largest value, which are exact.
 fn hdr(histogram: &Histogram) -> Result<Hdr<u64>, String> {
     let max = histogram.max().max(2);
     let mut hdr = Hdr::new_with_bounds(1, max, DIGITS).map_err(|error| error.to_string())?;

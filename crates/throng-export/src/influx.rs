@@ -1,5 +1,5 @@
-//! InfluxDB's line protocol over HTTP (`/write?db=…` of 1.x, `/api/v2/write?…` of 2.x): a
-//! measurement for each name, labels as tags, times in seconds with their percentiles as fields.
+//! InfluxDB line protocol over HTTP (`/write?db=…` of 1.x, `/api/v2/write?…` of 2.x): a measurement
+//! for each name, labels as tags, times in seconds with percentiles as fields.
 
 use std::fmt::Write as _;
 
@@ -35,7 +35,7 @@ fn lines(second: &Second<'_>) -> String {
         let labels = metric.labels.iter().map(|(name, value)| (*name, value.as_ref()));
         text.push_str(metric.name);
         for (name, value) in own.chain(labels).filter(|(_, value)| !value.is_empty()) {
-            // Writing to a text cannot fail.
+            // Writing to a string does not fail.
             let _ = write!(text, ",{}={}", escaped(name), escaped(value));
         }
         match metric.value {
@@ -57,7 +57,8 @@ fn lines(second: &Second<'_>) -> String {
     text
 }
 
-/// Of names and values of tags. A newline cannot be escaped, and a backslash must not be the last.
+/// Escapes names and values of tags. A newline cannot be escaped, and a backslash must not be the
+/// last character.
 fn escaped(text: &str) -> String {
     let text = text.replace(['\n', '\r'], " ").replace(',', "\\,").replace('=', "\\=");
     let text = text.replace(' ', "\\ ");
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_hold_nothing_that_ends_them() {
+    fn tags_are_escaped() {
         assert_eq!(escaped("GET /a,b=c\nd"), "GET\\ /a\\,b\\=c\\ d");
         assert_eq!(escaped("x\\"), "x\\_");
     }

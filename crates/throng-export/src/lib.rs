@@ -1,11 +1,11 @@
-//! The figures of a run for other programs while it goes on, a second at a time.
+//! Exports the figures of a run to other programs, second by second.
 //!
-//! - [`metrics`]: what is told of a second, in the same words to all.
-//! - [`queue`]: a thread and a bounded queue for each receiver; a slow or dead one is counted, and
-//!   never slows the load.
-//! - `prometheus`, `remote_write`, `otlp`, `statsd`, `influx`, `text`, `hdr`: a kind of receiver
-//!   each, behind the one trait [`Export`].
-//! - `totals`: sums since the beginning; `native`: native histograms; `wire`: Protocol Buffers.
+//! - [`metrics`]: the metrics of a second, the same for all outputs.
+//! - [`queue`]: a thread and a bounded queue for each output; a slow or dead one loses seconds
+//!   (they are counted) and never slows the load.
+//! - `prometheus`, `remote_write`, `otlp`, `statsd`, `influx`, `text`, `hdr`: the kinds of outputs,
+//!   which implement [`Export`].
+//! - `totals`: sums since the start; `native`: native histograms; `wire`: Protocol Buffers.
 
 #![forbid(unsafe_code)]
 
@@ -32,9 +32,9 @@ pub use queue::{ExportOutcome, Exports, Opened};
 
 use throng_base::Said;
 
-/// Takes the figures of a run, a second at a time. It runs in a thread of its own and may wait.
+/// Receives the figures of a run, second by second. It runs in its own thread and may block.
 pub trait Export: Send {
-    /// A second that failed is offered again, until the run has ended for some time.
+    /// A second that failed is passed again, until some time after the end of the run.
     fn second(&mut self, second: &Second<'_>) -> Result<(), Said>;
 
     /// The run has ended.

@@ -1,5 +1,5 @@
-//! What is told of a second. Names follow Prometheus: base units, `_total` for what only grows. A
-//! counter has what it grew by in the second; a receiver that wants sums adds up (`totals`).
+//! The metrics of a second. Names follow Prometheus: base units, `_total` for counters. A counter
+//! has its increase in the second; `totals` adds them up for receivers that need sums.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use throng_metrics::gauges::Exported;
 use throng_metrics::{Ending, Gauge, Gauges, Histogram, Interval, Resources, StepKind, Timed};
 use throng_results::RunInfo;
 
-/// All loads on all machines together, in a second.
+/// A second of all loads on all machines.
 pub struct Second<'a> {
     pub info: &'a RunInfo,
     pub figures: &'a Interval,
@@ -28,7 +28,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 type Labels<'a> = Vec<(&'a str, Cow<'a, str>)>;
 
-/// A figure with its name and labels.
+/// A metric with its name and labels.
 pub struct Metric<'a> {
     pub name: &'static str,
     pub help: &'static str,
@@ -37,14 +37,14 @@ pub struct Metric<'a> {
 }
 
 pub enum Value<'a> {
-    /// By how much it grew.
+    /// Its increase.
     Counter(f64),
     Gauge(f64),
-    /// Times of the second, in nanoseconds.
+    /// The times in the second, in nanoseconds.
     Times(&'a Histogram),
 }
 
-/// Labels that all metrics of a run have: which run it is, and its own.
+/// Labels of all metrics of a run: those that identify it, and its own.
 pub fn labels_of(info: &RunInfo) -> Vec<(String, String)> {
     let own = [("run", &info.id), ("scenario", &info.name)];
     let own = own.into_iter().map(|(name, value)| (name.to_string(), value.clone()));
@@ -53,14 +53,14 @@ pub fn labels_of(info: &RunInfo) -> Vec<(String, String)> {
     own.chain(labels.map(|(name, value)| (word(name), value.clone()))).collect()
 }
 
-/// A name as all receivers take it: letters, digits and `_`.
+/// A name that all receivers accept: letters, digits and `_`.
 fn word(name: &str) -> String {
     let part = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let word: String = name.chars().map(part).collect();
     if word.starts_with(|c: char| c.is_ascii_digit()) { format!("_{word}") } else { word }
 }
 
-/// The metrics of a second; each name stands in one run of metrics.
+/// The metrics of a second; metrics with the same name are adjacent.
 pub fn metrics<'a>(second: &'a Second<'_>) -> Vec<Metric<'a>> {
     let mut all = Vec::new();
     steps(second, &mut all);
@@ -153,7 +153,7 @@ fn generator<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
     gauges(Resources::gauges(), resources, all);
 }
 
-/// Those of a table that are exported, of rows with their labels.
+/// The exported times of a table, whose rows have labels.
 fn times<'a, T: Timed, R: Iterator<Item = (&'a T, Labels<'a>)>>(
     rows: impl Fn() -> R,
     all: &mut Vec<Metric<'a>>,
@@ -170,7 +170,7 @@ fn times<'a, T: Timed, R: Iterator<Item = (&'a T, Labels<'a>)>>(
     }
 }
 
-/// The same of gauges.
+/// The same for gauges.
 fn gauges<T: 'static>(
     table: impl Iterator<Item = &'static Gauge<T>>,
     figures: &T,

@@ -1,25 +1,25 @@
-//! Native histograms of Prometheus: buckets whose bounds grow by a factor, of which only those are
-//! told that hold something. A series of one holds what twenty classic series do, and finer.
+//! Native histograms of Prometheus: buckets with exponential bounds, of which only non-empty ones
+//! are sent. One series contains what takes twenty classic series, with a higher resolution.
 
 use std::collections::BTreeMap;
 
 use crate::wire::{double, field, number, packed, zigzag};
 
-/// So many buckets in each doubling are 2 to the power of this: each is 4.4 % wide.
+/// Each doubling has 2 to the power of this many buckets: each is 4.4 % wide.
 const SCHEMA: i64 = 4;
-/// What is at most so long counts as nothing; throng measures in nanoseconds.
+/// Values up to this count as zero; throng measures in nanoseconds.
 const ZERO_S: f64 = 1e-9;
-/// Upper bounds of buckets are 2 to the power of their index over this.
+/// The upper bound of a bucket is 2 to the power of its index divided by this.
 const PER_DOUBLING: f64 = (1 << SCHEMA) as f64;
 
 #[derive(Default)]
 pub(crate) struct Native {
     zero: u64,
-    /// By the index of their bucket.
+    /// By the index of the bucket.
     counts: BTreeMap<i64, u64>,
 }
 
-/// The numbers of the fields of a histogram in one of the two messages that there are.
+/// The field numbers of a histogram in one of its two messages.
 pub(crate) struct Fields {
     pub(crate) count: u8,
     pub(crate) sum: u8,
@@ -38,8 +38,8 @@ impl Native {
         }
     }
 
-    /// As a message of Protocol Buffers: runs of buckets with the gaps before them, and by how much
-    /// each count is more than the one before.
+    /// Encodes a Protocol Buffers message: spans of buckets with the gaps before them, and the
+    /// differences between consecutive counts.
     pub(crate) fn write(&self, out: &mut Vec<u8>, fields: &Fields, (count, sum_s): (u64, f64)) {
         number(out, fields.count, count);
         double(out, fields.sum, sum_s);
@@ -60,7 +60,7 @@ impl Native {
         field(out, fields.deltas, &packed(deltas.map(zigzag)));
     }
 
-    /// The gap before each run of buckets, and how many are in it. The first gap counts from 0.
+    /// The gap before each span of buckets, and its length. The first gap is counted from 0.
     fn spans(&self) -> Vec<(i64, u64)> {
         let mut spans: Vec<(i64, u64)> = Vec::new();
         let mut next = 0;
@@ -75,7 +75,7 @@ impl Native {
     }
 }
 
-/// Of the bucket whose upper bound is the first that is not less.
+/// The index of the first bucket whose upper bound is not less.
 fn index(value_s: f64) -> i64 {
     (value_s.log2() * PER_DOUBLING).ceil() as i64
 }
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn only_buckets_that_hold_something_are_told() {
+    fn only_nonempty_buckets_are_sent() {
         let mut native = Native::default();
         // The buckets -16, 0, 1 and 16.
         for (value, count) in [(0.5, 7), (1.0, 3), (1.04, 5), (2.0, 1), (0.0, 4), (1e-9, 1)] {
@@ -120,7 +120,7 @@ mod tests {
         wanted.extend([5 << 3, 8, 6 << 3 | 1]);
         wanted.extend(1e-9_f64.to_le_bytes());
         wanted.extend([7 << 3, 5]);
-        // Offsets and deltas are sint: twice the number, less one where it is negative.
+        // Offsets and deltas are sint: twice the number, minus one if it is negative.
         for (gap, length) in [(31, 1), (30, 2), (28, 1)] {
             wanted.extend([12 << 3 | 2, 4, 1 << 3, gap, 2 << 3, length]);
         }

@@ -1,4 +1,4 @@
-//! Makes the receivers that a person has named, before the run begins.
+//! Creates the outputs before the run begins.
 
 use throng_base::{Diagnostic, Said};
 use throng_program::{Output, OutputKind};
@@ -14,7 +14,7 @@ use crate::sender::Sender;
 use crate::statsd::Statsd;
 use crate::text::Lines;
 
-/// Makes a receiver: its file is written and its port taken before anything is sent.
+/// Creates an output: its file is created and its port bound before anything is sent.
 pub(crate) fn open(output: &Output, info: &RunInfo) -> Result<Box<dyn Export>, Box<Diagnostic>> {
     let place = &output.place;
     let failed = |error: std::io::Error| {

@@ -1,5 +1,5 @@
 //! OpenTelemetry over HTTP, in the JSON encoding of `ExportMetricsServiceRequest` (OTLP 1.x): sums
-//! and histograms with the temporality *delta*, a second each.
+//! and histograms of each second with *delta* temporality.
 
 use serde_json::{Value as Json, json};
 use throng_base::Said;
@@ -44,7 +44,7 @@ fn request(second: &Second<'_>) -> Json {
     }]})
 }
 
-/// Of all metrics with one name.
+/// All metrics with one name.
 fn metric(all: &[Metric<'_>], second: &Second<'_>) -> Json {
     let points: Vec<Json> = all.iter().map(|one| point(one, second)).collect();
     let (name, help) = (all[0].name, all[0].help);
@@ -66,7 +66,7 @@ fn metric(all: &[Metric<'_>], second: &Second<'_>) -> Json {
     json!({"name": name, "description": help, "unit": unit, kind: data})
 }
 
-/// 64-bit numbers are texts in this encoding.
+/// 64-bit integers are strings in this encoding.
 fn point(metric: &Metric<'_>, second: &Second<'_>) -> Json {
     let attributes: Vec<Json> =
         metric.labels.iter().map(|(name, value)| attribute(name, value)).collect();

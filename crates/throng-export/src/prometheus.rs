@@ -1,5 +1,5 @@
-//! An address on which Prometheus scrapes: the text exposition format 0.0.4, and for one that asks
-//! for it the format of Protocol Buffers, which has native histograms beside the classic ones.
+//! An address for Prometheus to scrape: the text exposition format 0.0.4 or, if requested, the
+//! Protocol Buffers format, which has native histograms in addition to the classic ones.
 
 use std::fmt::Write as _;
 use std::io;
@@ -13,7 +13,7 @@ use crate::totals::{Family, Labels, Total, Totals};
 use crate::wire::{double, field, number, varint};
 use crate::{Export, Second};
 
-/// What is scraped; it is there until the run has ended.
+/// The scraped metrics, available until the run has ended.
 pub(crate) struct Scraped {
     totals: Arc<Mutex<Totals>>,
     _server: Running,
@@ -37,8 +37,7 @@ impl Export for Scraped {
     }
 }
 
-/// By their Content-Type. A Prometheus that was told to take native histograms asks for the second,
-/// before all others.
+/// The values of Content-Type. A Prometheus with native histograms enabled prefers the second one.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 const MESSAGES: &str = "application/vnd.google.protobuf; \
                         proto=io.prometheus.client.MetricFamily; encoding=delimited";
@@ -53,18 +52,18 @@ fn answer(request: &Request, totals: &Totals) -> Reply {
     }
 }
 
-/// Whether messages are what is asked for first.
+/// True if Protocol Buffers are preferred.
 fn asks_for_messages(accept: &str) -> bool {
     let first = accept.split(',').next().unwrap_or_default().replace(' ', "");
     first.starts_with("application/vnd.google.protobuf;") && first.contains("encoding=delimited")
 }
 
-/// Of the message `io.prometheus.client.Histogram`.
+/// The fields of the message `io.prometheus.client.Histogram`.
 const HISTOGRAM: Fields =
     Fields { count: 1, sum: 2, schema: 5, zero_threshold: 6, zero_count: 7, spans: 12, deltas: 13 };
 
-/// A `MetricFamily { string name = 1; string help = 2; MetricType type = 3;
-/// repeated Metric metric = 4; }` for each name, with its length before it.
+/// A `MetricFamily { string name = 1; string help = 2; MetricType type = 3; repeated Metric metric
+/// = 4; }` for each name, preceded by its length.
 fn messages(totals: &Totals) -> Vec<u8> {
     let mut all = Vec::new();
     for (name, family) in &totals.families {
@@ -121,7 +120,7 @@ fn metric(labels: &Labels, total: &Total) -> Vec<u8> {
     metric
 }
 
-/// All that is known.
+/// All metrics as text.
 pub(crate) fn text(totals: &Totals) -> String {
     let mut text = String::new();
     for (name, family) in &totals.families {
@@ -136,7 +135,7 @@ fn family_text(text: &mut String, name: &str, family: &Family) {
         Some(Total::Gauge(_)) => "gauge",
         Some(Total::Times(_)) | None => "histogram",
     };
-    // Writing to a text cannot fail.
+    // Writing to a string does not fail.
     let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {kind}", family.help);
     for (labels, total) in &family.series {
         let shown = labels_text(labels, None);

@@ -1,4 +1,4 @@
-//! A thread and a bounded queue for each receiver. Lines of a second are put together there; when a
+//! A thread and a bounded queue for each output. The thread merges the lines of a second; when a
 //! queue is full, lines are dropped and counted.
 
 use std::collections::VecDeque;
@@ -14,14 +14,14 @@ use throng_results::{AllGauges, RunInfo};
 
 use crate::{Export, Second, open};
 
-/// Lines that may wait for a receiver, for each machine: so long it may be slow.
+/// Maximum number of waiting lines per output and machine: how long an output may stall.
 const SECONDS_MAX: usize = 60;
-/// How long a receiver is tried that has failed, before the next second.
+/// The pause before a failed second is sent again.
 const RETRY: Duration = Duration::from_secs(1);
-/// How long what waits may take when the run has ended.
+/// How long waiting seconds may take after the end of the run.
 const END_MAX: Duration = Duration::from_secs(10);
 
-/// All receivers of a run.
+/// All outputs of a run.
 #[derive(Default)]
 pub struct Exports {
     all: Vec<Exported>,
@@ -31,23 +31,23 @@ struct Exported {
     wanted: Output,
     lines: SyncSender<Arc<Interval>>,
     thread: JoinHandle<ExportOutcome>,
-    /// Seconds of which there was no room for a line, and the last of them.
+    /// Seconds with dropped lines, and the last of them.
     dropped: u64,
     dropped_last: Option<u64>,
 }
 
-/// What became of what a receiver was to be told.
+/// The result of an output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExportOutcome {
     pub seconds: u64,
-    /// Seconds it did not take, or of which lines were dropped, as it was too slow.
+    /// Seconds that failed, or that are incomplete because the output was too slow.
     pub lost: u64,
-    /// Of the last that it did not take.
+    /// The reason for the last failure.
     pub trouble: Option<Said>,
 }
 
 impl Exports {
-    /// Gives a line to all. It never waits.
+    /// Passes a line to all outputs. It never blocks.
     pub fn line(&mut self, interval: &Interval) {
         if self.all.is_empty() {
             return;
@@ -61,7 +61,7 @@ impl Exports {
         }
     }
 
-    /// The run has ended: waits for what still waits, so long and no longer.
+    /// The run has ended: waits for waiting seconds, for a limited time.
     pub fn finish(self) -> Vec<(Output, ExportOutcome)> {
         let waiting: Vec<_> = self
             .all
@@ -82,12 +82,12 @@ impl Exports {
     }
 }
 
-/// Receivers that are open, before it is known when the run begins.
+/// Outputs that are open before the start of the run is known.
 #[derive(Default)]
 pub struct Opened(Vec<(Output, Box<dyn Export>)>);
 
 impl Opened {
-    /// Opens all; nothing has been sent yet.
+    /// Opens all outputs; nothing is sent yet.
     pub fn open<'a>(
         wanted: impl Iterator<Item = &'a Output>,
         info: &RunInfo,
@@ -96,7 +96,7 @@ impl Opened {
         Ok(Opened(wanted.map(open).collect::<Result<_, _>>()?))
     }
 
-    /// The run begins. `info` has its clock.
+    /// Starts the run, whose clock is in `info`.
     pub fn begin(self, info: &RunInfo) -> Exports {
         let info = Arc::new(info.clone());
         let lines_max = SECONDS_MAX * info.generator.machines.len().max(1);
@@ -118,14 +118,14 @@ impl Opened {
     }
 }
 
-/// What a thread does.
+/// The state of an output's thread.
 struct Worker {
     export: Box<dyn Export>,
     info: Arc<RunInfo>,
     told: ExportOutcome,
-    /// It has not taken what it was told last.
+    /// The last second failed.
     is_failing: bool,
-    /// The run has ended: it is tried until then.
+    /// The run has ended: seconds are sent again until then.
     until: Option<Time>,
     clock: Clock,
 }
@@ -154,7 +154,7 @@ impl Worker {
         self.told
     }
 
-    /// What comes late counts to the second that goes on.
+    /// A late line is added to the current second.
     fn add(
         &self,
         line: &Interval,
@@ -173,8 +173,8 @@ impl Worker {
         }
     }
 
-    /// Tells the seconds that wait, until one is not taken. At the end a receiver that has taken
-    /// what came before is tried again, but only for so long.
+    /// Sends waiting seconds until one fails. After the run, an output that has worked before is
+    /// tried again, for a limited time.
     fn tell(&mut self, waiting: &mut VecDeque<Interval>) {
         while let Some(figures) = waiting.front() {
             match self.export.second(&Second { info: &self.info, figures }) {

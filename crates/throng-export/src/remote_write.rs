@@ -8,12 +8,12 @@ use crate::totals::{Labels, Times, Total, Totals};
 use crate::wire::{double, field, number};
 use crate::{Export, Second};
 
-/// How times are told.
+/// The kind of histograms.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Histograms {
     /// A series for each bound.
     Classic,
-    /// One series, which the receiver has to be told to take.
+    /// One series, if the receiver is configured for it.
     Native,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct RemoteWrite {
     sender: Sender,
     histograms: Histograms,
     totals: Totals,
-    /// The second that is in the totals: one that is offered again is not added again.
+    /// The second that the totals include, so that a repeated one is not added twice.
     added: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ fn request(totals: &Totals, histograms: Histograms, at_ms: u64) -> Vec<u8> {
             labels.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         all.push(("__name__", name));
         all.extend(bound.as_deref().map(|bound| ("le", bound)));
-        // The receiver wants them in order, and none that is empty.
+        // The receiver requires sorted labels without empty values.
         all.retain(|(_, value)| !value.is_empty());
         all.sort_unstable();
         field(&mut body, 1, &time_series(&all, point, at_ms));
@@ -87,14 +87,14 @@ fn request(totals: &Totals, histograms: Histograms, at_ms: u64) -> Vec<u8> {
     body
 }
 
-/// What a series has at a moment.
+/// The value of a series at a time.
 #[derive(Clone, Copy)]
 enum Point<'a> {
     Value(f64),
     Times(&'a Times),
 }
 
-/// Of the message `prometheus.Histogram`; the moment is its field 15.
+/// The fields of the message `prometheus.Histogram`; the timestamp is field 15.
 const HISTOGRAM: Fields =
     Fields { count: 1, sum: 3, schema: 4, zero_threshold: 5, zero_count: 6, spans: 11, deltas: 12 };
 

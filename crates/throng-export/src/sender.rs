@@ -7,7 +7,7 @@ use base64::prelude::BASE64_STANDARD as STANDARD;
 use throng_base::Said;
 use throng_monitor::fetch::agent;
 
-/// How long an answer is waited for.
+/// Time limit for a response.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
 pub(crate) struct Sender {
@@ -17,7 +17,7 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// Credentials of the URL, `http://NAME:PASSWORD@…`, go into a header (RFC 7617).
+    /// Credentials in the URL, `http://NAME:PASSWORD@…`, are sent in a header (RFC 7617).
     pub(crate) fn new(url: &str) -> Sender {
         let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -29,7 +29,7 @@ impl Sender {
         Sender { agent: agent([url.as_str()], ANSWER_MAX), url, credentials }
     }
 
-    /// Good when the receiver says 2xx.
+    /// Succeeds if the response has a 2xx status.
     pub(crate) fn post(&self, headers: &[(&str, &str)], body: &[u8]) -> Result<(), Said> {
         let mut request = self.agent.post(&self.url);
         for (name, value) in headers {
@@ -41,7 +41,7 @@ impl Sender {
         let mut answer = request.send(body).map_err(|error| Said::of_others(error.to_string()))?;
         let status = answer.status().as_u16();
         if (200..300).contains(&status) {
-            // To its end, so that the connection is kept.
+            // Reads to the end, so that the connection is reused.
             let _ = answer.body_mut().with_config().limit(TEXT_BYTES_MAX).read_to_vec();
             return Ok(());
         }
@@ -52,6 +52,6 @@ impl Sender {
     }
 }
 
-/// Of an answer.
+/// Maximum size of a response.
 const TEXT_BYTES_MAX: u64 = 64 * 1024;
 const TEXT_CHARS_MAX: usize = 200;

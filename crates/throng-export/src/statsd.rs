@@ -1,5 +1,5 @@
-//! StatsD over UDP: counters, gauges, and of times their count and percentiles in milliseconds.
-//! Labels are parts of the name, as the first StatsD has no tags.
+//! StatsD over UDP: counters, gauges, and for times their count and percentiles in milliseconds.
+//! Labels are parts of the name, because the original StatsD has no tags.
 
 use std::io;
 use std::net::UdpSocket;
@@ -10,7 +10,7 @@ use throng_metrics::Percentile;
 use crate::metrics::{Metric, Value, metrics};
 use crate::{Export, Second};
 
-/// So much goes through any network in one piece.
+/// A size that any network transmits without fragmentation.
 const DATAGRAM_BYTES_MAX: usize = 1400;
 
 pub(crate) struct Statsd {
@@ -33,7 +33,7 @@ impl Export for Statsd {
         let mut datagram = String::new();
         let mut result = Ok(());
         let mut send = |datagram: &mut String| {
-            // A port that is closed is told by a later call. What is lost on the way is lost.
+            // A closed port is reported by a later call. Lost datagrams are not sent again.
             if let Err(error) = self.socket.send(datagram.as_bytes()) {
                 result = Err(Said::of_error(&error));
             }
@@ -79,7 +79,7 @@ fn lines(metric: &Metric<'_>) -> Vec<String> {
     }
 }
 
-/// Of a name: what would end it or begin another part becomes `_`.
+/// A part of a name: characters with a meaning in StatsD become `_`.
 fn part(text: &str) -> String {
     let keep = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
     text.chars().map(|c| if keep(c) { c } else { '_' }).collect()
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_hold_nothing_that_statsd_would_read() {
+    fn names_have_no_characters_with_a_meaning_in_statsd() {
         assert_eq!(part("GET /a:b|c@d#e\n.é"), "GET__a_b_c_d_e__é");
     }
 }

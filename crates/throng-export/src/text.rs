@@ -1,5 +1,5 @@
-//! Files that other programs read line by line: CSV (RFC 4180) and JSON lines. A row for each
-//! metric of each second.
+//! Line-based files for other programs: CSV (RFC 4180) and JSON lines. A row for each metric of
+//! each second.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -11,7 +11,7 @@ use throng_metrics::Percentile;
 use crate::metrics::{Metric, Value, metrics};
 use crate::{Export, Second};
 
-/// The columns: names of labels, then what a value may be; times are in seconds.
+/// The columns: names of labels, then the kinds of values; times are in seconds.
 const LABELS: [&str; 9] =
     ["step", "kind", "result", "cause", "code", "state", "stage", "direction", "metric"];
 
@@ -69,7 +69,7 @@ fn csv_row(out: &mut BufWriter<File>, second: &Second<'_>, metric: &Metric<'_>) 
     }
 }
 
-/// In quotes where it must be; what a spreadsheet would take for a formula begins with `'`.
+/// Quoted if necessary; text that a spreadsheet would read as a formula starts with `'`.
 fn cell(text: &str) -> String {
     let text = match text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
         true => format!("'{text}"),
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_hold_whatever_a_target_says() {
+    fn cells_are_safe_for_any_text_of_a_target() {
         assert_eq!(cell("GET /a,b"), "\"GET /a,b\"");
         assert_eq!(cell("a\"b\nc"), "\"a\"\"b\nc\"");
         assert_eq!(cell("=HYPERLINK(1)"), "'=HYPERLINK(1)");

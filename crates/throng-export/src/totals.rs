@@ -1,4 +1,4 @@
-//! Metrics since the beginning of the run, for receivers that want counters which only grow.
+//! Metrics since the start of the run, for receivers that need cumulative counters.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use throng_metrics::histogram::bucket;
 use crate::metrics::{Metric, Second, Value, labels_of, metrics};
 use crate::native::Native;
 
-/// Upper bounds of classic histograms, in seconds. What is told is right to within a bucket of
-/// throng's own, which is at most 1.6 % wide.
+/// Upper bounds of classic histograms, in seconds. Counts are exact to within one of throng's own
+/// buckets, which are at most 1.6 % wide.
 pub(crate) const BOUNDS: [f64; 19] = [
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
     5.0, 10.0, 25.0, 50.0, 100.0,
@@ -37,9 +37,9 @@ pub(crate) enum Total {
 
 #[derive(Default)]
 pub(crate) struct Times {
-    /// Within each of [`BOUNDS`] and not within the one before, and above all.
+    /// The counts between consecutive [`BOUNDS`], and above all of them.
     counts: [u64; BOUNDS.len() + 1],
-    /// The same, finer.
+    /// The same with a higher resolution.
     pub(crate) native: Native,
     pub(crate) sum_s: f64,
     pub(crate) count: u64,
@@ -57,7 +57,7 @@ impl Times {
         self.sum_s += histogram.mean() * histogram.count() as f64 / 1e9;
     }
 
-    /// The bounds with how many are at most so long; the last is without one.
+    /// The bounds with the number of values up to each; the last one has no bound.
     pub(crate) fn cumulative(&self) -> impl Iterator<Item = (Option<f64>, u64)> + '_ {
         let bounds = BOUNDS.into_iter().map(Some).chain([None]);
         let mut sum = 0;

@@ -1,7 +1,7 @@
-//! Fields of Protocol Buffers, as far as messages of Prometheus need them. Numbers of fields are at
-//! most 15, so that a tag is one byte.
+//! Protocol Buffers fields, as far as Prometheus messages need them. Field numbers are at most 15,
+//! so that a tag is one byte.
 
-/// A field of bytes: a text, or a message.
+/// A length-delimited field: a string or a message.
 pub(crate) fn field(out: &mut Vec<u8>, number: u8, bytes: &[u8]) {
     out.push(number << 3 | 2);
     varint(out, bytes.len() as u64);
@@ -18,12 +18,12 @@ pub(crate) fn double(out: &mut Vec<u8>, number: u8, value: f64) {
     out.extend(value.to_le_bytes());
 }
 
-/// A number that may be negative, as `sint32` and `sint64` have it.
+/// A signed number, encoded for `sint32` and `sint64`.
 pub(crate) fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63) as u64
 }
 
-/// What stands in a packed field of numbers.
+/// The content of a packed field of numbers.
 pub(crate) fn packed(values: impl Iterator<Item = u64>) -> Vec<u8> {
     let mut out = Vec::new();
     values.for_each(|value| varint(&mut out, value));

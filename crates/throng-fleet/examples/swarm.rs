@@ -29,7 +29,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::LocalSet;
 use tokio::time::timeout;
 
-/// A second's lines are there so long after it.
+/// When the lines of a second are complete, after its end.
 const GATHERED_NS: u64 = 150_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -66,7 +66,7 @@ fn admit(keys: &str, count: usize, file: &str) -> Result<(), Box<dyn Error>> {
 /// The lines of a real agent.
 struct Recorded {
     ready: String,
-    /// Of the load, each with when it was told, in nanoseconds of the run.
+    /// Lines of the load, each with its time in nanoseconds of the run.
     lines: Vec<(u64, String)>,
     over: String,
 }
@@ -94,14 +94,14 @@ impl Recorded {
     }
 }
 
-/// What one of them has done.
+/// The results of one agent.
 #[derive(Default)]
 struct Deeds {
     start_unix_ns: Option<u64>,
-    /// Orders by their text, with when they came.
+    /// Orders by their text, with arrival times.
     orders: Vec<(String, u64)>,
     is_stopped: bool,
-    /// Lines that were told.
+    /// Lines that were sent.
     told: usize,
     is_ready_told: bool,
     is_over_told: bool,
@@ -237,7 +237,7 @@ fn about(token: Token, version: &str) -> About {
     }
 }
 
-/// Until all of a run is in the log; none where it takes no part.
+/// Waits until all lines of a run are in the log; None if it takes no part.
 async fn sent(mut happened: UnboundedReceiver<Happened>) -> Option<()> {
     loop {
         match happened.recv().await? {
@@ -251,7 +251,7 @@ async fn sent(mut happened: UnboundedReceiver<Happened>) -> Option<()> {
     }
 }
 
-/// What all of them have told, and how far apart they did what they were told.
+/// The results of all agents, and how far apart they acted on orders.
 fn report(all: &[Shared], lines: &Recorded) -> Value {
     let mut by_order: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     let (mut starts, mut told, mut counted) = (Vec::new(), 0, 0);
@@ -287,7 +287,7 @@ fn report(all: &[Shared], lines: &Recorded) -> Value {
     })
 }
 
-/// Attempts that have ended, by a line.
+/// The completed attempts in a line.
 fn count(line: &str) -> u64 {
     let value: Value = serde_json::from_str(line).unwrap_or_default();
     let steps = value["interval"]["steps"].as_array().cloned().unwrap_or_default();

@@ -1,6 +1,6 @@
-//! An agent: joins the fleet, takes its part of a run, hands orders to the child that makes the
-//! load, and sends what this tells until the log has it. All that it does on its machine it asks of
-//! a [`Host`], so that a fleet of them can be run in a moment without processes.
+//! An agent: joins the fleet, takes a share of a run, forwards orders to the child that generates
+//! the load, and sends its output until it is in the log. All access to its machine goes through a
+//! [`Host`], so that tests can run a fleet without processes.
 
 mod announcing;
 mod join;
@@ -24,22 +24,22 @@ use crate::{Ticking, every, ticking};
 use join::{Joined, NotJoined, join};
 use sending::Sending;
 
-/// So often an agent looks at its child.
+/// How often an agent checks its child.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// So often it looks whether another process says that it is this agent.
+/// How often it checks whether another process uses the same name.
 const REGISTER_EVERY: Duration = Duration::from_secs(10);
 const OFFSET_EVERY: Duration = Duration::from_secs(30);
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
-/// Runs that it has nothing more to do with.
+/// Maximum number of finished runs that are remembered.
 const RUNS_KEPT: usize = 64;
 
-/// A part that is to begin.
+/// A share to be started.
 pub struct Begin<'a> {
     pub plan: &'a Plan,
     pub part: throng_base::LoadPart,
-    /// One life has one part of a run.
+    /// One life has one share of a run.
     pub life: Incarnation,
-    /// By their names in the plan, in its order.
+    /// In the order of their names in the plan.
     pub files: Vec<bytes::Bytes>,
 }
 
@@ -51,42 +51,41 @@ pub trait Host: 'static {
     /// Nanoseconds since the Unix epoch by the machine's clock.
     fn unix_ns(&self) -> u64;
 
-    /// Starts a child that gets ready and waits.
+    /// Starts a child that prepares and waits.
     ///
-    /// # Errors
-    /// Says why it cannot, or will not.
+    /// # Errors Says why it cannot or must not.
     async fn begin(&self, begin: Begin<'_>) -> Result<(Self::Child, Self::Spool), Said>;
 
-    /// What earlier lives have not sent wholly: run, life, lines.
+    /// What earlier lives have not completely sent: run, life, lines.
     fn left(&self) -> Vec<(String, Incarnation, Self::Spool)>;
 }
 
-/// The process that makes the load. Dropped, it ends its load in order.
+/// The process that generates the load. When dropped, it ends its load gracefully.
 pub trait Child: 'static {
-    /// The load begins at this time by the machine's clock.
+    /// Starts the load at this time of the machine's clock.
     fn start(&mut self, unix_ns: u64);
 
-    /// Hands an order on as it came. False where the machine's owner does not allow it, which the
-    /// child then tells.
+    /// Forwards an order unchanged. False if the machine's owner does not allow it; the child then
+    /// reports that.
     fn order(&mut self, order: &str) -> bool;
 
-    /// Whether it waits for its start.
+    /// True if it waits for its start.
     fn is_ready(&self) -> bool;
 
-    /// What it has to announce to the children of the other agents since the last time, as it has
-    /// said it. They find out what is lost on the way.
+    /// New announcements for the children of other agents, unchanged. Children detect lost
+    /// announcements.
     fn announced(&mut self) -> Vec<String>;
 
-    /// Another agent's child has announced this; the clocks of both agree within the error.
+    /// An announcement of another agent's child; the clocks of both agree within the error.
     fn hear(&mut self, announced: &str, error_ns: u64);
 }
 
-/// What a child tells, on the disk.
+/// The output of a child, on disk.
 pub trait Spool: 'static {
-    /// The next whole lines, not many at once; nothing where there are none yet.
+    /// The next complete lines, a limited number; empty if there are none yet.
     fn read(&mut self) -> Vec<u8>;
 
-    /// Whether nothing more comes, and how it ended. Asked behind a read that gave nothing.
+    /// How it ended, if nothing follows. Called after a read that returned nothing.
     fn ended(&mut self) -> Option<Finish>;
 
     /// All of it is in the log.
@@ -96,16 +95,16 @@ pub trait Spool: 'static {
 /// How a child ended.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Finish {
-    /// Why, where it was not in order.
+    /// Why, if it did not end gracefully.
     pub cut_short: Option<Said>,
-    /// It had never been ready.
+    /// It was never ready.
     pub refused: bool,
 }
 
-/// Whether a plan or an order was signed by the fleet's operator: the text, and its signature.
+/// Checks that the fleet's operator has signed a plan or an order: the text, and its signature.
 pub type Verify = Rc<dyn Fn(&str, &str) -> bool>;
 
-/// What an agent is.
+/// The properties of an agent.
 #[derive(Clone)]
 pub struct About {
     pub name: String,
@@ -129,15 +128,15 @@ pub enum Happened {
     Started {
         run: String,
     },
-    /// Somebody has ordered something without the operator's signature: it was not done.
+    /// An order without the operator's signature, which was ignored.
     Forged {
         run: String,
     },
-    /// More was ordered than the owner of the machine allows: it was not done.
+    /// An order above the limits of the machine's owner, which was ignored.
     Declined {
         run: String,
     },
-    /// It was alone for too long: its load ends.
+    /// It was isolated for too long: its load ends.
     Alone {
         run: String,
     },
@@ -157,22 +156,22 @@ pub struct Agent<B, H: Host> {
     duty: Option<Duty<H::Child>>,
     sendings: Vec<Sending<H::Spool>>,
     offset: Option<Offset>,
-    /// When the bus was heard last.
+    /// When the bus was last heard.
     heard: Time,
-    /// It takes no part in anything new.
+    /// It joins no further runs.
     leaves: bool,
-    /// Runs that were looked at and are none of ours any more.
+    /// Runs that were checked and need no further action.
     known: Vec<String>,
-    /// The run that it is about to join.
+    /// The run that it is joining.
     joining: Option<String>,
     again: Again,
     is_reading: bool,
-    /// What the others of the run announce.
+    /// Announcements of other agents in the run.
     announced: Option<Subscription>,
     done: (UnboundedSender<Done<H>>, UnboundedReceiver<Done<H>>),
 }
 
-/// The part that it has.
+/// The current share.
 struct Duty<C> {
     run: String,
     child: C,
@@ -180,12 +179,12 @@ struct Duty<C> {
     revision: u64,
     applied: usize,
     is_started: bool,
-    /// What was known of the clock when the load began.
+    /// The offset of the clock at the start of the load.
     began: Option<Offset>,
     orphan: Orphan,
 }
 
-/// What was waited for beside the rest.
+/// A background operation that has finished.
 enum Done<H: Host> {
     Joined(Box<Joined<H>>),
     NotJoined(String, NotJoined),
@@ -196,8 +195,8 @@ enum Done<H: Host> {
     Register(Result<(), NotJoined>),
 }
 
-/// When it tries again to join. All agents of a fleet hear of a run at the same moment: those that
-/// the bus had no time for come back one after another.
+/// When it tries to join again. All agents of a fleet learn of a run at the same moment: those that
+/// the bus was too busy for retry at different times.
 #[derive(Debug, Default)]
 struct Again {
     tries: u64,
@@ -239,8 +238,8 @@ impl<B: Bus, H: Host> Agent<B, H> {
         }
     }
 
-    /// Until it cannot go on, which it says, or is told to leave: then it ends its load in order
-    /// and sends what is left. To be run inside of a `LocalSet`.
+    /// Runs until it cannot continue, which is returned, or is asked to leave: then it ends its
+    /// load gracefully and sends the rest. Must run in a `LocalSet`.
     pub async fn work(mut self, leave: impl Future<Output = ()>) -> Result<(), Said> {
         self.works(leave).await.map_err(|error| match error {
             BusError::Refused(why) => why,
@@ -286,12 +285,12 @@ impl<B: Bus, H: Host> Agent<B, H> {
         Ok(())
     }
 
-    /// Ends the load that it makes.
+    /// Ends its load.
     fn cut_short(&mut self, why: &Said) {
         let Some(duty) = &self.duty else { return };
         let own = self.sendings.iter_mut().find(|sending| sending.run == duty.run);
         own.into_iter().for_each(|sending| sending.cut_short(why.clone()));
-        // Its child ends in order when nobody tells it anything any more.
+        // The child ends gracefully when its input is closed.
         self.leave();
     }
 
@@ -308,7 +307,7 @@ impl<B: Bus, H: Host> Agent<B, H> {
                 self.sendings.iter_mut().for_each(Sending::reconnected);
                 self.register(Duration::ZERO);
             }
-            // It has been away for longer than that was noticed: others count from then, too.
+            // The disconnect began before it was noticed; others count from its begin too.
             Link::Cut => {
                 let heard = self.heard;
                 self.duty.iter_mut().for_each(|duty| duty.orphan.bus_is_lost(heard));
@@ -318,7 +317,7 @@ impl<B: Bus, H: Host> Agent<B, H> {
         Ok(())
     }
 
-    /// Writes down what this agent is, and looks whether it still is the only one.
+    /// Writes its own register, and checks that no other agent uses it.
     fn register(&self, after: Duration) {
         let (bus, sender) = (self.bus.clone(), self.done.0.clone());
         let (name, registered) = (self.about.name.clone(), self.about.registered.clone());
@@ -351,7 +350,7 @@ impl<B: Bus, H: Host> Agent<B, H> {
         }
     }
 
-    /// Takes part, if it has a part.
+    /// Joins a run if the plan contains a share for it.
     fn join(&mut self, run: String) {
         let is_early = self.ticking.now() < self.again.not_before;
         if self.leaves || self.joining.is_some() || self.known.contains(&run) || is_early {
@@ -370,7 +369,7 @@ impl<B: Bus, H: Host> Agent<B, H> {
         });
     }
 
-    /// Reads what has to be.
+    /// Reads the desired state.
     fn read(&mut self, run: String) {
         if std::mem::replace(&mut self.is_reading, true) {
             return;
@@ -392,7 +391,7 @@ impl<B: Bus, H: Host> Agent<B, H> {
         }
     }
 
-    /// Does what was ordered and not done yet.
+    /// Executes new orders.
     fn obey(&mut self, revision: u64, desired: &[u8]) {
         let Some(desired) = from_json::<Desired>(desired) else { return };
         let Some(duty) = &mut self.duty else { return };
@@ -430,9 +429,9 @@ impl<B: Bus, H: Host> Agent<B, H> {
         }
     }
 
-    /// It has nothing to order any more.
+    /// It has no more orders to follow.
     fn leave(&mut self) {
-        // Behind the end of its child there may be a last word.
+        // There may be a last announcement after the end of its child.
         self.announce();
         self.announced = None;
         if let Some(duty) = self.duty.take() {
@@ -457,7 +456,7 @@ impl<B: Bus, H: Host> Agent<B, H> {
                 match entry {
                     Ok(Some(entry)) if is_ours => self.obey(entry.revision, &entry.value),
                     Err(BusError::Refused(why)) => return Err(BusError::Refused(why)),
-                    // The next beacon asks again.
+                    // The next beacon triggers another attempt.
                     _ => {}
                 }
             }
@@ -496,7 +495,7 @@ impl<B: Bus, H: Host> Agent<B, H> {
     fn not_joined(&mut self, run: String, why: NotJoined) {
         self.joining = None;
         match why {
-            // A later beacon asks again.
+            // A later beacon triggers another attempt.
             NotJoined::Again => self.again.later(&self.about, self.ticking.now()),
             NotJoined::NoPart => self.forget(run),
             NotJoined::Refused(why) => {
@@ -545,7 +544,7 @@ impl<B: Bus, H: Host> Agent<B, H> {
         Ok(())
     }
 
-    /// Gives the bus what it has room for.
+    /// Sends as much as the bus has capacity for.
     fn pump(&mut self) {
         let now = self.ticking.now();
         for sending in &mut self.sendings {

@@ -1,42 +1,42 @@
-//! Which part of the load each agent has. Agents share a run by weights: of every `of` events an
-//! agent has the `width` that follow the first `first` ([`throng_base::Share`]). Small numbers keep
-//! the load even over time: with a cycle of a million events, the first agent would have hundreds
-//! of thousands of arrivals on end.
+//! Assigns shares of the load to agents by weight: of every `of` events an agent has the `width`
+//! that follow the first `first` ([`throng_base::Share`]). Small numbers keep the load even over
+//! time: with a cycle of a million events, the first agent would get hundreds of thousands of
+//! consecutive arrivals.
 
 use throng_base::LoadPart;
 
-/// What an agent can carry, as it has registered.
+/// The capacity of an agent, as registered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Capacity {
     pub name: String,
-    /// Processors that its owner lets throng use; parts of one are possible.
+    /// Processors that its owner allows; can be fractional.
     pub cores: f64,
     pub memory_bytes: u64,
     pub descriptors: u64,
-    /// Source ports to one address of the target, of all source addresses together.
+    /// Source ports per address of the target, over all source addresses.
     pub ports: u64,
-    /// Its owner's ceiling of requests per second.
+    /// The owner's limit on requests per second.
     pub rate_max: Option<f64>,
 }
 
-/// What a run needs of all agents together.
+/// What a run requires of all agents together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Need {
-    /// Users at once, at most.
+    /// Maximum number of concurrent users.
     pub users: u64,
     pub user_bytes: u64,
-    /// Connections of a user.
+    /// Connections per user.
     pub user_connections: u64,
-    /// Addresses of the target: each has ports of its own.
+    /// Addresses of the target: each has its own ports.
     pub addresses: u64,
-    /// Source ports that the scenario brings to each agent, whatever it has registered: of the
-    /// addresses that it lists, or that are there on loopback. 0 where it brings none.
+    /// Source ports that the scenario gives to each agent, in addition to the registered ones: from
+    /// listed addresses, or from loopback. 0 if none.
     pub ports: u64,
-    /// Requests per second, at most, where the load says so.
+    /// Maximum requests per second, if the load limits them.
     pub rate: Option<f64>,
 }
 
-/// What an agent has too little of.
+/// What limits an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scarce {
     Memory,
@@ -45,29 +45,28 @@ pub enum Scarce {
     Rate,
 }
 
-/// All agents together cannot carry it.
+/// The capacity of all agents together is too low.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shortage {
-    /// Users that they could carry.
+    /// The number of users that they could run.
     pub users: u64,
-    /// What each has too little of, by the order of the agents.
+    /// What limits each agent, in their order.
     pub scarce: Vec<Scarce>,
 }
 
-/// Of an agent's memory, what its users may take: the rest is for its system and the record.
+/// The share of an agent's memory for users: the rest is for the system and recording.
 const MEMORY_SHARE: f64 = 0.7;
 /// Descriptors that are not connections.
 const DESCRIPTORS_KEPT: u64 = 512;
-/// Widths of the agent with the most; finer ones only where an agent's part would be far from what
-/// is wanted of it.
+/// Widths of the largest agent; finer ones only if an agent's share would differ too much from its
+/// ideal.
 const WIDTHS: [u64; 3] = [16, 128, 1_024];
 const FAR: f64 = 0.15;
 
-/// The parts of the agents, by their order; none for an agent that can carry no user. By
-/// processors, as far as nothing else limits an agent.
+/// The shares of the agents, in their order; None for an agent without capacity for a user.
+/// Proportional to processors unless something else limits an agent.
 ///
-/// # Errors
-/// Where all of them together cannot carry the users or the rate.
+/// # Errors All of them together cannot run the users or the rate.
 pub fn assign(agents: &[Capacity], need: &Need) -> Result<Vec<Option<LoadPart>>, Shortage> {
     let limits: Vec<(u64, Scarce)> = agents.iter().map(|agent| users_max(agent, need)).collect();
     let shortage = || Shortage {
@@ -87,7 +86,7 @@ pub fn assign(agents: &[Capacity], need: &Need) -> Result<Vec<Option<LoadPart>>,
     near.or_else(|| parts(&wanted, &limits, users, *WIDTHS.last()?)).ok_or_else(shortage)
 }
 
-/// How many users the agent can carry, and what it is that allows no more.
+/// The number of users that the agent can run, and what limits it.
 fn users_max(agent: &Capacity, need: &Need) -> (u64, Scarce) {
     let connections = need.user_connections.max(1);
     let memory = (agent.memory_bytes as f64 * MEMORY_SHARE) as u64 / need.user_bytes.max(1);
@@ -106,7 +105,7 @@ fn users_max(agent: &Capacity, need: &Need) -> (u64, Scarce) {
     limits.into_iter().min_by_key(|(users, _)| *users).unwrap_or((0, Scarce::Memory))
 }
 
-/// Users for each processor, so that all are carried though some agents carry only what they can.
+/// Users per processor, such that all users run although some agents are limited.
 fn level(agents: &[Capacity], limits: &[(u64, Scarce)], users: u64) -> f64 {
     let mut by_need: Vec<(f64, f64)> = agents
         .iter()
@@ -126,7 +125,7 @@ fn level(agents: &[Capacity], limits: &[(u64, Scarce)], users: u64) -> f64 {
     f64::INFINITY
 }
 
-/// Whether each agent has about what is wanted of it, or what it lacks is little for all of them.
+/// True if each agent's share is close to its ideal, or the difference is small for the whole load.
 fn is_near(parts: &[Option<LoadPart>], wanted: &[f64], users: u64) -> bool {
     parts.iter().zip(wanted).all(|(part, wanted)| {
         let has = part.map_or(0.0, |part| users as f64 * part.width as f64 / part.of as f64);
@@ -135,8 +134,7 @@ fn is_near(parts: &[Option<LoadPart>], wanted: &[f64], users: u64) -> bool {
     })
 }
 
-/// Whole widths of at most so much that are near to what is wanted and ask nobody for more than it
-/// can carry.
+/// Integer widths up to a maximum, close to the ideal and within each agent's capacity.
 fn parts(
     wanted: &[f64],
     limits: &[(u64, Scarce)],
@@ -146,7 +144,7 @@ fn parts(
     let most = wanted.iter().copied().fold(0.0, f64::max);
     let width = |users: &f64| (users / most * width_max as f64).round() as u64;
     let mut widths: Vec<u64> = wanted.iter().map(width).collect();
-    // Whoever has too much gives one away; it falls to all others.
+    // An agent above its capacity gives up one unit, which is distributed to all others.
     loop {
         let of: u64 = widths.iter().sum();
         if of == 0 {
@@ -206,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_that_the_scenario_brings_count_for_every_agent() {
+    fn ports_of_the_scenario_count_for_every_agent() {
         let agents: Vec<Capacity> = (0..10).map(|_| agent(0.2, 28_232)).collect();
         assert!(assign(&agents, &NEED).is_err());
         let parts = assign(&agents, &Need { ports: 65_534 * 28_232, ..NEED }).unwrap();
@@ -214,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_agents_have_equal_parts_and_others_by_their_processors() {
+    fn equal_agents_have_equal_shares_and_others_by_processors() {
         assert_eq!(widths(&vec![agent(4.0, 200_000); 10], &NEED), vec![1; 10]);
         let mixed = [agent(2.0, 1_000_000), agent(4.0, 1_000_000), agent(8.0, 1_000_000)];
         assert_eq!(widths(&mixed, &NEED), vec![1, 2, 4]);
@@ -223,8 +221,8 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_asked_for_more_than_it_can_carry() {
-        // The first is large but has the ports of one source address.
+    fn no_agent_exceeds_its_capacity() {
+        // The first is large but only has the ports of one source address.
         let agents = [agent(32.0, 28_000), agent(4.0, 600_000), agent(4.0, 600_000)];
         let parts = assign(&agents, &NEED).expect("parts");
         let users: Vec<u64> =
@@ -234,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shortage_says_what_is_short() {
+    fn a_shortage_names_what_is_scarce() {
         let need = Need { rate: Some(50_000.0), ..NEED };
         let slow = Capacity { rate_max: Some(10_000.0), ..agent(4.0, 1_000_000) };
         let few = Capacity { descriptors: 20_512, ..agent(4.0, 1_000_000) };
@@ -247,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_whole_disjoint_and_within_limits_for_any_fleet() {
+    fn shares_are_complete_disjoint_and_within_limits_for_any_fleet() {
         let mut assigned = 0;
         for seed in 0..2_000 {
             let mut random = Random::new(seed);
@@ -269,14 +267,15 @@ mod tests {
                         assert_eq!(part.first, first, "seed {seed}");
                         first += part.width;
                         let users = part.share().part(need.users);
-                        // A cycle that has just begun may give one cycle's part more.
+                        // At the start of a cycle an agent can have one more width than its
+                        // average.
                         assert!(users <= agent.ports + part.width, "seed {seed}: {users}");
                         sum += users;
                     }
                     let of = parts.iter().flatten().next().unwrap().of;
                     assert_eq!((first, sum), (of, need.users), "seed {seed}");
                 }
-                // Widths are whole: a fleet that is nearly full may not fit.
+                // Widths are integers: an almost full fleet may not fit.
                 Err(shortage) => assert!(
                     need.users as f64 > able as f64 * 0.9,
                     "seed {seed}: {} of {able}, {shortage:?}",

@@ -31,9 +31,9 @@ use gather::Gather;
 
 const BEACON_EVERY: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// For the last order to be written.
-/// With so many outputs that nobody has taken yet, no more lines are read.
+/// While this many outputs are waiting, no more lines are read.
 const OUTPUTS_WAITING: usize = 512;
+/// Time limit for writing the last order.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
 
 /// What the controller wants.
@@ -43,22 +43,22 @@ pub enum Input {
     Begin { plan: Box<Plan>, signed: Signed },
     /// The run of a controller that is gone, from its first line on.
     Resume { run: String },
-    /// The load begins, in nanoseconds since the Unix epoch.
+    /// The start of the load, in nanoseconds since the Unix epoch.
     Start { unix_ns: u64 },
-    /// For all agents but, perhaps, one of those in the plan. The time is that of the run.
+    /// For all agents, optionally except one in the plan. The time is that of the run.
     Order { at_ns: u64, except: Option<usize>, order: Raw },
-    /// Nothing more of this agent is waited for.
+    /// Stops waiting for this agent.
     GiveUp { agent: usize },
-    /// Nothing begins any more.
+    /// No more shares start.
     Over,
-    /// Gives the lease away and ends.
+    /// Releases the lease and ends.
     Close,
 }
 
 /// What the controller hears. Agents of a run are numbered by their place in its plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// An agent is there, or there anew.
+    /// An agent has joined or restarted.
     Agent {
         name: String,
         registered: Box<Registered>,
@@ -67,16 +67,16 @@ pub enum Output {
         name: String,
         news: News,
     },
-    /// This controller commands.
+    /// This controller has the lease.
     Commands,
-    /// Another one does: this one has ended.
+    /// Another one has the lease: this one has ended.
     Deposed,
-    /// As it stands on the bus: who goes on with it checks the signatures.
+    /// Read from the bus: the caller must verify the signatures.
     Resumed {
         plan: Box<Plan>,
         desired: Box<Desired>,
     },
-    /// Whole lines, none of which was told before.
+    /// New complete lines.
     Lines {
         agent: usize,
         lines: Vec<u8>,
@@ -85,29 +85,29 @@ pub enum Output {
         agent: usize,
         end: End,
     },
-    /// A person wants the run to end, over the bus.
+    /// A user has requested the end of the run, over the bus.
     StopWanted,
-    /// Every line of every agent is there.
+    /// All lines of all agents have arrived.
     Complete,
-    /// It cannot go on.
+    /// It cannot continue.
     Failed(Said),
-    /// What was there of an agent that was given up has been told, and this is missing.
+    /// All lines of an abandoned agent are reported, and these are missing.
     GivenUp(Missing),
     /// It has ended.
     Closed,
 }
 
-/// Lines of an agent that have not come.
+/// Missing lines of an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Missing {
     pub agent: usize,
     pub lines: Vec<Range<u64>>,
-    /// It has not told its end: there may be more from this line on.
+    /// It has not reported its end: more lines may exist from this one on.
     pub open_from: Option<u64>,
 }
 
-/// Where a controller tells: it never waits for whoever takes it, but reads no more lines as long
-/// as many wait there.
+/// A channel for reports: the controller never waits for the receiver, but reads no more lines
+/// while many are waiting.
 pub fn outputs() -> (Sender<Output>, Receiver<Output>) {
     channel(Semaphore::MAX_PERMITS)
 }
@@ -125,27 +125,27 @@ pub struct Controller<B> {
     lease: Lease,
     has_commanded: bool,
     presence: Presence,
-    /// Agents that have said what they are.
+    /// Registered agents.
     agents: BTreeMap<String, Registered>,
     run: Option<Run>,
     following: Option<Following>,
     done: (UnboundedSender<Done>, UnboundedReceiver<Done>),
 }
 
-/// The run that it conducts.
+/// The current run.
 struct Run {
     command: Command,
     gather: Gather,
-    /// The log was read so far.
+    /// How far the log was read.
     sequence: u64,
     is_complete: bool,
 }
 
-/// What was waited for beside the rest.
+/// A background operation that has finished.
 enum Done {
     /// The lease was read.
     Held(Result<Option<Entry>, BusError>),
-    /// It was written, or not.
+    /// The lease was written, or not.
     Leased {
         attempt: u64,
         result: Result<u64, BusError>,
@@ -154,16 +154,16 @@ enum Done {
         name: String,
         entry: Result<Option<Entry>, BusError>,
     },
-    /// The plan is there.
+    /// The plan is written.
     Planned(Result<(), BusError>),
-    /// What has to be was written, or read after that was refused.
+    /// The desired state was written, or read after a conflict.
     Desired(Result<u64, BusError>),
     Reread(Result<Option<Entry>, BusError>),
     Resumed(String, Result<Option<(Entry, Entry)>, BusError>),
 }
 
 impl<B: Bus> Controller<B> {
-    /// `own` is a number that no other controller has.
+    /// `own` must be different for each controller.
     pub fn new(
         (bus, sign): (B, Sign),
         own: u64,
@@ -187,7 +187,7 @@ impl<B: Bus> Controller<B> {
         }
     }
 
-    /// Until it is closed or deposed. To be run inside of a `LocalSet`.
+    /// Runs until it is closed or deposed. Must run in a `LocalSet`.
     pub async fn work(mut self, mut inputs: UnboundedReceiver<Input>) {
         match self.works(&mut inputs).await {
             Ok(()) => {}
@@ -214,7 +214,7 @@ impl<B: Bus> Controller<B> {
                     None => std::future::pending().await,
                 }
             };
-            // A run that is taken over has a day of lines, which are read as they are used up.
+            // A resumed run may have the lines of a whole day, which are read as they are consumed.
             let reads = self.tell.max_capacity() - self.tell.capacity() < OUTPUTS_WAITING;
             tokio::select! {
                 biased;
@@ -245,7 +245,7 @@ impl<B: Bus> Controller<B> {
                     None => self.following = None,
                 },
             }
-            // One that was deposed says no more.
+            // After it is deposed it reports nothing more.
             if self.is_deposed() {
                 self.tell(Output::Deposed);
                 return Ok(());
@@ -266,7 +266,7 @@ impl<B: Bus> Controller<B> {
         Ok(())
     }
 
-    /// Tells an agent what time it is here.
+    /// Replies with the controller's time.
     fn answer(&self, message: &Message) {
         if let Some(reply) = message.reply.as_ref().filter(|_| self.holds().is_some()) {
             self.bus.publish(reply, to_json(&(self.unix_ns)()).into());
@@ -281,7 +281,7 @@ impl<B: Bus> Controller<B> {
         self.tell(Output::StopWanted);
     }
 
-    /// The epoch, as long as this controller commands.
+    /// The epoch, while this controller has the lease.
     fn holds(&self) -> Option<u64> {
         self.lease.epoch(self.ticking.now())
     }
@@ -290,7 +290,7 @@ impl<B: Bus> Controller<B> {
         self.has_commanded && self.run.is_some() && self.lease.is_of_another()
     }
 
-    /// Does something at the bus without waiting for it.
+    /// Runs an operation on the bus in the background.
     fn aside(&self, work: impl Future<Output = Done> + 'static) {
         let sender = self.done.0.clone();
         tokio::task::spawn_local(async move {
@@ -317,7 +317,7 @@ impl<B: Bus> Controller<B> {
         self.order();
     }
 
-    /// Writes what has to be, where that has changed and this controller commands.
+    /// Writes the desired state if it has changed and this controller has the lease.
     fn order(&mut self) {
         let Some(epoch) = self.holds() else { return };
         let Some(run) = &mut self.run else { return };
@@ -389,7 +389,7 @@ impl<B: Bus> Controller<B> {
         }
     }
 
-    /// From where the log was read to.
+    /// Continues from where the log was read to.
     async fn follow(&mut self) -> Result<(), BusError> {
         let Some(run) = &self.run else { return Ok(()) };
         let pattern = names::all_lines(run.command.run());
@@ -434,7 +434,7 @@ impl<B: Bus> Controller<B> {
     }
 
     fn begin(&mut self, plan: &Plan, resumed: Option<(u64, Desired)>) {
-        // Who is never heard again is lost, too.
+        // Agents that are never heard again must be lost too.
         for part in &plan.parts {
             self.presence.heard(&part.agent, part.life, self.ticking.now());
         }
@@ -472,7 +472,7 @@ impl<B: Bus> Controller<B> {
                     self.tell(Output::Agent { name, registered: Box::new(registered) });
                 }
             }
-            // Its next heartbeat asks again.
+            // The next heartbeat triggers another attempt.
             Done::Agent { entry, .. } => refusal(entry)?,
             Done::Planned(result) => {
                 result?;
@@ -493,7 +493,7 @@ impl<B: Bus> Controller<B> {
         });
     }
 
-    /// Goes on with a run that another has begun.
+    /// Continues a run that another controller has started.
     fn resumed(
         &mut self,
         run: String,
@@ -550,7 +550,7 @@ impl<B: Bus> Controller<B> {
         }
     }
 
-    /// Looks at what stands there, behind something that failed.
+    /// Reads the register after a failed write.
     fn read_desired<T>(&self, failed: Result<T, BusError>) -> Result<(), BusError> {
         refusal(failed)?;
         if let Some(run) = &self.run {
@@ -560,7 +560,7 @@ impl<B: Bus> Controller<B> {
         Ok(())
     }
 
-    /// Ends in order.
+    /// Ends gracefully.
     async fn close(&mut self) -> Result<(), BusError> {
         let written = async {
             while self.run.as_ref().is_some_and(|run| run.command.is_pending()) {
@@ -569,12 +569,12 @@ impl<B: Bus> Controller<B> {
             }
             Ok(())
         };
-        // What is not written by then is nobody's order: agents end by themselves.
+        // Without a written end, agents end on their own.
         if let Ok(written) = timeout(CLOSE_TIME, written).await {
             written?;
         }
         if let Some(lease::Write { expected, held }) = self.lease.release(self.ticking.now()) {
-            // Who waits for it would get it a few seconds later anyway.
+            // A waiting controller would get it a few seconds later anyway.
             let _ = self.bus.write(names::LEASE, expected, to_json(&held).into()).await;
         }
         self.tell(Output::Closed);
@@ -582,7 +582,7 @@ impl<B: Bus> Controller<B> {
     }
 }
 
-/// Whether the bus will never do it; everything else is tried again.
+/// An error if the bus refuses permanently; everything else is retried.
 fn refusal<T>(result: Result<T, BusError>) -> Result<(), BusError> {
     match result {
         Err(BusError::Refused(why)) => Err(BusError::Refused(why)),
@@ -590,7 +590,7 @@ fn refusal<T>(result: Result<T, BusError>) -> Result<(), BusError> {
     }
 }
 
-/// Writes a register that nobody else writes, until it stands there.
+/// Writes a register without other writers, and retries until it succeeds.
 async fn written(bus: &impl Bus, key: &str, value: Bytes) -> Result<(), BusError> {
     loop {
         match bus.write(key, 0, value.clone()).await {
@@ -611,7 +611,7 @@ async fn written(bus: &impl Bus, key: &str, value: Bytes) -> Result<(), BusError
     }
 }
 
-/// The plan of a run, and what has to be.
+/// The plan of a run, and its desired state.
 async fn both(bus: &impl Bus, run: &str) -> Result<Option<(Entry, Entry)>, BusError> {
     let plan = bus.read(&names::plan(run)).await?;
     let desired = bus.read(&names::desired(run)).await?;

@@ -1,21 +1,20 @@
-//! A fleet of machines: what it decides, as pure machines over time and messages, and the agents
-//! and controllers that are driven by them over a [`throng_bus::Bus`]. With the bus in memory and
-//! the time of a test a fleet lives through an hour of faults in a moment, and a seed brings the
-//! same hour again.
+//! A fleet of machines: its decisions as pure state machines over time and messages, and the agents
+//! and controllers that run them over a [`throng_bus::Bus`]. With the in-memory bus and simulated
+//! time, a test of an hour with faults takes a moment, and a seed reproduces it.
 //!
-//! - [`agent`]: a machine that makes a part of the load; [`controller`]: who gives the parts and
-//!   gathers what agents tell; [`wire`]: what they tell each other.
+//! - [`agent`]: a machine that generates a share of the load; [`controller`]: assigns the shares
+//!   and collects the agents' lines; [`wire`]: the messages between them.
 //!
-//! - [`monitor`]: what is read on the host of the target, for those who ask.
-//! - [`assign`]: which part of the load each agent has.
-//! - [`presence`]: which agents are there, by their heartbeats.
-//! - [`lease`]: which controller commands; there is one at a time.
-//! - [`orphan`]: when an agent that hears nobody ends its load.
-//! - [`uplink`]: which lines an agent sends, and sends again.
-//! - [`receipt`]: which numbered lines of each agent have come, and which are missing.
-//! - [`offset`]: how far a machine's clock is from the controller's.
+//! - [`monitor`]: readings of the target's host, on request.
+//! - [`assign`]: the share of the load of each agent.
+//! - [`presence`]: which agents are online, by heartbeats.
+//! - [`lease`]: elects one controller at a time.
+//! - [`orphan`]: ends the load of an isolated agent.
+//! - [`uplink`]: which lines an agent sends and resends.
+//! - [`receipt`]: which numbered lines of each agent have arrived, and which are missing.
+//! - [`offset`]: the offset between a machine's clock and the controller's.
 
-#![allow(async_fn_in_trait)] // All of a machine's dealings are on one thread.
+#![allow(async_fn_in_trait)] // Each machine uses the bus on one thread.
 
 #[macro_use]
 extern crate throng_base;
@@ -37,7 +36,7 @@ use std::time::Duration;
 use throng_base::Time;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
-/// Time since it was made, by the clock that a test can stop.
+/// A monotonic clock that tests can control.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticking(Instant);
 
@@ -45,7 +44,7 @@ pub(crate) fn ticking() -> Ticking {
     Ticking(Instant::now())
 }
 
-/// Ticks so often; after a delay it goes on from there.
+/// Ticks at this interval; after a delay it continues from there.
 pub(crate) fn every(period: Duration) -> Interval {
     let mut every = interval(period);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,6 +1,6 @@
-//! The monitor of a host that has joined the fleet: a reader asks for what it reads now, and it
-//! answers. Both say it under names of the monitor's own, so that no machine of the fleet can
-//! answer for another. A question has nothing in it that the host would do.
+//! The monitor of a host in the fleet: it replies to a reader's request with current readings. Both
+//! use names that contain the monitor's own, so that no other machine of the fleet can reply for
+//! it. Requests contain nothing that the host would execute.
 
 use std::time::Duration;
 
@@ -12,21 +12,21 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::wire::{from_json, names, to_json};
 
-/// A text is no longer than this when it is unpacked.
+/// Maximum size of an uncompressed text.
 pub const TEXT_BYTES_MAX: usize = 16 << 20;
-/// Fast, and a tenth of what came.
+/// Fast, and compresses to a tenth.
 const LEVEL: i32 = 3;
 
-/// What a reader wants: maxima are those of a window that ends now.
+/// A reader's request: maxima are those of a window that ends now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
-    /// Which question this is; the answer begins with it.
+    /// The number of the request, which starts the reply.
     number: u64,
     window_ms: u64,
 }
 
 impl Question {
-    /// None where it is not what a reader asks.
+    /// None if it is not a valid request.
     pub fn from_bytes(bytes: &[u8]) -> Option<Question> {
         from_json(bytes)
     }
@@ -35,15 +35,15 @@ impl Question {
         Duration::from_millis(self.window_ms)
     }
 
-    /// What goes to the reader.
+    /// The reply to the reader.
     pub fn answer(self, text: &str) -> Bytes {
         let mut bytes = self.number.to_be_bytes().to_vec();
-        // To memory it cannot fail.
+        // Writing to memory does not fail.
         bytes.extend(zstd::bulk::compress(text.as_bytes(), LEVEL).unwrap_or_default());
         bytes.into()
     }
 
-    /// The answer to this question, if it is one; an error if it cannot be read.
+    /// The content, if it is the reply to this request; an error if it cannot be read.
     fn answered(self, bytes: &[u8]) -> Option<Result<String, Said>> {
         let packed = bytes.strip_prefix(&self.number.to_be_bytes())?;
         let text = zstd::bulk::decompress(packed, TEXT_BYTES_MAX).ok();
@@ -52,7 +52,7 @@ impl Question {
     }
 }
 
-/// What the monitor of this name reads now.
+/// The current readings of the monitor with this name.
 pub async fn ask(
     bus: &impl Bus,
     name: &str,
@@ -96,7 +96,7 @@ mod tests {
     const WITHIN: Duration = Duration::from_secs(5);
 
     #[tokio::test(start_paused = true)]
-    async fn each_reader_gets_the_answer_to_its_own_question() {
+    async fn each_reader_gets_the_reply_to_its_own_request() {
         let world = Memory::new(7, Faults::default());
         let (host, one, other) = (world.join("shop"), world.join("one"), world.join("other"));
         let answers = async move {
@@ -108,7 +108,7 @@ mod tests {
             }
         };
         let asks = async {
-            // The host listens by then.
+            // The host has subscribed by then.
             tokio::time::sleep(WITHIN).await;
             let second = |count| Duration::from_secs(count);
             tokio::join!(
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_refused() {
+    fn invalid_replies_are_refused() {
         let question = Question { number: 7, window_ms: 1_000 };
         let answer = question.answer("up 1\n");
         assert_eq!(question.answered(&answer), Some(Ok("up 1\n".to_string())));

@@ -1,17 +1,17 @@
-//! How far a machine's clock is from the controller's. A request and its answer bound the offset by
-//! half of their round trip (Cristian, "Probabilistic clock synchronization", 1989); of several the
-//! one with the shortest round trip is the best, and its half is what is known of the error.
+//! The offset between a machine's clock and the controller's. A request and its reply bound the
+//! offset by half of their round trip (Cristian, "Probabilistic clock synchronization", 1989); of
+//! several, the shortest round trip is the best, and half of it bounds the error.
 
 use std::time::Duration;
 
-/// What is known of an offset: the controller's clock is so far ahead of ours, within the error.
+/// An offset: the controller's clock is ahead of ours by this much, within the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offset {
     pub ahead_ns: i64,
     pub error_ns: u64,
 }
 
-/// Takes round trips, all in nanoseconds since the Unix epoch.
+/// Collects round trips, in nanoseconds since the Unix epoch.
 #[derive(Clone, Debug, Default)]
 pub struct Estimate {
     best: Option<Offset>,
@@ -19,12 +19,12 @@ pub struct Estimate {
 
 /// Round trips of one estimate.
 pub const ROUND_TRIPS: usize = 8;
-/// A clock that is further off is wrong: its certificates would not be valid when others's are.
+/// A larger offset means a wrong clock: certificates would not be valid on both sides.
 pub const AHEAD_MAX: Duration = Duration::from_hours(1);
 
 impl Estimate {
-    /// We asked at `sent`, the other side answered with its time, and the answer came at
-    /// `received`. Where our clock went backwards meanwhile, nothing is learnt.
+    /// Adds a round trip: sent at `sent`, the remote time in the reply, received at `received`.
+    /// Ignored if our clock went backwards meanwhile.
     pub fn add(&mut self, sent: u64, theirs: u64, received: u64) {
         let Some(round_trip) = received.checked_sub(sent) else { return };
         let middle = i128::from(sent) + i128::from(round_trip / 2);
@@ -41,7 +41,7 @@ impl Estimate {
 }
 
 impl Offset {
-    /// Whether the clocks may be taken for right at all.
+    /// True if the clocks are plausible.
     pub fn is_plausible(self) -> bool {
         u128::from(self.ahead_ns.unsigned_abs()) <= AHEAD_MAX.as_nanos()
     }
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_truth_lies_within_the_error() {
+    fn the_true_offset_is_within_the_error() {
         for seed in 0..500 {
             let mut random = Random::new(seed);
             let ahead = i64::try_from(random.below(10_000_000_000)).unwrap() - 5_000_000_000;
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_cannot_be_believed_are_not() {
+    fn implausible_clocks_are_detected() {
         let mut estimate = Estimate::default();
         estimate.add(10, 5, 9);
         assert_eq!(estimate.offset(), None, "our clock went backwards");

@@ -1,13 +1,13 @@
-//! When an agent that hears nobody ends its load. Two clocks: without the bus it soon does, as
-//! nobody could stop it; with the bus but without a controller it goes on for long, as a controller
-//! may come back and nothing is lost meanwhile. The load ends in order: users leave, lines are
-//! kept.
+//! Ends the load of an isolated agent. There are two timeouts: without the bus a short one, because
+//! the load could not be stopped; with the bus but without a controller a long one, because a
+//! controller may return and nothing is lost meanwhile. The load ends gracefully: users leave,
+//! lines are kept.
 
 use std::time::Duration;
 
 use throng_base::Time;
 
-/// How long an agent goes on alone.
+/// How long an isolated agent continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
     pub bus: Duration,
@@ -20,26 +20,26 @@ impl Default for Patience {
     }
 }
 
-/// Who was not heard for too long.
+/// What was not heard for too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alone {
     Bus,
     Controller,
 }
 
-/// An agent's dead-man switch. Once it has fired it stays so: whoever comes back finds a load that
-/// ends, not one that began again behind their back.
+/// An agent's dead-man switch. It fires permanently: a returning controller finds a load that ends,
+/// not one that has restarted unnoticed.
 #[derive(Clone, Debug)]
 pub struct Orphan {
     patience: Patience,
-    /// Since when there is no bus.
+    /// When the bus was lost.
     cut: Option<Time>,
     beacon: Time,
     fired: Option<Alone>,
 }
 
 impl Orphan {
-    /// Begins with a load, at whose start bus and controller were there.
+    /// Starts with a load, when bus and controller are available.
     pub fn new(patience: Patience, now: Time) -> Orphan {
         Orphan { patience, cut: None, beacon: now, fired: None }
     }
@@ -52,13 +52,13 @@ impl Orphan {
         self.cut = None;
     }
 
-    /// The controller's beacon; it comes over the bus, so that is there too.
+    /// Handles the controller's beacon, which also proves that the bus is available.
     pub fn beacon(&mut self, now: Time) {
         self.beacon = self.beacon.max(now);
         self.cut = None;
     }
 
-    /// Whether the load has to end, and who was missed.
+    /// What was missed, if the load must end.
     pub fn alone(&mut self, now: Time) -> Option<Alone> {
         let bus = self.cut.filter(|&cut| now.since(cut) >= self.patience.bus);
         let controller = now.since(self.beacon) >= self.patience.controller;
@@ -67,7 +67,7 @@ impl Orphan {
         self.fired
     }
 
-    /// When to ask again at the latest.
+    /// When to check again at the latest.
     pub fn next(&self) -> Time {
         let bus = self.cut.map_or(Time::NEVER, |cut| cut + self.patience.bus);
         bus.min(self.beacon + self.patience.controller)
@@ -83,11 +83,11 @@ mod tests {
     }
 
     #[test]
-    fn a_load_without_the_bus_ends_soon_and_without_a_controller_late() {
+    fn a_load_ends_soon_without_the_bus_and_late_without_a_controller() {
         let mut orphan = Orphan::new(Patience::default(), at(0));
         assert_eq!(orphan.next(), at(600));
         orphan.bus_is_lost(at(10));
-        // Lost is lost, however often it is noticed.
+        // Further notifications of the loss change nothing.
         orphan.bus_is_lost(at(20));
         assert_eq!(orphan.next(), at(40));
         assert_eq!(orphan.alone(at(39)), None);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bus_that_is_cut_for_good_ends_the_load() {
+    fn a_permanently_lost_bus_ends_the_load() {
         let mut orphan = Orphan::new(Patience::default(), at(0));
         orphan.bus_is_lost(at(5));
         assert_eq!(orphan.alone(orphan.next()), Some(Alone::Bus));

@@ -1,7 +1,7 @@
-//! Which agents are there, by their heartbeats. An agent that is silent is first suspected: it may
-//! be frozen or cut off, and then its users still load the target. It counts as lost only when its
-//! own switch ([`crate::orphan`]) has ended its load for sure; before that its part must not be
-//! given to others, or the target would have more than was asked for.
+//! Tracks agents by heartbeats. A silent agent is first suspected: it may be frozen or
+//! disconnected, while its users still load the target. It counts as lost only when its own switch
+//! ([`crate::orphan`]) has certainly ended its load; its share must not be given to others before,
+//! or the target would get more load than requested.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use throng_base::Time;
 
 use crate::orphan::Patience;
 
-/// An agent sends a heartbeat so often.
+/// The interval of an agent's heartbeats.
 pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(1);
-/// One that was silent for so long is suspected.
+/// An agent is suspected after this time without a heartbeat.
 pub const SUSPECT_AFTER: Duration = Duration::from_secs(3);
-/// For its load to end, once its switch has fired.
+/// The time for ending its load, once its switch has fired.
 pub const ENDING_TIME: Duration = Duration::from_secs(2);
-/// More do not take part.
+/// Maximum number of agents; others are ignored.
 pub const AGENTS_MAX: usize = 10_000;
 
-/// One life of an agent's process: the time of its start in milliseconds since the Unix epoch.
+/// One life of an agent's process: its start in milliseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Incarnation(pub u64);
@@ -32,19 +32,19 @@ enum PresenceState {
     Lost,
 }
 
-/// What happened, for the record and the screen.
+/// A change, for the record and the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
     Joined,
-    /// It began anew: what it did in its life before is over.
+    /// It has restarted: its earlier life is over.
     Restarted(Incarnation),
-    /// It was silent, but is there.
+    /// It was silent and is back.
     Back,
     Suspected,
     Lost,
-    /// Two processes say they are this agent; the older one is not heard.
+    /// Two processes have the same name; the older one is ignored.
     Twice(Incarnation),
-    /// There are as many agents as there may be.
+    /// The maximum number of agents is reached.
     TooMany,
 }
 
@@ -63,12 +63,12 @@ pub struct Presence {
 
 impl Presence {
     pub fn new(patience: Patience) -> Presence {
-        // Its last heartbeats may have gone astray while it heard us.
+        // Its last heartbeats may have been lost while it heard the controller.
         let lost_after = patience.bus + SUSPECT_AFTER + ENDING_TIME;
         Presence { lost_after, agents: BTreeMap::new() }
     }
 
-    /// A heartbeat of an agent; tells what is new about it.
+    /// Handles a heartbeat; returns what has changed.
     pub fn heard(&mut self, name: &str, life: Incarnation, now: Time) -> Option<News> {
         let Some(agent) = self.agents.get_mut(name) else {
             if self.agents.len() == AGENTS_MAX {
@@ -90,7 +90,7 @@ impl Presence {
         (was != PresenceState::There).then_some(News::Back)
     }
 
-    /// What the silence of some means by now.
+    /// Returns what the silence of agents means by now.
     pub fn look(&mut self, now: Time) -> Vec<(&str, News)> {
         let mut news = Vec::new();
         for (name, agent) in &mut self.agents {
@@ -126,7 +126,7 @@ mod tests {
     const SECOND: Incarnation = Incarnation(2_000);
 
     #[test]
-    fn silence_is_suspected_first_and_then_a_loss() {
+    fn silence_is_first_suspected_and_then_a_loss() {
         let mut presence = Presence::new(Patience::default());
         assert_eq!(presence.heard("a", FIRST, at(0)), Some(News::Joined));
         assert_eq!(presence.heard("a", FIRST, at(1)), None);
@@ -153,10 +153,10 @@ mod tests {
         assert_eq!(presence.heard("one more", FIRST, at(2)), Some(News::TooMany));
     }
 
-    /// Heartbeats go astray, come late, and a partition comes and goes: whenever an agent is called
+    /// Heartbeats are lost or late, and partitions start and end: whenever an agent is declared
     /// lost, its own switch has ended its load.
     #[test]
-    fn nobody_is_called_lost_while_it_may_still_send() {
+    fn no_agent_is_declared_lost_while_it_may_still_send() {
         for seed in 0..300 {
             let mut random = Random::new(seed);
             let mut presence = Presence::new(Patience::default());

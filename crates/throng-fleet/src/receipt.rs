@@ -1,33 +1,33 @@
-//! Which numbered lines of each agent have come. An agent numbers the lines of one incarnation (one
-//! life of its process) from 0 and says at its end how many there were. A line may come twice, and
-//! lines may come in any order; the receipt says whether a line is new, and at the end whether all
-//! are there. A run is complete when they are, never because time has passed.
+//! Tracks which numbered lines of each agent have arrived. An agent numbers the lines of one
+//! incarnation (one life of its process) from 0 and reports their number at its end. Lines can
+//! arrive in any order and more than once; the receipt tells whether a line is new, and finally
+//! whether all have arrived. A run is complete only then, never because of elapsed time.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The lines of one incarnation that have come, as ranges that neither touch nor overlap.
+/// The received lines of one incarnation, as ranges that neither touch nor overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Receipt {
-    /// By their first line: the line after the last.
+    /// From the first line to the line after the last.
     ranges: BTreeMap<u64, u64>,
-    /// How many lines there are, once the agent has said so.
+    /// The total number of lines, once the agent has reported it.
     lines: Option<u64>,
 }
 
-/// What became of a line.
+/// The result of noting a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     New,
-    /// It had come before: its figures are in the sum already.
+    /// A duplicate: its figures are already included.
     Again,
-    /// It cannot be noted, so it must not be summed up: there are too many gaps before it, or it
-    /// lies behind the end that the agent has told.
+    /// It cannot be noted, so it must not be included: there are too many gaps before it, or it is
+    /// after the reported end.
     Refused,
 }
 
-/// Ranges of one incarnation. A log keeps the order of each sender, so more than a few gaps are a
-/// fault; memory stays bounded under it.
+/// Maximum number of ranges of one incarnation. A log preserves the order of each sender, so more
+/// than a few gaps are a defect; memory stays bounded even then.
 pub const RANGES_MAX: usize = 1_024;
 
 impl Receipt {
@@ -51,8 +51,8 @@ impl Receipt {
         Taken::New
     }
 
-    /// The agent says that it has told so many lines in all. False where it contradicts what has
-    /// come, or what it said before: then nothing is changed.
+    /// Sets the total that the agent reports. False, without effect, if it contradicts the received
+    /// lines or an earlier total.
     pub fn ends_with(&mut self, lines: u64) -> bool {
         let is_so = self.reach() <= lines && self.lines.is_none_or(|told| told == lines);
         if is_so {
@@ -61,18 +61,17 @@ impl Receipt {
         is_so
     }
 
-    /// How many have come.
+    /// The number of received lines.
     pub fn count(&self) -> u64 {
         self.ranges.iter().map(|(first, end)| end - first).sum()
     }
 
-    /// Whether the agent has told its end and every line of it has come.
+    /// True if the agent has reported its end and all lines have arrived.
     pub fn is_complete(&self) -> bool {
         self.lines.is_some_and(|lines| self.count() == lines)
     }
 
-    /// Those that are known to be missing: before a line that has come, or before the end that the
-    /// agent has told.
+    /// Lines known to be missing: before a received line, or before the reported end.
     pub fn missing(&self) -> Vec<Range<u64>> {
         let mut missing = Vec::new();
         let mut next = 0;
@@ -88,12 +87,12 @@ impl Receipt {
         missing
     }
 
-    /// The line behind the last one that has come.
+    /// The line after the last received one.
     pub fn reach(&self) -> u64 {
         self.ranges.last_key_value().map_or(0, |(_, &end)| end)
     }
 
-    /// Whether the agent has told its end.
+    /// True if the agent has reported its end.
     pub fn is_ended(&self) -> bool {
         self.lines.is_some()
     }
@@ -108,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_come_in_any_order_and_twice_are_counted_once() {
+    fn lines_in_any_order_and_duplicates_are_counted_once() {
         for seed in 0..200 {
             let mut random = Random::new(seed);
             let lines = 1 + random.below(60);
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_complete_before_its_end_is_told() {
+    fn nothing_is_complete_before_its_end_is_reported() {
         let mut receipt = Receipt::default();
         assert!(!receipt.is_complete());
         assert_eq!(receipt.take(0), Taken::New);
@@ -145,7 +144,7 @@ mod tests {
         assert!(!receipt.ends_with(3), "it said another end before");
         assert_eq!(receipt.take(1), Taken::New);
         assert!(receipt.is_complete());
-        // One that has told nothing at all is complete when it says so.
+        // An agent without any lines is complete when it reports that.
         assert!(Receipt::default().ends_with(0));
         let mut come = Receipt::default();
         come.take(7);

@@ -1,5 +1,5 @@
-//! Whole fleets in a moment: agents, controllers and a bus with faults. The lines that came are
-//! those that children have written on their disks, each once.
+//! Whole fleets in simulated time: agents, controllers and a bus with faults. Each line that
+//! children have written to disk must arrive exactly once.
 
 mod faults;
 
@@ -25,14 +25,14 @@ use crate::{Ticking, ticking};
 const DAY_MS: u64 = 86_400_000;
 const UNIX_NS: u64 = 1_800_000_000_000_000_000;
 
-/// What a child has written, which outlives agents.
+/// The output of a child, which outlives agents.
 #[derive(Default)]
 struct Written {
     lines: Vec<String>,
     finish: Option<Finish>,
     is_sent: bool,
     started_ns: Option<u64>,
-    /// What it has to announce, and what others have announced.
+    /// Its announcements, and those it has received.
     said: Vec<String>,
     heard: Vec<(String, u64)>,
 }
@@ -42,7 +42,7 @@ type Disk = Rc<RefCell<BTreeMap<u64, Written>>>;
 struct Machine {
     disk: Disk,
     ticking: Ticking,
-    /// Of its clock.
+    /// The skew of its clock.
     skew_ns: i64,
 }
 
@@ -91,8 +91,8 @@ impl Host for Machine {
     }
 }
 
-/// A child: gets ready, waits, and tells a line a second until it is told to stop, or nobody tells
-/// it anything any more.
+/// A child: prepares, waits, and writes a line per second until it is stopped, or its input is
+/// closed.
 async fn make(
     (disk, life): (Disk, u64),
     is_ready: Rc<Cell<bool>>,
@@ -172,7 +172,7 @@ impl Spool for Lines {
     }
 }
 
-/// An agent at work.
+/// A running agent.
 type Working = JoinHandle<Result<(), Said>>;
 
 /// A fleet on one bus.
@@ -185,7 +185,7 @@ struct World {
     controllers: u64,
 }
 
-/// A controller, what it hears, and what it says.
+/// A controller, with its reports and requests.
 struct TestController {
     work: JoinHandle<()>,
     inputs: UnboundedSender<Input>,
@@ -230,7 +230,7 @@ impl World {
         }
     }
 
-    /// An agent begins, perhaps anew.
+    /// An agent starts or restarts.
     fn agent(&mut self, name: &str, disk: &Disk) -> Working {
         self.lives += 1;
         let registered = self.registered(self.lives);
@@ -250,7 +250,7 @@ impl World {
         spawn_local(Agent::new(self.bus.join(name), host, about, told).work(std::future::pending()))
     }
 
-    /// It is killed; its child ends as nobody tells it anything any more.
+    /// The agent is killed; its child ends because its input is closed.
     fn kill(&mut self, number: usize) {
         self.agents[number].2.abort();
     }
@@ -298,7 +298,7 @@ impl World {
         (Box::new(plan), Signed { plan: text, signature })
     }
 
-    /// What the children have written, by agent.
+    /// The lines that the children have written, by agent.
     fn truth(&self) -> BTreeMap<usize, Vec<String>> {
         let own = |(number, (_, disk, _)): (usize, &(String, Disk, Working))| {
             let disk = disk.borrow();
@@ -308,7 +308,7 @@ impl World {
         self.agents.iter().enumerate().filter_map(own).collect()
     }
 
-    /// When the children began, by the controller's clock.
+    /// When the children started, by the controller's clock.
     fn starts(&self) -> Vec<u64> {
         let start = |disk: &Disk| disk.borrow().values().next()?.started_ns;
         self.agents.iter().filter_map(|(_, disk, _)| start(disk)).collect()
@@ -316,7 +316,7 @@ impl World {
 }
 
 impl TestController {
-    /// Waits until something was heard, at most an hour.
+    /// Waits for a report, at most an hour.
     #[track_caller]
     fn hears(&mut self, what: &'static str) -> impl Future<Output = Output> {
         let place = std::panic::Location::caller();
@@ -364,7 +364,7 @@ impl TestController {
         }
     }
 
-    /// Waits until all these agents are there; gives them with their lives.
+    /// Waits until all these agents have joined; returns them with their lives.
     async fn gathers(&mut self, count: usize) -> Vec<(String, u64)> {
         while self.agents.len() < count {
             let output = self.outputs.recv().await.expect("an output");
@@ -373,7 +373,7 @@ impl TestController {
         self.agents.clone().into_iter().collect()
     }
 
-    /// Waits until each of them has told a first line.
+    /// Waits until each of them has sent its first line.
     async fn ready(&mut self, count: usize) {
         while self.lines.len() < count {
             let output = self.outputs.recv().await.expect("an output");
@@ -409,24 +409,24 @@ async fn begun(world: &mut World) -> TestController {
     controller
 }
 
-/// The operator's signature, of these tests.
+/// The operator's signature in these tests.
 fn sign(text: &str) -> String {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     format!("{:x}", hasher.finish())
 }
 
-/// Runs a story of a fleet, in a moment.
+/// Runs a test in simulated time.
 fn story<F: Future<Output = ()> + 'static>(tell: impl FnOnce() -> F) {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_time().start_paused(true).build().expect("a runtime");
     LocalSet::new().block_on(&runtime, tell());
 }
 
-/// Agents hear each other's children, from the first word to the last, and know how well their
-/// clocks agree, however far these are off.
+/// Agents forward each other's announcements, from the first to the last, and know how well their
+/// clocks agree, however large the offsets are.
 #[test]
-fn what_a_child_announces_comes_to_the_others() {
+fn announcements_reach_the_other_children() {
     story(|| async {
         let mut world = World::new(1, Faults::default(), 3);
         let mut controller = begun(&mut world).await;
@@ -458,7 +458,7 @@ fn what_a_child_announces_comes_to_the_others() {
 }
 
 #[test]
-fn a_fleet_runs_and_every_line_comes() {
+fn a_fleet_runs_and_every_line_arrives() {
     story(|| async {
         let mut world = World::new(1, Faults::default(), 5);
         let mut controller = begun(&mut world).await;
@@ -474,7 +474,7 @@ fn a_fleet_runs_and_every_line_comes() {
             assert_eq!(orders, usize::from(*agent != 2), "agent {agent}");
             assert!(lines.len() > 25 && lines.last().unwrap() == "over", "{lines:?}");
         }
-        // Each began at the same moment by its own clock, which is not the controller's.
+        // Each started at the same moment by its own clock, which differs from the controller's.
         let skews = (1..).map(|life: u64| life * 7_000_000);
         let starts: Vec<u64> =
             world.starts().iter().zip(skews).map(|(start, skew)| start - skew).collect();
@@ -483,7 +483,7 @@ fn a_fleet_runs_and_every_line_comes() {
 }
 
 #[test]
-fn lines_that_nobody_takes_wait_in_the_log() {
+fn unread_lines_wait_in_the_log() {
     story(|| async {
         let mut world = World::new(2, Faults::default(), 5);
         let mut controller = begun(&mut world).await;

@@ -1,6 +1,6 @@
-//! What controller and agents tell each other, as it stands on the bus: JSON, but for the lines of
-//! a run, which are packed behind a line of JSON. What the child of an agent hears and tells is
-//! none of the fleet's business: it is handed on as it is.
+//! Messages between controller and agents on the bus: JSON, except for the lines of a run, which
+//! are compressed after a line of JSON. The input and output of an agent's child are opaque to the
+//! fleet and forwarded unchanged.
 
 use std::collections::BTreeMap;
 
@@ -12,22 +12,22 @@ use throng_base::{LoadPart, Said};
 
 use crate::presence::Incarnation;
 
-/// What a machine of the fleet has to understand of another. Other numbers are refused.
+/// The version of the protocol between machines. Others are refused.
 pub const WIRE: u32 = 4;
-/// What is said at once may be no longer than this when it is unpacked.
+/// Maximum uncompressed size of a batch.
 pub const BATCH_BYTES_MAX: usize = 64 << 20;
 
 /// Names on the bus.
 pub mod names {
-    /// Of the controller, once a second.
+    /// From the controller, once per second.
     pub const BEACON: &str = "beacon";
-    /// Of each agent, once a second: `heartbeat.AGENT`.
+    /// From each agent, once per second: `heartbeat.AGENT`.
     pub const HEARTBEATS: &str = "heartbeat.*";
-    /// A question for the controller's time.
+    /// A request for the controller's time.
     pub const TIME: &str = "time";
-    /// A person's wish that the run ends; answered with the id of the run.
+    /// A user's request to end the run; the reply is the ID of the run.
     pub const STOP: &str = "stop";
-    /// The register of the controller that commands.
+    /// The register of the commanding controller.
     pub const LEASE: &str = "lease";
     /// The registers of agents: `agent.NAME`.
     pub const AGENTS: &str = "agent.*";
@@ -40,12 +40,12 @@ pub mod names {
         format!("agent.{name}")
     }
 
-    /// Questions for the monitor of this name.
+    /// Requests to the monitor with this name.
     pub fn monitor(name: &str) -> String {
         format!("monitor.{name}")
     }
 
-    /// What it answers.
+    /// Its replies.
     pub fn reading(name: &str) -> String {
         format!("reading.{name}")
     }
@@ -58,7 +58,7 @@ pub mod names {
         format!("run.{run}.desired")
     }
 
-    /// What is told when the register is written.
+    /// The notification that the register was written.
     pub fn written(key: &str) -> String {
         format!("written.{key}")
     }
@@ -68,7 +68,7 @@ pub mod names {
         format!("lines.{run}.{agent}")
     }
 
-    /// What the child of an agent announces to those of the others.
+    /// Announcements of an agent's child to the others.
     pub fn announced(run: &str, agent: &str) -> String {
         format!("announced.{run}.{agent}")
     }
@@ -82,12 +82,12 @@ pub mod names {
     }
 }
 
-/// What an agent is, in its register. Its owner has said how much of it throng may use.
+/// The registration of an agent. Its owner has limited how much of it throng may use.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Registered {
     pub wire: u32,
     pub life: Incarnation,
-    /// Of throng: all that take part have the same.
+    /// The version of throng: all agents of a run have the same.
     pub version: String,
     pub cores: f64,
     pub memory_bytes: u64,
@@ -97,14 +97,14 @@ pub struct Registered {
     pub labels: BTreeMap<String, String>,
     #[serde(default)]
     pub ceiling: Ceiling,
-    /// What a record says of a host.
+    /// The description of the host in the record.
     pub host: Raw,
 }
 
-/// What the owner of a machine allows, whatever a controller says.
+/// The limits of a machine's owner, which controllers cannot exceed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ceiling {
-    /// Users at once.
+    /// Concurrent users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub users: Option<u64>,
     /// Starts per second.
@@ -112,25 +112,25 @@ pub struct Ceiling {
     pub rate: Option<f64>,
 }
 
-/// A run as it is signed.
+/// A run, in its signed form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     pub wire: u32,
     pub run: String,
     pub version: String,
-    /// Before and after this, in milliseconds since the Unix epoch, it is no order to anybody.
+    /// The period of validity, in milliseconds since the Unix epoch.
     pub valid_from_ms: u64,
     pub valid_until_ms: u64,
-    /// Of the whole run: nothing that is ordered later goes beyond it.
+    /// For the whole run: no later order can exceed it.
     pub users_max: u64,
     pub rate_max: Option<f64>,
     pub parts: Vec<Assigned>,
     pub files: Vec<FileRef>,
-    /// What each child is told first, but for its part.
+    /// The first input of each child, without its share.
     pub told: Raw,
 }
 
-/// The part of one agent, in one of its lives: one that has begun anew has no part.
+/// The share of one agent, in one of its lives: after a restart it has no share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assigned {
     pub agent: String,
@@ -139,7 +139,7 @@ pub struct Assigned {
     pub part: LoadPart,
 }
 
-/// A file of the run: its path beside the scenario, and its name among the blobs.
+/// A file of the run: its path next to the scenario, and its name among the blobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRef {
     pub path: String,
@@ -150,21 +150,21 @@ pub struct FileRef {
 /// The register of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Signed {
-    /// The plan as it was signed, byte by byte.
+    /// The plan as signed, byte by byte.
     pub plan: String,
-    /// In hexadecimal digits.
+    /// In hexadecimal.
     pub signature: String,
 }
 
-/// The register of what has to be: all that was ordered so far. The last value says all, so that
-/// whoever missed some of it needs nothing else.
+/// The register of the desired state: all orders so far. The last value is complete, so nothing
+/// else is needed after a missed notification.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Desired {
-    /// Of the controller that has written it; they only grow.
+    /// The epoch of the controller that has written it; they only grow.
     pub epoch: u64,
     pub start: Option<SignedStart>,
     pub orders: Vec<Ordered>,
-    /// The run is over for all: nothing begins any more.
+    /// The run is over for all agents: nothing starts.
     #[serde(default)]
     pub over: bool,
 }
@@ -176,7 +176,7 @@ pub struct Start {
     pub unix_ns: u64,
 }
 
-/// The start as the operator has signed it.
+/// The start as signed by the operator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SignedStart {
     #[serde(flatten)]
@@ -186,42 +186,42 @@ pub struct SignedStart {
 }
 
 impl SignedStart {
-    /// What is signed: it holds in this run alone.
+    /// The signed text, which is valid only in this run.
     pub fn signed_text(&self, run: &str) -> String {
         String::from_utf8_lossy(&to_json(&(run, "begins", self.start.unix_ns))).into_owned()
     }
 }
 
-/// What children are told behind their start; its number is its place.
+/// A line for children after their start; its index is its number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ordered {
-    /// When it was given, by the run's clock: a controller that takes over tells it so.
+    /// When it was given, by the run's clock: a resuming controller reports it with this time.
     pub at_ns: u64,
-    /// Not for this agent.
+    /// Except for this agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub except: Option<String>,
     pub order: Raw,
-    /// The operator's, of all that in this run at this place.
+    /// The operator's, for this order at this position in this run.
     pub signature: String,
 }
 
 impl Ordered {
-    /// What is signed: it holds in this run and at this place alone.
+    /// The signed text, which is valid only in this run and at this position.
     pub fn signed_text(&self, run: &str, place: usize) -> String {
         let Ordered { at_ns, except, order, .. } = self;
         String::from_utf8_lossy(&to_json(&(run, place, at_ns, except, order))).into_owned()
     }
 }
 
-/// Orders of one run; amendments that come together are one.
+/// Maximum number of orders of a run; simultaneous amendments are one order.
 pub const ORDERS_MAX: usize = 20_000;
 
-/// The controller is there.
+/// The controller's beacon.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Beacon {
     pub epoch: u64,
     pub run: String,
-    /// Of the register of what has to be: who has an older one reads it.
+    /// The revision of the desired state: agents with an older one read it.
     pub revision: u64,
 }
 
@@ -229,7 +229,7 @@ pub struct Beacon {
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
     Idle,
-    /// It gets its files, and its child gets ready.
+    /// It fetches its files, and its child prepares.
     Preparing,
     Ready,
     Running,
@@ -237,65 +237,65 @@ pub enum Stage {
     Sending,
 }
 
-/// An agent is there.
+/// An agent's heartbeat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Heartbeat {
     pub life: Incarnation,
     pub stage: Stage,
     pub run: Option<String>,
-    /// How many orders it has handed on.
+    /// The number of forwarded orders.
     pub applied: u64,
     /// Lines that are not in the log yet.
     pub waiting: u64,
-    /// The controller's clock is so far ahead of its own, within the error.
+    /// How far the controller's clock is ahead of its own, within the error.
     pub ahead_ns: Option<i64>,
     pub error_ns: Option<u64>,
 }
 
-/// How an agent's part ended.
+/// How an agent's share ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct End {
-    /// It has told so many lines.
+    /// The total number of lines.
     pub lines: u64,
-    /// Why it ended, where that was not in order.
+    /// Why it ended, if not gracefully.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_short: Option<Said>,
-    /// Nothing was sent to the target: it could not, or would not, begin.
+    /// Nothing was sent to the target: it could not or must not start.
     #[serde(default)]
     pub refused: bool,
 }
 
-/// Some lines of an agent, in the log.
+/// A batch of an agent's lines, in the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
     pub head: Head,
-    /// Each with its end.
+    /// Including line ends.
     pub lines: Vec<u8>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Head {
     pub life: Incarnation,
-    /// The number of its first line, and how many they are.
+    /// The number of its first line, and the number of lines.
     pub first: u64,
     pub count: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
 }
 
-/// Fast, and a third of what came.
+/// Fast, and compresses to a third.
 const LEVEL: i32 = 3;
 
 impl Batch {
     pub fn to_bytes(&self) -> Bytes {
         let mut bytes = to_json(&self.head);
         bytes.push(b'\n');
-        // To memory it cannot fail.
+        // Writing to memory does not fail.
         bytes.extend(zstd::bulk::compress(&self.lines, LEVEL).unwrap_or_default());
         bytes.into()
     }
 
-    /// None where it is not what an agent writes.
+    /// None if it is not a valid batch.
     pub fn from_bytes(bytes: &[u8]) -> Option<Batch> {
         let end = bytes.iter().position(|byte| *byte == b'\n')?;
         let head: Head = serde_json::from_slice(&bytes[..end]).ok()?;
@@ -309,11 +309,11 @@ impl Batch {
     }
 }
 
-/// What the generator of one machine announces to those of the others.
+/// An announcement of one machine's generator to the others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Announcement<A = String> {
     pub announced: A,
-    /// How far its clock may be from the controller's, or from that of who reads this.
+    /// The error of its clock against the controller's, or against that of the receiver.
     pub error_ns: u64,
 }
 
@@ -321,23 +321,23 @@ impl Announcement {
     pub fn to_bytes(&self) -> Bytes {
         let mut bytes = to_json(&self.error_ns);
         bytes.push(b'\n');
-        // To memory it cannot fail.
+        // Writing to memory does not fail.
         bytes.extend(zstd::bulk::compress(self.announced.as_bytes(), LEVEL).unwrap_or_default());
         bytes.into()
     }
 
-    /// None where it is not what an agent says.
+    /// None if it is not a valid announcement.
     pub fn from_bytes(bytes: &[u8]) -> Option<Announcement> {
         let end = bytes.iter().position(|byte| *byte == b'\n')?;
         let error_ns = serde_json::from_slice(&bytes[..end]).ok()?;
         let text = zstd::bulk::decompress(&bytes[end + 1..], BATCH_BYTES_MAX).ok()?;
-        // Of nothing packed is nothing, too: it was cut off.
+        // Truncated input can decompress to nothing.
         let text = String::from_utf8(text).ok().filter(|text| !text.is_empty())?;
         Some(Announcement { announced: text, error_ns })
     }
 }
 
-/// JSON that is handed on as it came.
+/// JSON that is forwarded unchanged.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Raw(Box<RawValue>);
@@ -364,7 +364,7 @@ impl PartialEq for Raw {
 }
 
 pub fn to_json(value: &impl Serialize) -> Vec<u8> {
-    // None of these values has a key that is no text, or a number that JSON has not.
+    // These values have only text keys and numbers that JSON supports.
     serde_json::to_vec(value).unwrap_or_default()
 }
 

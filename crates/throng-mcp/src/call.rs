@@ -1,6 +1,5 @@
-//! A call of a tool is a child process of this very program. Whatever it prints cannot get between
-//! the messages of the protocol, and whatever becomes of it, the server goes on. It is interrupted
-//! as by Ctrl-C.
+//! A tool call is a child process of this program, so its output cannot corrupt the messages of the
+//! protocol, and its failure does not affect the server. It is interrupted as by Ctrl-C.
 
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};
@@ -20,36 +19,36 @@ use throng_run::guard::{self, MCP_LIST, MCP_VARIABLE};
 
 use super::tools::{Tool, Words};
 
-/// How often a child is looked at.
+/// How often a child is checked.
 const LOOK: Duration = Duration::from_millis(50);
-/// A setup, a teardown and a graceful stop take so long beside the load, if all goes well.
+/// Additional time for setup, teardown and a graceful stop.
 const BESIDE_LOAD: Duration = Duration::from_secs(180);
-/// Behind one request to stop, the next follows so much later.
+/// The pause between requests to stop.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Of what a command prints: what is kept for programs, and what is shown as text.
+/// Maximum output of a command: kept for programs, and shown as text.
 const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 const TEXT_BYTES_MAX: usize = 100_000;
-/// What `format_bytes` writes behind a number.
+/// Units that `format_bytes` writes after a number.
 const SIZE_UNITS: [&str; 5] = ["B", "KB", "MB", "GB", "TB"];
-/// Progress is told no more often.
+/// Minimum interval of progress notifications.
 const PROGRESS_MIN: Duration = Duration::from_millis(200);
 
-/// What all calls share: this program, the targets that it may load, and how much.
+/// Common to all calls: the program, the allowed targets, and the limits.
 pub struct Site {
     program: PathBuf,
-    /// What may be loaded; empty: nothing.
+    /// The allowed targets; empty for none.
     allowed: String,
     budget: Budget,
-    /// A call sends requests: no other one may.
+    /// A call sends requests; only one at a time may.
     sends: AtomicBool,
 }
 
-/// A call that goes on, as the server sees it.
+/// A call in progress, as seen by the server.
 #[derive(Default)]
 pub(super) struct Running {
-    /// It sends requests; what does not is over soon.
+    /// It sends requests; other calls are short.
     sends: bool,
-    /// 1: as by Ctrl-C; 2: as by Ctrl-C twice; 3: at once.
+    /// 1: as by Ctrl-C; 2: as by Ctrl-C twice; 3: kill.
     stops: AtomicU8,
     is_cancelled: AtomicBool,
 }
@@ -59,17 +58,17 @@ impl Running {
         Running { sends: tool.sends, ..Running::default() }
     }
 
-    /// Its client is gone: what sends requests stops, and what does not may end by itself first.
+    /// The client is gone: calls that send requests stop, others may finish first.
     pub(super) fn leave(&self, strength: u8) {
         self.stop(if self.sends { strength } else { strength.saturating_sub(1) });
     }
 
-    /// Asks it to stop, at least so strongly.
+    /// Requests a stop with at least this strength.
     pub(super) fn stop(&self, strength: u8) {
         self.stops.fetch_max(strength, Ordering::Relaxed);
     }
 
-    /// Its client wants no answer.
+    /// The client no longer wants a reply.
     pub(super) fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Relaxed);
         self.stop(1);
@@ -80,7 +79,7 @@ impl Running {
     }
 }
 
-/// While it is there, no other call sends requests.
+/// While it exists, no other call sends requests.
 struct Sending<'a>(&'a AtomicBool);
 
 impl Sending<'_> {
@@ -95,22 +94,22 @@ impl Drop for Sending<'_> {
     }
 }
 
-/// What a command came to.
+/// The result of a command.
 struct Ended {
-    /// None if a signal ended it.
+    /// None if it was terminated by a signal.
     code: Option<i32>,
     output: Vec<u8>,
     errors: Vec<u8>,
 }
 
-/// Who is told how far a call is: seconds since its start, and a text.
+/// Receives the progress of a call: seconds since its start, and a text.
 type Tell<'a> = &'a (dyn Fn(f64, &str) + Sync);
 
 impl Site {
-    /// Runs may load these targets, as the list of `THRONG_TARGETS` names them, within a budget.
+    /// Allows runs against these targets, with the syntax of `THRONG_TARGETS`, within a budget.
     ///
-    /// # Errors
-    /// A target is not a name, an address or a network; or this program cannot be found.
+    /// # Errors A target is not a name, an address or a network; or the path of this program is
+    /// unknown.
     pub fn new(targets: &[String], budget: Budget) -> Result<Site, Box<Diagnostic>> {
         let allowed = targets.join("\n");
         guard::list(MCP_LIST, &allowed)?;
@@ -147,7 +146,7 @@ impl Site {
         }
     }
 
-    /// A run, in a directory that its client is told of.
+    /// A run, in a directory that the client is informed of.
     fn recorded(&self, tool: &Tool, words: &Words, (running, tell): (&Running, Tell<'_>)) -> Value {
         let name = match &words.input {
             Some(_) => Path::new("mcp"),
@@ -165,7 +164,7 @@ impl Site {
         };
         tell(0.0, &say!("run directory: {}", directory.display()).spoken());
         let result = self.done(tool, words, Some(&directory), (running, tell));
-        // A run that never began leaves nothing.
+        // A run that did not start leaves nothing.
         let _ = std::fs::remove_dir(&directory);
         result
     }
@@ -189,7 +188,7 @@ impl Site {
         };
         let told = tool.json.then(|| serde_json::from_slice::<Value>(&ended.output).ok()).flatten();
         let Some(told) = told else { return ended.result() };
-        // What a person reads of the same.
+        // The same result for people.
         let mut command = match record {
             Some(_) => self.base("report"),
             None => self.command(tool, words, false),
@@ -222,14 +221,14 @@ impl Site {
     }
 }
 
-/// Runs a command to its end.
+/// Runs a command until it ends.
 fn run(
     mut command: Command,
     words: &Words,
     time_max: Option<Duration>,
     (running, tell): (&Running, Tell<'_>),
 ) -> io::Result<Ended> {
-    // A key that interrupts is for the server: it stops its calls.
+    // Ctrl-C is for the server, which stops its calls.
     in_own_group(&mut command).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     end_with_parent(&mut command);
     let mut child = command.spawn()?;
@@ -237,7 +236,7 @@ fn run(
     let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // One that reads no more has told why.
+            // A child that stops reading has reported why.
             let given = words.input.as_deref().unwrap_or_default();
             input.map(|mut input| input.write_all(given.as_bytes()))
         });
@@ -249,7 +248,7 @@ fn run(
     })
 }
 
-/// Waits for the end, and passes on each request to stop.
+/// Waits for the end, and forwards requests to stop.
 fn wait(
     child: &mut Child,
     clock: &Clock,
@@ -282,12 +281,12 @@ fn whole(output: impl Read) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut output = output.take(OUTPUT_BYTES_MAX);
     let _ = output.read_to_end(&mut bytes);
-    // What is too much is read all the same: nobody waits for room in a pipe.
+    // Excess output is read and discarded, so that the child never blocks on the pipe.
     let _ = io::copy(&mut output.into_inner(), &mut io::sink());
     bytes
 }
 
-/// What is said for people: all of it is kept up to a bound, and each line is progress.
+/// Output for people: kept up to a limit, and each line is reported as progress.
 fn lines(errors: impl Read, clock: &Clock, tell: Tell<'_>) -> Vec<u8> {
     let mut errors = BufReader::new(errors);
     let (mut kept, mut columns, mut last) = (Vec::new(), Columns::default(), Time::ZERO);
@@ -309,7 +308,7 @@ fn lines(errors: impl Read, clock: &Clock, tell: Tell<'_>) -> Vec<u8> {
     }
 }
 
-/// The lines of a run are rows of a table: each alone is told with the names of its columns.
+/// The progress lines of a run are rows of a table: each is reported with the names of its columns.
 #[derive(Default)]
 struct Columns(Vec<String>);
 
@@ -317,7 +316,7 @@ impl Columns {
     fn named(&mut self, line: &str) -> Option<String> {
         let mut words: Vec<String> = Vec::new();
         for word in line.split_whitespace() {
-            // A size is two words of one column.
+            // A size is two words in one column.
             match words.last_mut().filter(|_| SIZE_UNITS.contains(&word)) {
                 Some(last) => *last += &format!(" {word}"),
                 None => words.push(word.to_string()),
@@ -328,7 +327,7 @@ impl Columns {
             self.0 = words;
             return None;
         }
-        // The last column holds any number of words.
+        // The last column can have any number of words.
         let names = self.0.len().saturating_sub(1);
         let is_row = first.starts_with(|letter: char| letter.is_ascii_digit());
         if names == 0 || !is_row || words.len() < names {
@@ -342,7 +341,7 @@ impl Columns {
 }
 
 impl Ended {
-    /// Of a command that speaks to people only.
+    /// The result of a command whose output is only for people.
     fn result(&self) -> Value {
         let text = [shown(&self.output), shown(&self.errors)];
         let mut text =
@@ -357,7 +356,7 @@ impl Ended {
     }
 }
 
-/// The text without what a model has no room for.
+/// The text, shortened for the context of a model.
 fn shown(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_end();
@@ -376,7 +375,7 @@ pub(super) fn result(text: &str, structured: Option<Value>, is_error: bool) -> V
     result
 }
 
-/// A call that cannot be done as it is asked for: its client can change that.
+/// The result of an invalid call, which the client can correct.
 pub(super) fn refused(diagnostic: &Diagnostic) -> Value {
     result(diagnostic.render(false).trim_end(), None, true)
 }
@@ -408,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_cut_at_a_character() {
+    fn long_texts_are_truncated_at_a_character() {
         let text = "ä".repeat(TEXT_BYTES_MAX);
         let cut = shown(text.as_bytes());
         assert!(cut.len() < TEXT_BYTES_MAX + 100 && cut.contains("more bytes"), "{}", cut.len());

@@ -1,8 +1,8 @@
 //! A server of the Model Context Protocol, over a reader and a writer (`throng mcp`). One thread
-//! reads, one hears requests to stop, each call has its own; this one answers.
+//! reads, one waits for requests to stop, each call has its own; the calling thread replies.
 //!
-//! - `message`: lines and what they ask for. `tools`: the tools and their arguments.
-//! - `call`: a tool at work. `pages`: what a client can read.
+//! - `message`: parses and writes messages. `tools`: the tools and their arguments.
+//! - `call`: runs a tool. `pages`: resources that clients can read.
 
 #![forbid(unsafe_code)]
 
@@ -32,28 +32,29 @@ use call::{Running, refused, result};
 use message::{MODERN, Message, Mistake, Request, negotiated, progress, read, refusal, server};
 use tools::{LANGUAGE, TOOLS, Tool};
 
-/// Of a message.
+/// Maximum size of a message.
 const LINE_BYTES_MAX: usize = 16 << 20;
-/// Calls that go on at once.
+/// Maximum number of concurrent calls.
 const CALLS_MAX: usize = 16;
-/// How long calls may take to end when the client is gone; then they are told again, and again.
+/// How long calls may take to end when the client is gone; then they are asked again, more
+/// strongly.
 const STOP_MAX: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What the answering thread waits for.
+/// An event for the replying thread.
 enum Heard {
     Line(Vec<u8>),
     TooLong,
-    /// The client has closed its end, or reads no more.
+    /// The client has closed its side, or no longer reads.
     Closed,
-    /// Somebody asks this process to stop.
+    /// A request to stop this process.
     Told,
-    /// A call is over.
+    /// A call has ended.
     Over(Value),
 }
 
-/// Answers until the client is gone or a request to stop comes; calls that go on are ended first.
-/// `stops` is called inside a runtime.
+/// Serves until the client is gone or the process is asked to stop; calls in progress are stopped
+/// first. `stops` is called inside a runtime.
 pub fn serve(
     site: Site,
     input: impl BufRead + Send + 'static,
@@ -71,10 +72,10 @@ pub fn serve(
     serving.stop(&heard);
 }
 
-/// Where messages go, whole.
+/// Writes complete messages.
 struct Output {
     written: Mutex<Box<dyn Write + Send>>,
-    /// Nobody reads them any more.
+    /// The client no longer reads.
     is_gone: AtomicBool,
 }
 
@@ -91,7 +92,7 @@ impl Output {
     }
 }
 
-/// Reads to the end, a message a line.
+/// Reads one message per line to the end.
 fn read_lines(mut input: impl BufRead, tell: &Sender<Heard>) {
     loop {
         let mut line = Vec::new();
@@ -136,13 +137,13 @@ async fn hear_stops(stops: fn() -> io::Result<StopRequests>, tell: Sender<Heard>
 struct Serving {
     site: Arc<Site>,
     output: Arc<Output>,
-    /// Calls that go on, by the text of the id of their request.
+    /// Calls in progress, by the text of their request ID.
     calls: HashMap<String, Arc<Running>>,
     tell: Sender<Heard>,
 }
 
 impl Serving {
-    /// Answers until the client is gone, or somebody asks this process to stop.
+    /// Replies until the client is gone, or the process is asked to stop.
     fn serve(&mut self, heard: &Receiver<Heard>) {
         while let Ok(heard) = heard.recv() {
             match heard {
@@ -159,7 +160,7 @@ impl Serving {
         }
     }
 
-    /// Ends the calls that go on, and waits for them.
+    /// Stops the calls in progress, and waits for them.
     fn stop(&mut self, heard: &Receiver<Heard>) {
         let clock = Clock::start();
         let mut strength = 1;
@@ -228,7 +229,7 @@ impl Serving {
         }
     }
 
-    /// Does a call in a thread of its own, which answers the request.
+    /// Runs a call in its own thread, which replies to the request.
     fn call(&mut self, request: Request, tool: &'static Tool, arguments: &Map<String, Value>) {
         let words = match tool.words(arguments) {
             Ok(_) if tool.name == LANGUAGE => {
@@ -263,14 +264,14 @@ impl Serving {
     }
 }
 
-/// Tells the client how far a call is, if it wants to know.
+/// Notifies the client of the progress of a call, if requested.
 fn progress_of(
     request: &Request,
     output: &Output,
     tell: &Sender<Heard>,
 ) -> impl Fn(f64, &str) + Sync {
     let token = request.progress_token();
-    // Progress must grow, and a client that has closed its end needs no more of it.
+    // Progress must increase, and is not sent to a client that is gone.
     let state = Mutex::new((-1.0, tell.clone()));
     move |seconds, text| {
         let Some(token) = &token else { return };

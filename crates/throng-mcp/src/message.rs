@@ -1,14 +1,14 @@
-//! Messages of the Model Context Protocol: JSON-RPC 2.0, one message a line. Pure: a line comes in,
-//! what it asks for comes out.
+//! Messages of the Model Context Protocol: JSON-RPC 2.0, one message per line. Parsing is a pure
+//! function.
 //!
-//! Two eras of the protocol are spoken. Since revision 2026-07-28 each request carries its version
-//! in `_meta`; before, `initialize` opened a session. A request says by itself of which era it is:
+//! Two eras of the protocol are supported. Since revision 2026-07-28 each request contains its
+//! version in `_meta`; before, `initialize` opened a session. Each request shows its era:
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning>.
 
 use serde_json::{Map, Value, json};
 use throng_base::{Said, clean};
 
-/// The revision in which a request carries its version.
+/// The first revision in which requests contain their version.
 pub(super) const MODERN: &str = "2026-07-28";
 /// Revisions with `initialize`, the newest first.
 pub(super) const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -16,7 +16,7 @@ pub(super) const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", 
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
-/// How long a client may keep a list or a page: it changes with the version of throng only.
+/// How long a client may cache a list or a page: it only changes with the version of throng.
 const KEPT_MS: u64 = 3_600_000;
 
 /// A mistake in a message, with its code (JSON-RPC 2.0, 5.1; MCP, Error Codes).
@@ -49,27 +49,27 @@ impl Mistake {
     }
 }
 
-/// What a line asks for.
+/// A parsed line.
 #[derive(Debug, PartialEq)]
 pub(super) enum Message {
     Request(Request),
     Cancelled {
         id: Value,
     },
-    /// A notification or a response that needs nothing.
+    /// A notification or response that needs no action.
     Nothing,
 }
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Request {
-    /// A text or an integer.
+    /// A string or an integer.
     pub(super) id: Value,
     pub(super) method: String,
     pub(super) parameters: Map<String, Value>,
     is_modern: bool,
 }
 
-/// Reads a line. A mistake has the id of its request, as far as that could be read.
+/// Parses a line. An error has the ID of its request, as far as it could be parsed.
 pub(super) fn read(line: &[u8]) -> Result<Message, (Value, Mistake)> {
     let value: Value = serde_json::from_slice(line).map_err(|error| {
         let error = Said::of_others(error.to_string());
@@ -85,7 +85,7 @@ pub(super) fn read(line: &[u8]) -> Result<Message, (Value, Mistake)> {
         return Err((known, Mistake::invalid(say!("`jsonrpc` must be the string 2.0"))));
     }
     let Some(Value::String(method)) = fields.remove("method") else {
-        // Nothing is ever asked of a client, so its responses answer nothing.
+        // The server sends no requests, so responses are ignored.
         return match fields.contains_key("result") || fields.contains_key("error") {
             true => Ok(Message::Nothing),
             false => Err((known, Mistake::invalid(say!("`method` must be a string")))),
@@ -131,7 +131,7 @@ fn request(
     }
 }
 
-/// Whether a request is of the modern era; fails if it is, and not as it must be.
+/// True for a request of the modern era; an error if such a request is invalid.
 fn era(method: &str, meta: Option<&Value>) -> Result<bool, Mistake> {
     let field = |name| meta.and_then(|meta| meta.get(name));
     let Some(version) = field(META_VERSION) else {
@@ -159,13 +159,13 @@ fn shown(value: &Value) -> String {
 }
 
 impl Request {
-    /// A parameter that is a text.
+    /// A string parameter.
     pub(super) fn text(&self, name: &str) -> Result<&str, Mistake> {
         let text = self.parameters.get(name).and_then(Value::as_str);
         text.ok_or_else(|| Mistake::parameters(say!("`params.{name}` must be a string")))
     }
 
-    /// What notifications about the progress of this request must carry, if it wants any.
+    /// The token for progress notifications of this request, if it wants any.
     pub(super) fn progress_token(&self) -> Option<Value> {
         self.parameters.get("_meta")?.get("progressToken").cloned().filter(is_id)
     }
@@ -188,14 +188,14 @@ impl Request {
         }
     }
 
-    /// Whether clients may keep the result.
+    /// True if clients may cache the result.
     fn is_kept(&self) -> bool {
         let method = self.method.as_str();
         method == "server/discover" || method.ends_with("/list") || method == "resources/read"
     }
 }
 
-/// The response to what was wrong.
+/// The response to an invalid message.
 pub(super) fn refusal(id: &Value, mistake: &Mistake) -> Value {
     let mut error = json!({"code": mistake.code, "message": mistake.message.spoken()});
     if let Some(data) = &mistake.data {
@@ -209,12 +209,12 @@ pub(super) fn progress(token: &Value, seconds: f64, text: &str) -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": parameters})
 }
 
-/// Who this is.
+/// The name and version of this server.
 pub(super) fn server() -> Value {
     json!({"name": "throng", "title": "throng", "version": env!("CARGO_PKG_VERSION")})
 }
 
-/// The revision that a session speaks: the one that its client asks for, or the newest.
+/// The revision of a session: the one that its client requests, or the newest.
 pub(super) fn negotiated(asked: Option<&str>) -> &'static str {
     LEGACY.into_iter().find(|it| Some(*it) == asked).unwrap_or(LEGACY[0])
 }
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused_with_the_id_that_it_has() {
+    fn invalid_messages_are_refused_with_their_id() {
         for (line, id, code) in [
             ("{", Value::Null, -32700),
             ("", Value::Null, -32700),
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn each_request_says_of_which_era_it_is() {
+    fn each_request_shows_its_era() {
         let meta = |version: &str| json!({META_VERSION: version, META_CAPABILITIES: {}});
         let line = |meta: &Value| json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}});
         let modern = asked(&line(&meta(MODERN))).answer(Ok(json!({})));
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_speaks_the_revision_of_its_client_or_the_newest() {
+    fn a_session_uses_the_revision_of_its_client_or_the_newest() {
         assert_eq!(negotiated(Some("2025-03-26")), "2025-03-26");
         for other in [None, Some("2026-07-28"), Some("1.0")] {
             assert_eq!(negotiated(other), "2025-11-25");

@@ -1,4 +1,4 @@
-//! What a client can read: the page that teaches the language, and the schema of scenarios.
+//! Resources for clients: the page that teaches the language, and the schema of scenarios.
 
 use std::sync::LazyLock;
 

@@ -1,5 +1,5 @@
-//! The tools: what each is for, which arguments it takes, and the command of throng that they make.
-//! One table for the list that a client is given, for reading a call, and for the command line.
+//! The tools: the purpose, the arguments, and the throng command of each. One table serves the list
+//! for clients, the parsing of calls, and the command line.
 
 use std::ffi::OsString;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use throng_base::diagnostic::did_you_mean;
 use throng_base::{Diagnostic, Said};
 
-/// The scenario of a call, as a text or a file.
+/// The scenario of a call, as text or a file.
 pub(super) const TEXT: &str = "scenario";
 pub(super) const FILE: &str = "file";
-/// What a program finds its standard input by.
+/// The path of standard input for a program.
 const INPUT: &str = "/dev/stdin";
 
 pub(super) struct Tool {
@@ -18,9 +18,9 @@ pub(super) struct Tool {
     title: Said,
     about: Said,
     fields: &'static [Field],
-    /// It sends requests, so that targets must be allowed.
+    /// It sends requests, so targets must be allowed.
     pub(super) sends: bool,
-    /// What its command prints for programs, if it does.
+    /// Its command can print JSON.
     pub(super) json: bool,
 }
 
@@ -41,14 +41,14 @@ impl Field {
     }
 }
 
-/// What a field holds, and the words that it becomes.
+/// The type of a field, and the command-line words that it becomes.
 #[derive(Clone, Copy, PartialEq)]
 enum ToolKind {
-    /// A text that stands by itself.
+    /// An operand.
     Word,
     /// Several of them.
     Words,
-    /// The text of a scenario, which goes to the standard input.
+    /// The text of a scenario, for standard input.
     Input,
     /// `--flag=TEXT`.
     Option(&'static str),
@@ -238,14 +238,14 @@ pub(super) static TOOLS: [Tool; 8] = [
     },
 ];
 
-/// The tool that needs no command.
+/// The tool without a command.
 pub(super) const LANGUAGE: &str = "language";
 
-/// A call as a command: its words behind the name, and what goes to its standard input.
+/// A call as a command: its arguments, and its standard input.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Words {
     pub(super) options: Vec<OsString>,
-    /// They stand behind `--`: none of them is taken for an option.
+    /// They follow `--`, so that none of them is read as an option.
     pub(super) operands: Vec<OsString>,
     pub(super) input: Option<String>,
 }
@@ -255,7 +255,7 @@ pub(super) fn find(name: &str) -> Option<&'static Tool> {
 }
 
 impl Tool {
-    /// As `tools/list` describes it.
+    /// The description for `tools/list`.
     pub(super) fn described(&self) -> Value {
         let fields = self.fields.iter();
         let properties: Map<String, Value> =
@@ -275,7 +275,7 @@ impl Tool {
         })
     }
 
-    /// Reads the arguments of a call.
+    /// Parses the arguments of a call.
     pub(super) fn words(&self, arguments: &Map<String, Value>) -> Result<Words, Box<Diagnostic>> {
         if let Some(name) = arguments.keys().find(|name| self.field(name).is_none()) {
             let known = self.fields.iter().map(|field| field.name);
@@ -345,7 +345,7 @@ impl Field {
         schema
     }
 
-    /// None of a value of another kind.
+    /// None for a value of the wrong type.
     fn add(&self, value: &Value, words: &mut Words) -> Option<()> {
         match self.kind {
             ToolKind::Input => words.input = Some(value.as_str()?.to_string()),
@@ -394,7 +394,7 @@ fn texts(value: &Value) -> Option<Vec<OsString>> {
     value.as_array()?.iter().map(|text| Some(text.as_str()?.into())).collect()
 }
 
-/// A value as the command line writes it.
+/// A value for the command line.
 fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

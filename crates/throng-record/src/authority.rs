@@ -1,5 +1,5 @@
-//! The proxy's certificate authority: created once, in a folder of the user, and trusted by whom
-//! the user tells to trust it. It signs a certificate for each host that is recorded.
+//! The proxy's certificate authority: created once, in a folder of the user, and trusted only by
+//! clients that the user configures. It signs a certificate for each recorded host.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -26,7 +26,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 const OWN_TIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// Apple's clients refuse more than 825 days. A recording takes hours.
 const HOST_TIME: Duration = Duration::from_secs(30 * 24 * 3600);
-/// Hosts whose certificates are kept.
+/// Maximum number of hosts whose certificates are cached.
 const HOSTS_MAX: usize = 10_000;
 
 /// See the module's description.
@@ -34,17 +34,16 @@ pub struct Authority {
     certificate: CertificateDer<'static>,
     file: PathBuf,
     key: Key,
-    /// One key for all hosts, new in each recording.
+    /// One key for all hosts, new for each recording.
     host_key: Key,
     hosts: Mutex<HashMap<String, Arc<ServerConfig>>>,
     is_new: bool,
 }
 
 impl Authority {
-    /// That of a folder, which is created where it is missing.
+    /// Opens the authority in a folder, or creates it.
     ///
-    /// # Errors
-    /// The files cannot be read or written, or do not belong together.
+    /// # Errors The files cannot be read or written, or do not match.
     pub fn open(folder: &Path) -> Result<Authority, Said> {
         let (file, key_file) = (folder.join("ca.pem"), folder.join("ca.key"));
         let is_new = !file.exists() || !key_file.exists();
@@ -69,22 +68,22 @@ impl Authority {
         &self.file
     }
 
-    /// The same as text.
+    /// The same as PEM text.
     pub(crate) fn pem(&self) -> String {
         pem("CERTIFICATE", &self.certificate)
     }
 
-    /// The hash of its public key, by which Chromium can be told to trust it for one start.
+    /// The hash of its public key, with which Chromium can be started to trust it once.
     pub fn key_hash(&self) -> String {
         STANDARD.encode(digest(&SHA256, &self.key.subject_public_key_info()))
     }
 
-    /// It was created just now, so no client trusts it yet.
+    /// It was just created, so no client trusts it yet.
     pub fn is_new(&self) -> bool {
         self.is_new
     }
 
-    /// How to be a host in front of a client.
+    /// The TLS configuration for acting as a host.
     pub(crate) fn host(&self, host: &str) -> Result<Arc<ServerConfig>, Said> {
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = hosts.get(host) {
@@ -144,14 +143,14 @@ fn create(
     Ok((made.der().clone(), key))
 }
 
-/// Of the authority itself. Its name has a part of its key, so that a browser that trusts several
-/// can tell them apart. Its dates do not matter when it signs.
+/// Parameters of the authority itself. Its name contains a part of its key, so that a browser that
+/// trusts several can distinguish them. Its dates do not matter when it signs.
 fn params(key: &Key) -> Result<CertificateParams, Said> {
     let id: String = key.der_bytes().iter().skip(1).take(4).map(|b| format!("{b:02x}")).collect();
     authority(key, &format!("throng record {id}"), validity(OWN_TIME))
 }
 
-/// From when until when, as clocks of clients may be behind by a day.
+/// The validity period; it starts early because clients' clocks may be slow by a day.
 fn validity(time: Duration) -> (Duration, Duration) {
     let now = wall_now();
     (now.saturating_sub(DAY), now + time)
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn its_key_is_its_owners_alone_and_damage_is_told() {
+    fn its_key_is_private_and_damage_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let open = || Authority::open(folder.path());
         open().unwrap();

@@ -1,5 +1,5 @@
-//! `throng record`: records what passes the proxy, and converts it to a scenario as `throng import
-//! har` does. Everything that can fail is tried before the browser is started.
+//! `throng record`: records the traffic through the proxy, and converts it to a scenario like
+//! `throng import har`. Everything that can fail is checked before the browser is started.
 
 use std::fs::File;
 use std::io;
@@ -21,7 +21,7 @@ use throng_scenario::whole;
 
 use crate::{Authority, BODY_BYTES_MAX, Event, Har, Setup, Verdict};
 
-/// What is recorded, and where it goes.
+/// The options of a recording.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n\
      \x20 throng record --out shop.yaml          shows how to start a browser; Ctrl-C ends it\n\
@@ -61,14 +61,13 @@ pub struct RecordOptions {
     pub quiet: bool,
 }
 
-/// Where lines about requests go, from any thread.
+/// Prints lines about requests, from any thread.
 type Tell = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Records until the operator stops it, then writes the scenario. `output` is told what was
-/// written, `errors` everything else; `tell` prints a line beside `errors`.
+/// Records until the operator stops it, then writes the scenario. `output` gets the list of written
+/// files, `errors` everything else; `tell` prints a line next to `errors`.
 ///
-/// # Errors
-/// The exit code; the operator was told what is wrong.
+/// # Errors The exit code; the operator was informed of the reason.
 pub fn run(
     options: &RecordOptions,
     output: &dyn Operator,
@@ -93,7 +92,7 @@ fn recorded(
     let path = options.har.clone().unwrap_or_else(|| scenario.with_extension("har"));
     let (listener, har, setup, greeting) =
         prepared(options, &path, lists, tell).map_err(|error| vec![*error])?;
-    // Who is told how it ends may end it at once.
+    // Listen first: the user may stop it as soon as the instructions are printed.
     let stop = async {
         let requests = errors.stop_requests();
         greeting.into_iter().for_each(|said| errors.say(said));
@@ -125,7 +124,7 @@ fn recorded(
     saved
 }
 
-/// Makes the scenario, as `throng import har` does.
+/// Writes the scenario, like `throng import har`.
 fn save(given: &RecordOptions, har: &Path, output: &dyn Operator) -> Result<(), Vec<Diagnostic>> {
     let scenario = &given.out;
     let name = har.display().to_string();
@@ -151,7 +150,7 @@ fn save(given: &RecordOptions, har: &Path, output: &dyn Operator) -> Result<(), 
     Ok(())
 }
 
-/// Where the proxy listens, what it keeps, how it works, and what to tell when it begins.
+/// The listener, the recording, the setup, and the initial messages.
 type Prepared = (TcpListener, Arc<Har>, Setup, Vec<Said>);
 
 fn prepared(
@@ -212,14 +211,14 @@ fn listening(address: &str) -> Result<TcpListener, Box<Diagnostic>> {
     })
 }
 
-/// Each list has to allow a host; `hosts` are those that are recorded, if not all are.
+/// Each list must allow a host; `hosts` are those to record, if not all are.
 fn judged(
     lists: &[AllowList],
     hosts: Option<&AllowList>,
     host: &str,
     addresses: &[SocketAddr],
 ) -> Verdict {
-    // A name that is not found is judged by itself.
+    // A name without an address is checked by itself.
     let none = [SocketAddr::from(([0, 0, 0, 0], 0))];
     let addresses = if addresses.is_empty() { &none } else { addresses };
     let is_stranger = |list: &&AllowList| list.stranger(Some(host), addresses).is_some();
@@ -230,7 +229,7 @@ fn judged(
     }
 }
 
-/// How to start a browser that can be recorded.
+/// Instructions for starting a browser for the recording.
 fn greeting(authority: &Authority, address: SocketAddr, options: &RecordOptions) -> Vec<Said> {
     let (out, file) = (options.out.display(), authority.file().display().to_string());
     let mut lines = vec![say!("recording on http://{address} · Ctrl-C ends it and writes {out}")];
@@ -256,7 +255,7 @@ fn greeting(authority: &Authority, address: SocketAddr, options: &RecordOptions)
     lines
 }
 
-/// What is printed of an event.
+/// The line for an event.
 fn line_of(event: &Event, is_quiet: bool) -> Option<String> {
     let said = match event {
         Event::Request(_) if is_quiet => return None,
@@ -282,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_judged_by_all_lists() {
+    fn a_host_is_checked_against_all_lists() {
         let list = |text| AllowList::parse("--allow", text).unwrap();
         let (allow, hosts) = (list("*.shop.test, 10.0.0.0/8"), list("api.shop.test"));
         let at = |host, addresses: &[&str]| {

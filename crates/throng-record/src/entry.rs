@@ -1,10 +1,10 @@
-//! What is known of a request and its response.
+//! The data of a request and its response.
 
 use std::time::Duration;
 
 use hyper::header::HeaderMap;
 
-/// What is kept of a body. What is longer is passed on as it is.
+/// Maximum size of a recorded body. Longer bodies are forwarded completely.
 pub const BODY_BYTES_MAX: usize = 4 << 20;
 
 /// See the module's description.
@@ -17,9 +17,9 @@ pub(crate) struct Entry {
     pub(crate) headers: HeaderMap,
     pub(crate) sent: Captured,
     pub(crate) response: Option<Response>,
-    /// Why the service did not respond, or where the response broke off.
+    /// Why the service did not respond, or why the response was interrupted.
     pub(crate) error: Option<String>,
-    /// Of a WebSocket.
+    /// For a WebSocket.
     pub(crate) messages: Option<Vec<SocketMessage>>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Response {
     pub(crate) version: &'static str,
     pub(crate) headers: HeaderMap,
     pub(crate) received: Captured,
-    /// From the beginning of the request.
+    /// From the start of the request.
     pub(crate) waited: Duration,
 }
 
@@ -44,7 +44,7 @@ pub(crate) enum SocketContent {
     Binary(Vec<u8>),
 }
 
-/// The beginning of a body, and how long the whole of it is.
+/// The start of a body, and its total length.
 #[derive(Default)]
 pub(crate) struct Captured {
     pub(crate) bytes: Vec<u8>,
@@ -54,7 +54,7 @@ pub(crate) struct Captured {
 impl Captured {
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.whole += bytes.len() as u64;
-        // One byte more than the limit says that the body is longer.
+        // One byte more than the limit marks a longer body.
         let room = (BODY_BYTES_MAX + 1).saturating_sub(self.bytes.len());
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_body_is_cut_and_known_to_be() {
+    fn a_long_body_is_truncated_and_marked() {
         let mut captured = Captured::default();
         captured.push(&vec![b'x'; BODY_BYTES_MAX]);
         assert!(!captured.is_cut());

@@ -1,5 +1,5 @@
-//! A request and its response while they pass. It enters the file when both have ended, and also
-//! where they never end: then with what has passed.
+//! A request and its response while they are forwarded. It is recorded when both have ended, or
+//! with the data so far if they are interrupted.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,7 +48,7 @@ pub(crate) enum Way {
     Received,
 }
 
-/// A body that passes; what passes is kept.
+/// A forwarded body; its data is recorded.
 pub(crate) struct Passing {
     content: Content,
     exchange: Option<(Arc<Exchange>, Way)>,

@@ -1,5 +1,5 @@
-//! The recording as a HAR 1.2 file. Each entry is written over the end of the file, with a new end,
-//! in one write: the file is whole at any time, also if the process is killed.
+//! The recording as a HAR 1.2 file. Each entry overwrites the end of the file, together with a new
+//! end, in one write: the file is complete at any time, even if the process is killed.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -25,7 +25,7 @@ const HEAD: &str = concat!(
     r#""},"entries":["#
 );
 const END: &str = "\n]}}\n";
-/// What recorders say of a body whose type is not known.
+/// What recorders write for a body of unknown type.
 const NO_TYPE: &str = "x-unknown";
 
 /// See the module's description.
@@ -35,23 +35,22 @@ pub struct Har {
     written: Mutex<Written>,
 }
 
-/// What the file has.
+/// The state of the file.
 #[derive(Debug, Default)]
 pub struct Written {
     /// Without the end of the file.
     bytes: u64,
     pub requests: usize,
-    /// Bodies of which only the beginning is there.
+    /// The number of truncated bodies.
     pub cut: usize,
-    /// Why it has no more than that.
+    /// Why writing stopped.
     pub failed: Option<io::Error>,
 }
 
 impl Har {
-    /// A new file that only its owner can read, because it has passwords and cookies.
+    /// A new file that only its owner can read, because it contains passwords and cookies.
     ///
-    /// # Errors
-    /// The file exists and may not be overwritten, or it cannot be written.
+    /// # Errors The file exists and must not be overwritten, or it cannot be written.
     pub fn create(path: &Path, overwrite: bool) -> io::Result<Har> {
         if overwrite && path.exists() {
             std::fs::remove_file(path)?;
@@ -83,7 +82,7 @@ impl Har {
         }
     }
 
-    /// What the file has now.
+    /// The current state of the file.
     pub fn written(&self) -> MutexGuard<'_, Written> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -181,7 +180,7 @@ fn note_cut(json: &mut Value, captured: &Captured) {
     }
 }
 
-/// As Chrome has them.
+/// As in Chrome.
 fn message(message: &SocketMessage) -> Value {
     let (opcode, data) = match &message.content {
         SocketContent::Text(text) => (1, text.clone()),
@@ -191,7 +190,7 @@ fn message(message: &SocketMessage) -> Value {
     json!({"type": kind, "time": message.time.as_secs_f64(), "opcode": opcode, "data": data})
 }
 
-/// What the request loads, as browsers say it (Fetch Metadata, 2.1).
+/// The kind of resource, from browser headers (Fetch Metadata, 2.1).
 fn resource_type(entry: &Entry) -> Option<&'static str> {
     if entry.messages.is_some() {
         return Some("websocket");
@@ -242,7 +241,7 @@ fn query(url: &str) -> Value {
     pairs.collect()
 }
 
-/// A body without its content codings, as far as they can be undone.
+/// A body without its content codings, as far as they are supported.
 fn decoded(headers: &HeaderMap, captured: &Captured) -> Vec<u8> {
     let codings: Vec<&[u8]> =
         headers.get_all(header::CONTENT_ENCODING).iter().map(|it| it.as_bytes()).collect();
@@ -250,7 +249,7 @@ fn decoded(headers: &HeaderMap, captured: &Captured) -> Vec<u8> {
     match decoder {
         Ok(Some(mut decoder)) => {
             let mut out = Vec::new();
-            // What is cut or broken is readable up to there.
+            // A truncated or damaged body is readable up to there.
             let _ = decoder.write(&captured.bytes, &mut |piece| {
                 out.extend_from_slice(piece);
                 Ok::<(), ContentError>(())
@@ -261,7 +260,7 @@ fn decoded(headers: &HeaderMap, captured: &Captured) -> Vec<u8> {
     }
 }
 
-/// A body as a text, or as base64 where it is none; whether it is base64.
+/// A body as text, or as base64 if it is not text; true for base64.
 fn text(mime: &str, bytes: &[u8]) -> (String, bool) {
     const TEXTS: [&str; 6] = ["text/", "json", "xml", "javascript", "urlencoded", "multipart/"];
     let mime = mime.to_ascii_lowercase();

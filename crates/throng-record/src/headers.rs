@@ -1,5 +1,5 @@
-//! What a proxy changes in a head (RFC 9110, 7.6): headers of one connection are not passed on.
-//! Where it records, it also asks for what it can read and keep.
+//! Changes of a proxy to headers (RFC 9110, 7.6): headers of one connection are not forwarded. For
+//! recorded requests, it also asks for bodies that it can decode.
 
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 
@@ -14,10 +14,10 @@ const OF_CONNECTION: [&str; 8] = [
     "transfer-encoding",
     "upgrade",
 ];
-/// Codings of bodies that the recorder can undo.
+/// Content codings that the recorder can decode.
 const CODINGS: [&str; 4] = ["gzip", "deflate", "br", "identity"];
 
-/// Whether a head asks for a WebSocket (RFC 6455, 4.1).
+/// True if a request asks for a WebSocket (RFC 6455, 4.1).
 pub(crate) fn asks_for_socket(headers: &HeaderMap) -> bool {
     let has = |name, word: &str| {
         let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
@@ -26,7 +26,7 @@ pub(crate) fn asks_for_socket(headers: &HeaderMap) -> bool {
     has(header::UPGRADE, "websocket") && has(header::CONNECTION, "upgrade")
 }
 
-/// Removes what belongs to one connection.
+/// Removes headers of one connection.
 pub(crate) fn drop_own(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
@@ -50,8 +50,8 @@ pub(crate) fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// Asks for a whole body, in a coding that can be undone: what is in the browser's cache cannot be
-/// searched for values.
+/// Asks for a complete body in a supported coding: the content of the browser's cache is not
+/// available for correlation.
 pub(crate) fn ask_for_readable(headers: &mut HeaderMap) {
     for name in [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE] {
         headers.remove(name);
@@ -71,7 +71,7 @@ pub(crate) fn ask_for_readable(headers: &mut HeaderMap) {
     }
 }
 
-/// `X-Api-Key` of `x-api-key`, as people write it.
+/// `X-Api-Key` for `x-api-key`, the usual spelling.
 pub(crate) fn title(name: &str) -> String {
     let mut is_begin = true;
     name.chars()
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_one_connection_are_not_passed_on() {
+    fn headers_of_one_connection_are_not_forwarded() {
         let mut headers = map(&[
             ("connection", "close, X-Hop"),
             ("x-hop", "1"),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_asked_for_that_can_be_read() {
+    fn a_decodable_body_is_requested() {
         let mut headers = map(&[
             ("accept-encoding", "gzip, deflate, br;q=0.9, zstd"),
             ("if-none-match", "\"x\""),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_for_a_websocket_is_known() {
+    fn a_websocket_request_is_recognized() {
         let asks = |upgrade, connection| {
             asks_for_socket(&map(&[("upgrade", upgrade), ("connection", connection)]))
         };

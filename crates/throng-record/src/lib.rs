@@ -1,15 +1,14 @@
-//! A proxy that records what passes it as a HAR file, which `throng-import` makes a scenario of.
+//! A proxy that records its traffic as a HAR file, which `throng-import` converts to a scenario.
 //!
 //! - [`authority`]: the proxy's own certificate authority. Browsers that trust it can be recorded
 //!   over TLS.
-//! - [`command`]: `throng record`, up to the scenario.
-//! - [`har`]: the file. It is a whole HAR file after each request, however the recording ends.
-//! - `exchange`: a request and its response while they pass; it enters the file when both ended.
-//!   `entry`: what is known of them.
-//! - `headers`: what a proxy changes in a head. `sockets`: the messages of a WebSocket.
+//! - [`command`]: `throng record`, including the conversion.
+//! - [`har`]: the file. It is a complete HAR file after each request, however the recording ends.
+//! - `exchange`: a request and its response while they are forwarded; `entry`: their data.
+//! - `headers`: changes to headers. `sockets`: the messages of a WebSocket.
 //! - `upstream`: connections to the services. `proxy`: the connections of the browser.
 //!
-//! Bodies are passed on as they come and kept up to a limit. Nothing is printed here.
+//! Bodies are forwarded immediately and recorded up to a limit. Nothing is printed here.
 
 #![forbid(unsafe_code)]
 
@@ -36,54 +35,53 @@ pub use entry::BODY_BYTES_MAX;
 pub use har::Har;
 pub use proxy::record;
 
-/// What to do with requests to a host.
+/// The verdict on requests to a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Record,
-    /// Passed on without a look at it.
+    /// Forwarded without decryption or recording.
     Pass,
-    /// By a list with this name.
+    /// Refused by a list with this name.
     Refuse(String),
 }
 
-/// What a recording needs.
+/// The setup of a recording.
 pub struct Setup {
     pub authority: Authority,
-    /// How services are verified.
+    /// The verification of services.
     pub tls: rustls::ClientConfig,
-    /// What is wrong with the certificate of a service, in words.
+    /// The description of a service's invalid certificate.
     pub certificate_words: fn(&rustls::CertificateError) -> Said,
-    /// Judges a host by its name and its addresses, of which there are none if the name is not
-    /// found.
+    /// Checks a host by its name and addresses; there are no addresses if the name is not found.
     pub judge: Judge,
-    /// Is told what happens while it happens.
+    /// Receives events as they happen.
     pub tell: Box<dyn Fn(&Event) + Send + Sync>,
 }
 
-/// What to do with a host of this name and these addresses.
+/// The verdict on a host with this name and these addresses.
 pub type Judge = Box<dyn Fn(&str, &[SocketAddr]) -> Verdict + Send + Sync>;
 
-/// What happens during a recording. What holds for a host is told once.
+/// An event during a recording. Events about a host are reported once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// The head of a response has come, or no response will come.
+    /// The head of a response has arrived, or there will be no response.
     Request(Passed),
-    /// The judge refuses a host.
+    /// A host is refused.
     Refused { host: String, list: String },
-    /// What is sent to a host is passed on without a look at it.
+    /// Traffic to a host is forwarded without recording.
     Tunnelled(String),
     /// A client does not trust the authority, so it sends no request to the host.
     Untrusted(String),
 }
 
-/// A request that was passed on.
+/// A request that was forwarded.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Passed {
     pub method: String,
-    /// Without the query, which may have secrets.
+    /// Without the query, which may contain secrets.
     pub url: String,
     pub status: u16,
-    /// Until the head of the response came.
+    /// The time until the head of the response.
     pub took: Duration,
     /// Why the service did not respond.
     pub error: Option<String>,

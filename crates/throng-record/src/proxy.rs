@@ -1,5 +1,5 @@
-//! The connections of the browser: each is a connection to a proxy (RFC 9110, 7.6), in which the
-//! browser opens tunnels. In a tunnel to a host that is recorded, the proxy is that host.
+//! The connections of the browser: each is a proxy connection (RFC 9110, 7.6), in which the browser
+//! opens tunnels. In a tunnel to a recorded host, the proxy acts as that host.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -29,19 +29,18 @@ use crate::sockets::relay;
 use crate::upstream::{Destination, First, Service, Upstream};
 use crate::{Event, Judge, Passed, Setup, Verdict};
 
-/// Connections of clients at a time; others wait.
+/// Maximum number of client connections; others wait.
 const CONNECTIONS_MAX: usize = 1024;
-/// After an accept(2) that failed: there may be no descriptor left for a while.
+/// The pause after accept(2) failed: descriptors may be exhausted for a while.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// What is read of a tunnel to see what it carries.
+/// How much of a tunnel's data is read to detect its protocol.
 const SNIFF_BYTES: usize = 4 * 1024;
-/// How long lookups of names may delay the end.
+/// How long name lookups may delay the end.
 const END_TIME_MAX: Duration = Duration::from_millis(100);
 
-/// Records what passes until `stop` is ready.
+/// Records traffic until `stop` is ready.
 ///
-/// # Errors
-/// There is no event loop.
+/// # Errors The event loop cannot be created.
 pub fn record(
     listener: TcpListener,
     har: Arc<Har>,
@@ -62,7 +61,7 @@ pub fn record(
         }
         Ok(())
     });
-    // What is under way enters the file when it is dropped.
+    // Exchanges in progress are recorded when they are dropped.
     runtime.shutdown_timeout(END_TIME_MAX);
     served
 }
@@ -73,14 +72,14 @@ struct Proxy {
     upstream: Upstream,
     judge: Judge,
     tell: Box<dyn Fn(&Event) + Send + Sync>,
-    /// What was told of hosts.
+    /// Events about hosts that were reported.
     told: Mutex<HashSet<Event>>,
 }
 
-/// A tunnel whose requests are read.
+/// A tunnel whose requests are decoded.
 struct Tunnel {
     place: Destination,
-    /// The connection that was opened for it, or why there is none, until a request takes it.
+    /// The connection that was opened for it, or why opening failed, until a request uses it.
     first: Mutex<Option<First>>,
 }
 
@@ -88,7 +87,7 @@ impl Proxy {
     async fn serve(self: Arc<Self>, listener: &tokio::net::TcpListener) {
         let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         loop {
-            // A tunnel holds its place, too.
+            // A tunnel counts too.
             let Ok(held) = Arc::clone(&room).acquire_owned().await else { return };
             let Ok((stream, _)) = listener.accept().await else {
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -135,7 +134,7 @@ impl Proxy {
         reply(StatusCode::FORBIDDEN, text.spoken() + "\n")
     }
 
-    /// The proxy's own page is the certificate to trust.
+    /// The proxy's own page offers its certificate.
     fn own_page(&self, path: &str) -> Response<Passing> {
         if path != "/ca.pem" {
             let text = say!("this is a recording proxy; its certificate is at /ca.pem");
@@ -170,7 +169,7 @@ impl Proxy {
         Response::new(Passing::empty())
     }
 
-    /// Finds out what a tunnel carries. A service that speaks first has neither TLS nor HTTP.
+    /// Detects the protocol in a tunnel. If the service sends first, it is neither TLS nor HTTP.
     async fn tunnel(self: Arc<Self>, client: Upgraded, place: Destination, is_recorded: bool) {
         let mut client = TokioIo::new(client);
         let mut service = place.dial().await;
@@ -186,7 +185,7 @@ impl Proxy {
             tokio::select! {
                 read = client.read(&mut head) => match read {
                     Ok(read @ 1..) => count = read,
-                    // Browsers open tunnels that they may need, and close them unused.
+                    // Browsers open tunnels in advance, and close unused ones.
                     _ => return,
                 },
                 true = spoken => {}
@@ -217,7 +216,7 @@ impl Proxy {
         }
     }
 
-    /// Answers as the host of a tunnel, with a certificate for its name.
+    /// Acts as the host of a tunnel, with a certificate for its name.
     async fn be_host(
         self: Arc<Self>,
         client: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -244,7 +243,7 @@ impl Proxy {
         }
     }
 
-    /// What answers the requests in a tunnel.
+    /// The handler of the requests in a tunnel.
     fn requests_of(
         self: &Arc<Self>,
         tunnel: &Arc<Tunnel>,
@@ -266,7 +265,7 @@ impl Proxy {
         })
     }
 
-    /// Passes a request on, and its response back.
+    /// Forwards a request, and its response back.
     async fn pass(
         &self,
         place: &Destination,
@@ -310,7 +309,7 @@ impl Proxy {
         }
     }
 
-    /// A request as it goes to the service, and what is known of it.
+    /// A request to the service, and its exchange.
     fn prepared(
         &self,
         place: &Destination,
@@ -326,7 +325,7 @@ impl Proxy {
             headers::ask_for_readable(&mut parts.headers);
         }
         if is_socket {
-            // Messages that are compressed could not be read.
+            // Compressed messages could not be decoded.
             parts.headers.remove(header::SEC_WEBSOCKET_EXTENSIONS);
             add_upgrade(&mut parts.headers);
         }
@@ -357,7 +356,7 @@ impl Proxy {
         (Request::from_parts(parts, body), exchange, url)
     }
 
-    /// A response as it goes back to the client.
+    /// A response to the client.
     fn returned(
         &self,
         mut response: Response<Incoming>,
@@ -376,7 +375,7 @@ impl Proxy {
         }
         let (mut parts, body) = response.into_parts();
         headers::drop_own(&mut parts.headers);
-        // Another way to the service would lead around the proxy.
+        // An alternative service would bypass the proxy.
         parts.headers.remove(header::ALT_SVC);
         if is_upgrade {
             add_upgrade(&mut parts.headers);
@@ -385,7 +384,7 @@ impl Proxy {
         Response::from_parts(parts, Passing::new(body, exchange, Way::Received))
     }
 
-    /// Tells what holds for a host, which happens with each of its connections.
+    /// Reports an event about a host once, although it occurs on each of its connections.
     fn tell_once(&self, event: Event) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if !told.contains(&event) {
@@ -395,7 +394,7 @@ impl Proxy {
     }
 }
 
-/// HTTP/1.1 on a connection of a client.
+/// HTTP/1.1 on a client connection.
 async fn serve_single<S>(client: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, service: S)
 where
     S: hyper::service::Service<Request<Incoming>, Response = Response<Passing>, Error = Infallible>,
@@ -413,19 +412,20 @@ enum Carried {
     Else,
 }
 
-/// What begins so: a TLS record (RFC 8446, 5.1), the line of a request, or something else.
+/// The protocol by its first bytes: a TLS record (RFC 8446, 5.1), a request line, or something
+/// else.
 fn carried(head: &[u8]) -> Carried {
     let method = head.split(|byte| *byte == b' ').next().unwrap_or_default();
     match head {
         [0x16, 3, ..] => Carried::Tls,
-        // The preface of HTTP/2, which is used without TLS by programs alone.
+        // The preface of HTTP/2, which only programs use without TLS.
         [b'P', b'R', b'I', ..] => Carried::Else,
         [_, ..] if !method.is_empty() && method.iter().all(u8::is_ascii_uppercase) => Carried::Http,
         _ => Carried::Else,
     }
 }
 
-/// Whether a client hung up because it does not trust the authority (RFC 8446, 6.2).
+/// True if a client closed the connection because it does not trust the authority (RFC 8446, 6.2).
 fn distrusts(error: &io::Error) -> bool {
     let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
     let Some(rustls::Error::AlertReceived(alert)) = error else { return false };
@@ -473,7 +473,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_tunnel_carries_is_known_by_its_beginning() {
+    fn the_protocol_of_a_tunnel_is_detected_by_its_first_bytes() {
         assert_eq!(carried(b"\x16\x03\x01\x02"), Carried::Tls);
         assert_eq!(carried(b"GET / HTTP/1.1\r\n"), Carried::Http);
         assert_eq!(carried(b"PRI * HTTP/2.0\r\n"), Carried::Else);

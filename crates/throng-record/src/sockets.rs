@@ -1,4 +1,4 @@
-//! A WebSocket that passes: bytes are passed on as they come, and the messages in them are kept.
+//! A forwarded WebSocket: bytes are forwarded immediately, and the messages in them are recorded.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use crate::entry::{SocketContent, SocketMessage};
 use crate::exchange::Exchange;
 
 const READ_BYTES: usize = 16 * 1024;
-/// Messages of one connection that are kept, and their bytes.
+/// Maximum number of recorded messages per connection, and their size.
 const MESSAGES_MAX: usize = 10_000;
 const MESSAGES_BYTES_MAX: usize = 16 << 20;
 
-/// Passes on what both ends send, until one of them ends.
+/// Forwards the data of both sides until one of them ends.
 pub(crate) async fn relay(
     client: impl AsyncRead + AsyncWrite,
     service: impl AsyncRead + AsyncWrite,
@@ -46,11 +46,11 @@ async fn pump(
     }
 }
 
-/// Keeps the messages of one direction.
+/// Records the messages of one direction.
 struct Listener {
     exchange: Arc<Exchange>,
     reader: FrameReader,
-    /// The client is heard by a server.
+    /// The client's messages are parsed like on a server.
     is_sent: bool,
     inflater: Inflater,
     kept_bytes: usize,
@@ -65,7 +65,7 @@ impl Listener {
 
     fn hear(&mut self, mut bytes: &[u8]) {
         let (limits, mut room) = (Limits::default(), Vec::new());
-        // What is no WebSocket is passed on all the same.
+        // Invalid WebSocket data is forwarded too.
         while let Ok(Some(message)) =
             self.reader.next(&mut bytes, &limits, &mut self.inflater, &mut room)
         {

@@ -1,5 +1,5 @@
-//! Connections to the services: verified TLS, HTTP/2 where a service has it, and HTTP/1.1. They
-//! are kept open and used again, as a browser does.
+//! Connections to the services: verified TLS, HTTP/2 if a service supports it, otherwise HTTP/1.1.
+//! They are kept alive and reused, as in a browser.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -24,16 +24,16 @@ use crate::exchange::Passing;
 
 const LOOKUP_TIME_MAX: Duration = Duration::from_secs(10);
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
-/// Until the head of a response comes. Some services hold a request until there is news.
+/// Until the head of a response. Some services hold a request until there is news (long polling).
 const RESPONSE_TIME_MAX: Duration = Duration::from_secs(300);
-/// Open connections without a request to one service.
+/// Maximum number of idle connections to a service.
 const IDLE_MAX: usize = 32;
 
-/// A service: where requests to one host and port go.
+/// A service: the destination of requests to a host and port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Service {
     pub(crate) is_secure: bool,
-    /// An IPv6 address is without brackets.
+    /// An IPv6 address has no brackets.
     pub(crate) host: String,
     pub(crate) port: u16,
 }
@@ -45,7 +45,7 @@ impl Service {
         Service { is_secure, host: host.to_ascii_lowercase(), port }
     }
 
-    /// As URLs and the `Host` header have it.
+    /// As in URLs and the `Host` header.
     pub(crate) fn authority(&self) -> String {
         let host = match self.host.parse::<IpAddr>() {
             Ok(IpAddr::V6(address)) => format!("[{address}]"),
@@ -58,7 +58,7 @@ impl Service {
     }
 }
 
-/// A service and its addresses, or why it has none.
+/// A service with its addresses, or why it has none.
 #[derive(Clone, Debug)]
 pub(crate) struct Destination {
     pub(crate) service: Service,
@@ -76,7 +76,7 @@ impl Destination {
         Destination { service, addresses }
     }
 
-    /// A connection to the first address that takes one.
+    /// Connects to the first address that accepts.
     pub(crate) async fn dial(&self) -> Result<TcpStream, Said> {
         let addresses = self.addresses.clone()?;
         match timeout(CONNECT_TIME_MAX, TcpStream::connect(&*addresses)).await {
@@ -90,7 +90,7 @@ impl Destination {
     }
 }
 
-/// A connection that was opened before the first request was known, or why there is none.
+/// A connection that was opened before the first request, or why that failed.
 pub(crate) type First = Result<TcpStream, Said>;
 
 fn no_connection(time: Duration) -> Said {
@@ -135,8 +135,7 @@ impl Upstream {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The response to a request, over a connection that is open or a new one; `first` is one that
-    /// was opened already.
+    /// Sends a request over an existing connection or a new one; `first` is an existing one.
     pub(crate) async fn send(
         &self,
         place: &Destination,
@@ -148,8 +147,8 @@ impl Upstream {
             let again = without_body(&request);
             match self.exchange(&mut sender, &place.service, request).await? {
                 Ok(response) => return Ok(self.keep(&place.service, sender, response)),
-                // The service has closed the connection before it saw the request, or, as far as
-                // can be known, while it was sent.
+                // The service closed the connection before it received the request or, for all we
+                // know, while it was sent.
                 Err(mut error) => match error.take_message().or(again) {
                     Some(message) => request = message,
                     None => return Err(broken(error.error())),
@@ -163,7 +162,7 @@ impl Upstream {
         }
     }
 
-    /// The response to a request that asks to go on with another protocol.
+    /// Sends a request for an upgrade to another protocol.
     pub(crate) async fn upgrade(
         &self,
         place: &Destination,
@@ -210,7 +209,7 @@ impl Upstream {
         idle.single.retain(|sender| !sender.is_closed());
         let shared = idle.shared.clone().map(Sender::Shared);
         shared.or_else(|| {
-            // The others still receive a response.
+            // The others are still receiving a response.
             let free = idle.single.iter().position(http1::SendRequest::is_ready)?;
             Some(Sender::Single(idle.single.swap_remove(free)))
         })
@@ -292,7 +291,7 @@ where
     Ok(sender)
 }
 
-/// The same request once more, where it has no body and may be sent twice.
+/// A copy of the request, if it has no body and can be sent twice.
 fn without_body(request: &Request<Passing>) -> Option<Request<Passing>> {
     use hyper::body::Body as _;
     if !request.method().is_idempotent() || !request.body().is_end_stream() {
@@ -305,7 +304,7 @@ fn without_body(request: &Request<Passing>) -> Option<Request<Passing>> {
     Some(again)
 }
 
-/// A path and a `Host` header.
+/// Uses a path and a `Host` header.
 fn fit_single(mut request: Request<Passing>, service: &Service) -> Request<Passing> {
     let path = request.uri().path_and_query().cloned();
     *request.uri_mut() = Uri::from(path.unwrap_or(PathAndQuery::from_static("/")));
@@ -316,7 +315,7 @@ fn fit_single(mut request: Request<Passing>, service: &Service) -> Request<Passi
     request
 }
 
-/// A whole URL, and no `Host` header.
+/// Uses a complete URL without a `Host` header.
 fn fit_shared(mut request: Request<Passing>, service: &Service) -> Request<Passing> {
     request.headers_mut().remove(header::HOST);
     *request.version_mut() = Version::HTTP_2;
@@ -346,7 +345,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_service_is_named_as_urls_have_it() {
+    fn a_service_is_named_like_in_urls() {
         let of = |is_secure, text: &str| Service::new(is_secure, &text.parse().unwrap());
         let cases = [
             (true, "Shop.example:443", "shop.example"),
@@ -361,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_fits_the_version_of_its_connection() {
+    fn a_request_matches_the_version_of_its_connection() {
         let service = Service::new(true, &"a.example".parse().unwrap());
         let request = || {
             let mut request = Request::new(Passing::empty());

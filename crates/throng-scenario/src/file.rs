@@ -1,4 +1,4 @@
-//! A scenario as a file: what it includes, and the variables, rows and secrets that it names.
+//! The files of a scenario: includes, variables, data and secrets.
 
 pub(crate) mod data;
 pub(crate) mod include;

@@ -33,7 +33,7 @@ macro_rules! tables {
     };
 }
 
-/// How a key is written: the name of its field, or another word.
+/// The spelling of a key: the name of its field, or another word.
 macro_rules! key_name {
     ($key:ident) => {
         stringify!($key)
@@ -109,8 +109,8 @@ const ON_LINK: &str = "The connection to use, if a user has several open.";
 const UNIX_SOCKET: &str = "The Unix socket to connect to instead of an address: `/run/app.sock`, \
      or `@name` for an abstract socket.";
 
-/// The keys of every map of a scenario, those of the files beside it too, with types and
-/// descriptions. This module makes tables from them, and [`crate::ast`] makes structs.
+/// The keys of each map of a scenario and of its other files, with types and descriptions. This
+/// module makes tables from them, and [`crate::ast`] makes structs.
 macro_rules! scenario_maps {
     ($($then:tt)*) => { builtins! { maps all_maps {} {} {} {} {} {$($then)*} } };
 }

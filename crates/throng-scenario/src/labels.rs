@@ -1,5 +1,5 @@
-//! Labels: what a person calls a run, or the row of a step, besides its name. They are the same
-//! for all users, so there are never more of them than the scenario declares.
+//! Labels of a run, or of a step's row. They are the same for all users, so their number is bounded
+//! by what the scenario declares.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use crate::words::shorten;
 /// By name.
 pub(crate) type Labels = BTreeMap<String, String>;
 
-/// Of a run, and of a step.
+/// Per run and per step.
 const LABELS_MAX: usize = 32;
-/// Of a name.
+/// Maximum length of a name.
 const NAME_CHARS_MAX: usize = 64;
-/// Of a value.
+/// Maximum length of a value.
 const VALUE_CHARS_MAX: usize = 256;
 
 const HELP: Said = say!("write `label: {{release: 1.4, region: east}}`");
 
-/// The labels that stand behind `label`.
+/// Reads the value of `label`.
 pub(crate) fn read_labels(cx: &mut Context<'_>, node: &Node) -> Labels {
     let mut labels = Labels::new();
     let entries = cx.entries(node, say!("a map of labels"), HELP).unwrap_or_default();
@@ -44,7 +44,7 @@ pub(crate) fn read_labels(cx: &mut Context<'_>, node: &Node) -> Labels {
     labels
 }
 
-/// The labels of the run, and those that the command gives, which win.
+/// The labels of the run; those of the command line win.
 pub(crate) fn read_run_labels(
     cx: &mut Context<'_>,
     node: Option<&Node>,

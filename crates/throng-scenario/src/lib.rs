@@ -1,12 +1,12 @@
-//! The scenario language: YAML → located syntax → validated → [`Program`]. Knows no engine and
-//! prints nothing; whatever is wrong comes back as [`Diagnostic`]s, all of a file at once.
+//! The scenario language: YAML → located syntax → validated → [`Program`]. It does not depend on
+//! the engine and prints nothing; all mistakes of a file are returned together as [`Diagnostic`]s.
 //!
-//! - [`compile`]: a scenario file becomes a program.
-//! - [`curl`]: reads what a browser's "Copy as cURL" gives.
-//! - [`bench`]: writes a scenario for what a command line asks.
-//! - [`keys`]: the keys of every map with their meaning.
-//! - [`outline`]: what a program will do, before anything is sent.
-//! - [`protocol`]: a protocol file becomes a protocol.
+//! - [`compile`]: compiles a scenario file to a program.
+//! - [`curl`]: reads commands as browsers copy them ("Copy as cURL").
+//! - [`bench`]: writes a scenario for a command line.
+//! - [`keys`]: the keys of all maps with their descriptions.
+//! - [`outline`]: describes what a program will do, before anything is sent.
+//! - [`protocol`]: compiles a protocol file.
 //! - [`schema`]: the language as a JSON Schema, for editors.
 
 #![forbid(unsafe_code)]
@@ -93,39 +93,38 @@ use step::failing::read_on_error;
 use steps::Compiler;
 use syntax::{Kind, Node, Place};
 
-/// What a scenario is compiled with.
+/// Options for compiling a scenario.
 pub struct CompileOptions<'a> {
-    /// Variables that the command line sets: name and value.
+    /// Variables from the command line: name and value.
     pub set: Vec<(String, String)>,
-    /// The folder that paths in the scenario count from.
+    /// The folder that relative paths in the scenario start from.
     pub base: PathBuf,
-    /// Reads a file, and of a larger one than that no more than one byte too many; the rows of
-    /// `data` are not read with it.
+    /// Reads a file, but at most one byte more than the limit; rows of `data` are not read with it.
     pub read_file: ReadFile<'a>,
-    /// Gives a variable of the environment.
+    /// Reads an environment variable.
     pub env: ReadVariable<'a>,
     pub run: RunOptions,
 }
 
-/// What the command says of the run, and what no other run has.
+/// Settings of the run from the command line, and values unique to the run.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// `run.id`.
     pub id: String,
-    /// The seed that the command gives; it wins over that of the scenario.
+    /// The seed from the command line; it wins over that of the scenario.
     pub seed: Option<u64>,
-    /// The seed where neither gives one.
+    /// The seed if neither gives one.
     pub fresh_seed: u64,
-    /// What the command changes of the load.
+    /// Changes to the load from the command line.
     pub load: LoadChanges,
-    /// Labels that the command gives; they win over those of the scenario.
+    /// Labels from the command line; they win over those of the scenario.
     pub labels: Vec<(String, String)>,
-    /// Thresholds that the command gives, besides those of the scenario.
+    /// Thresholds from the command line, in addition to those of the scenario.
     pub thresholds: Vec<String>,
 }
 
 impl RunOptions {
-    /// Of a run that begins now: a new id, and a new seed unless one is given.
+    /// For a run that starts now: a new ID, and a new seed unless one is given.
     pub fn fresh(seed: Option<u64>) -> RunOptions {
         let id = run_id(&mut Random::new(random::fresh()));
         RunOptions { id, seed, fresh_seed: random::fresh_seed(), ..RunOptions::default() }
@@ -133,20 +132,20 @@ impl RunOptions {
 }
 
 impl CompileOptions<'static> {
-    /// For a scenario that is examined but not run: files are read from the disk, with paths
-    /// relative to `base`, and variables from the environment of this process.
+    /// For a scenario that is examined but not run: reads files from disk, with paths relative to
+    /// `base`, and variables from the environment of this process.
     pub fn of_process(set: Vec<(String, String)>, base: PathBuf) -> CompileOptions<'static> {
         let run = RunOptions::default();
         CompileOptions { set, base, read_file: &read_disk, env: &read_variable, run }
     }
 }
 
-/// Reads a variable of this process's environment; for [`CompileOptions::env`].
+/// Reads an environment variable of this process; for [`CompileOptions::env`].
 pub fn read_variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Reads a plain file from the disk; for [`CompileOptions::read_file`].
+/// Reads a regular file from disk; for [`CompileOptions::read_file`].
 pub fn read_disk(path: &Path, bytes_max: usize) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = (bytes_max as u64).saturating_add(1);
@@ -154,8 +153,8 @@ pub fn read_disk(path: &Path, bytes_max: usize) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Compiles a scenario. Returns the program and warnings, or all that is wrong; both in the order
-/// of their places, every one with a place.
+/// Compiles a scenario. Returns the program and warnings, or all mistakes; both in the order of
+/// their places.
 pub fn compile(
     source: &Arc<Source>,
     options: &CompileOptions<'_>,
@@ -163,7 +162,7 @@ pub fn compile(
     compile_recorded(source, options).map(|(program, diagnostics, _)| (program, diagnostics))
 }
 
-/// As [`compile`], with the scenario as it is to be recorded; its secrets are not masked.
+/// Like [`compile`], with the scenario as it is to be recorded; its secrets are not masked.
 pub fn compile_recorded(
     source: &Arc<Source>,
     options: &CompileOptions<'_>,
@@ -193,7 +192,7 @@ pub fn compile_recorded(
             program
         }
         Err(error) => {
-            // Without a tree only the names beside them tell what is secret.
+            // Without a tree only names reveal what is secret.
             let secrets = Secrets::default();
             let span = error.span.as_ref();
             let ranges = span.map(|span| secrets.ranges(span.source.text.as_bytes()));
@@ -213,7 +212,7 @@ pub fn compile_recorded(
     }
 }
 
-/// What stands in every report.
+/// Masks secrets in names, which every report contains.
 fn mask_names(program: &mut Program) {
     let secrets = &program.secrets;
     let once = [&mut program.setup, &mut program.teardown].into_iter().flatten();
@@ -330,13 +329,13 @@ fn read_scenario(
     })
 }
 
-/// Whether a step begins TLS on a connection that is open.
+/// True if a step starts TLS on an open connection.
 fn secures(rows: &[Step], once: [&Option<Box<Once>>; 2]) -> bool {
     let once = once.into_iter().flatten().flat_map(|once| &once.steps);
     rows.iter().chain(once).any(|step| step.kind == StepKind::Secure)
 }
 
-/// What has to reach others, where the scenario says so.
+/// The declared deliveries.
 fn read_ledger(
     cx: &mut Context<'_>,
     ledger: Option<&Node>,
@@ -348,13 +347,13 @@ fn read_ledger(
     ledger.map(read).unwrap_or_default()
 }
 
-/// The seed of the command, of the scenario, or a fresh one.
+/// The seed from the command line, from the scenario, or a new one.
 fn read_seed(cx: &mut Context<'_>, fields: &ast::Scenario<'_>, run: &RunOptions) -> u64 {
     let seed = fields.seed.node().and_then(|node| cx.whole(node));
     run.seed.or(seed).unwrap_or(run.fresh_seed)
 }
 
-/// What a run is judged by and what happens in it.
+/// The thresholds and the events of a run.
 struct Rules {
     thresholds: Vec<Threshold>,
     abort_when: Vec<AbortRule>,
@@ -397,7 +396,7 @@ fn read_rules(
     }
 }
 
-/// The row of packets that break their declaration, where there is any.
+/// The row of packets that violate their declaration, if the protocol can have any.
 fn broken_row(
     cx: &mut Context<'_>,
     compiler: &mut Compiler<'_, '_>,
@@ -410,7 +409,7 @@ fn broken_row(
     }
 }
 
-/// The row of expressions that have no value though no step asks for them, where there are any.
+/// The row of evaluation errors outside of steps, if there can be any.
 fn expressions_row(
     cx: &mut Context<'_>,
     compiler: &mut Compiler<'_, '_>,
@@ -423,7 +422,7 @@ fn expressions_row(
     }
 }
 
-/// Warns of what is written and has no effect.
+/// Warns of what is written but has no effect.
 fn warn_unused(
     cx: &mut Context<'_>,
     (fields, sessions): (&ast::Scenario<'_>, &[Session]),
@@ -439,7 +438,7 @@ fn warn_unused(
     }
 }
 
-/// The name of a run whose scenario has none.
+/// The name of a run if its scenario has none.
 fn file_stem(name: &str) -> String {
     Path::new(name).file_stem().map_or(name.into(), |stem| stem.to_string_lossy().into_owned())
 }

@@ -27,43 +27,43 @@ pub(crate) use possible::warn_churn;
 
 const GRACEFUL_STOP: Duration = Duration::from_secs(30);
 
-/// Their numbers go through all loads.
+/// Phases are numbered through all loads.
 const PHASES_MAX: usize = u16::MAX as usize;
 
 const LOAD_HELP: Said = say!("write `load: [{{users: 100, for: 30s}}]`");
 
-/// What a load, or all of them, says of the run, for those who compile the sessions.
+/// Facts about one load or all of them, for compiling sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
-    /// The most users who are online at a time; None where they arrive.
+    /// Maximum number of concurrent users; None for arrivals.
     pub(crate) users_max: Option<u64>,
-    /// Whether users do their steps more than once.
+    /// True if users run their steps more than once.
     pub(crate) iterates: bool,
-    /// How long the run and its longest phase take, where that is known.
+    /// Duration of the run and of its longest phase, if known.
     pub(crate) time: Option<Duration>,
     pub(crate) longest_phase: Option<Duration>,
-    /// A mistake keeps it from being known.
+    /// A mistake makes the facts unknown.
     pub(crate) broken: bool,
-    /// What a command has changed of the load that the scenario has, in words.
+    /// Changes from the command line, in words.
     pub(crate) changes: Vec<Said>,
-    /// Of each phase, by its number through all loads.
+    /// One for each phase, by its number through all loads.
     spans: Vec<Span>,
-    /// Where a phase, by its number, says how often users fall out.
+    /// Where a phase, by its number, declares its churn.
     churns: Churns,
 }
 
 type Churns = Vec<(usize, Place)>;
 
-/// A phase as it is known beforehand.
+/// What is known of a phase before the run.
 #[derive(Clone, Copy, Debug)]
 struct Span {
-    /// The most users who stay.
+    /// Maximum number of users that stay.
     users_max: u64,
     time: Option<Duration>,
 }
 
 impl Facts {
-    /// Of one user who does everything once.
+    /// For a single user that runs everything once.
     pub(crate) fn of_one() -> Facts {
         Facts { users_max: Some(1), ..Facts::default() }
     }
@@ -102,18 +102,18 @@ impl Facts {
     }
 }
 
-/// What a scenario says of its loads, and what holds for all of them.
+/// The loads of a scenario, and settings common to all of them.
 pub(crate) struct Loads {
     pub(crate) loads: Vec<Load>,
     pub(crate) graceful_stop: Duration,
     pub(crate) precision: Duration,
 }
 
-/// What phases know beside those before them.
+/// Input for reading phases, besides the state from earlier phases.
 struct Stage<'a> {
     scheme: Option<Scheme>,
     precision: Duration,
-    /// Where the precision stands.
+    /// Where the precision is given.
     given: Option<&'a Node>,
 }
 
@@ -162,7 +162,7 @@ pub(crate) fn read_loads(
     (Loads { loads, graceful_stop, precision }, facts)
 }
 
-/// A summary of no phase would be empty.
+/// Warns if no phase is measured: the summary would be empty.
 fn warn_unmeasured(cx: &mut Context<'_>, loads: &[Load], node: Option<&Node>) {
     let mut phases = loads.iter().flat_map(|load| &load.phases).peekable();
     if let Some(node) = node.filter(|_| phases.peek().is_some())
@@ -183,7 +183,7 @@ fn warn_unmeasured(cx: &mut Context<'_>, loads: &[Load], node: Option<&Node>) {
     }
 }
 
-/// The phases of one load, with the places where they say how often users fall out.
+/// The phases of one load, with the places that declare churn.
 fn read_phases(
     cx: &mut Context<'_>,
     node: &Node,
@@ -221,8 +221,8 @@ fn read_phases(
             }
             phases.push(phase);
         }
-        // How many a phase would bring whose numbers are wrong nobody knows: later ones are not
-        // wrong for it.
+        // The users of a phase with a mistake are unknown, so later phases are not checked against
+        // them.
         if cx.errors() > failed && brings_users(item) {
             state.population = state.population.max(1);
         }
@@ -232,10 +232,10 @@ fn read_phases(
     phases
 }
 
-/// From this many requests at the same moment on, a target sees a burst.
+/// From this many simultaneous requests on, a target sees a burst.
 const BURST_MIN: f64 = 50.0;
 
-/// What is due within the precision goes out together.
+/// Starts that are due within the precision are sent together.
 fn warn_of_bursts(cx: &mut Context<'_>, phases: &[Phase], precision: Duration, place: Place) {
     let rate = |phase: &Phase| phase.drive.rate().map_or(0.0, Rate::peak);
     let rate = phases.iter().map(rate).fold(0.0, f64::max);
@@ -254,7 +254,7 @@ fn warn_of_bursts(cx: &mut Context<'_>, phases: &[Phase], precision: Duration, p
     cx.note(warning.label(say!("the target receives a burst")).help(&help));
 }
 
-/// How late what is due may be done so that wakings are shared.
+/// The maximum delay with which due work may be done, so that wake-ups are shared.
 fn read_precision(cx: &mut Context<'_>, node: &Node) -> Option<Duration> {
     let precision = cx.duration(node)?;
     if precision > PRECISION_MAX {
@@ -270,14 +270,14 @@ fn brings_users(phase: &Node) -> bool {
     entries.iter().any(|(key, _)| ["users", "iterations"].contains(&key.text.as_ref()))
 }
 
-/// What phases know of those before them.
+/// What a phase inherits from those before it.
 struct LoadState {
     scheme: Option<Scheme>,
-    /// How many users there are before the phase, and then after it.
+    /// The number of users before the phase, and then after it.
     population: u64,
     first: bool,
     last: bool,
-    /// Where the phase says how often users fall out.
+    /// Where the phase declares its churn.
     churn: Option<Place>,
 }
 
@@ -305,7 +305,7 @@ fn read_phase(
     if matches!(drive, Drive::Arrivals(_)) {
         state.population = 1;
     }
-    // Points of a rate have a time of their own.
+    // The points of a rate determine their duration.
     let time = time.or(match drive.rate() {
         Some(Rate::Points(points)) => Some(points.length()),
         _ => None,
@@ -324,7 +324,7 @@ fn read_drive(
     fields: &ast::Phase<'_>,
     state: &mut LoadState,
 ) -> Option<Drive> {
-    // `iterations` have `users` beside them; `arrivals` go with neither.
+    // `iterations` can be combined with `users`; `arrivals` with neither.
     ast::one_of(cx, &[fields.arrivals, fields.iterations]);
     if !fields.iterations.is_there() {
         ast::one_of(cx, &[fields.arrivals, fields.users]);

@@ -1,7 +1,7 @@
-//! What is sent and what comes: how the maps of a step say it, whatever connection it uses.
+//! The content of messages in steps, independent of the connection.
 //!
-//! - [`body`], [`headers`]: what an HTTP request carries.
-//! - [`declared`], [`fields`], [`proto`]: messages with fields, of declared protocols and protobuf.
+//! - [`body`], [`headers`]: the content of an HTTP request.
+//! - [`declared`], [`fields`], [`proto`]: messages with fields, of declared protocols and Protobuf.
 //! - Replies of several packets: [`packets`].
 //! - [`json`]: JSON written as YAML.
 //! - [`answer`]: what is looked at. [`checks`], [`save`]: what an answer has to be, and what is

@@ -1,6 +1,6 @@
-//! What throng speaks without a declaration: a row for each protocol, with what its connections can
-//! do and how sentences call it. Readers ask the row of a connection, and never which protocol it
-//! is. Those with verbs of their own have their rows in `builtin`.
+//! The protocols that throng supports without a declaration: a row for each, with the abilities of
+//! its connections and its terms for messages. The compiler consults the row of a connection and
+//! never compares protocols. Protocols with their own verbs have their rows in `builtin`.
 
 use throng_base::Said;
 use throng_program::Scheme;
@@ -9,93 +9,93 @@ use throng_program::Scheme;
 pub(crate) struct Native {
     /// A connection: `a WebSocket`.
     pub(crate) one: &'static Said,
-    /// Those that say what is spoken.
+    /// The schemes that select the protocol.
     pub(crate) schemes: &'static [Scheme],
-    /// Where `protocol` says it.
+    /// If the key `protocol` can select it.
     pub(crate) by_name: Option<ByName>,
-    /// It has its own way to send.
+    /// It has its own verbs for sending.
     pub(crate) own: Option<Own>,
-    /// What the URL of a target says.
+    /// The meaning of a target's URL.
     pub(crate) url: UrlSays,
     /// A step opens its connection itself; there is no `connect`.
     pub(crate) opens_itself: bool,
-    /// Of such a connection: the user keeps it, and `disconnect` ends it.
+    /// For such a protocol: the user keeps the connection until `disconnect`.
     pub(crate) is_kept: bool,
-    /// What comes is cut into messages, and is not bytes without ends.
+    /// Received data consists of messages; it is not a stream of bytes.
     pub(crate) messages: bool,
     pub(crate) headers: Headers,
     /// The statuses of failures with this name, among those of all protocols.
     pub(crate) failures: fn(&str) -> Vec<u16>,
-    /// It has pings of its own.
+    /// It has its own pings.
     pub(crate) pings: bool,
-    /// It is opened with a path.
+    /// Its connections are opened with a path.
     pub(crate) paths: bool,
-    /// Methods are called there: `package.Service/Method`.
+    /// It has methods that are called: `package.Service/Method`.
     pub(crate) methods: bool,
-    /// It is a call of such a method that stays open.
+    /// It is a streaming call of such a method.
     pub(crate) is_call: bool,
-    /// A `#` in the path of a URL is a part of it, and does not end it.
+    /// A `#` in the path of a URL is part of the path and does not end it.
     pub(crate) keeps_hash: bool,
     /// The keys of a `connect` step that opens it, and the label where it does not have them.
     pub(crate) opening: &'static [&'static str],
     pub(crate) only: &'static Said,
-    /// Keys that it does not have: label and help instead of the usual ones.
+    /// Keys that it does not support: label and help instead of the usual ones.
     pub(crate) instead: &'static [(&'static str, &'static Said, &'static Said)],
-    /// The flags of `throng bench` that apply to it, of those that do not apply to all protocols.
+    /// The flags of `throng bench` that it supports, of those that only some protocols support.
     pub(crate) flags: &'static [&'static str],
-    /// What is written in place of `--body` where that is not one of them.
+    /// What to write instead of `--body` if that flag is not supported.
     pub(crate) in_place_of_body: Option<&'static Said>,
-    /// The verbs that need such a target, and what is said where there is none.
+    /// The verbs that require such a target, and the message without one.
     pub(crate) verbs: &'static [&'static str],
     pub(crate) needs: &'static Said,
-    /// What is said there of other verbs instead of what these need.
+    /// Messages for other verbs, instead of naming their requirement.
     pub(crate) refuses: &'static [(&'static str, &'static Said)],
-    /// The beginning of the step where a path is written, without the `/` in front of it.
+    /// The start of a step with a path, before the `/`.
     pub(crate) step: &'static str,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UrlSays {
-    /// No more than host and port.
+    /// Only host and port.
     Place,
-    /// Who logs in, and the number of a database.
+    /// Credentials, and the number of a database.
     Login,
-    /// Who logs in, a database, and parameters; the host may be left out.
+    /// Credentials, a database, and parameters; the host can be omitted.
     Database,
 }
 
-/// Of a protocol that has its own way to send.
+/// A protocol with its own verbs for sending.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Own {
-    /// In sentences.
+    /// Its name in messages.
     pub(crate) name: &'static str,
-    /// What is written in place of `send` and `request`.
+    /// What to write instead of `send` and `request`.
     pub(crate) sends: &'static Said,
 }
 
-/// Of a protocol that a scenario can name.
+/// A protocol that a scenario can name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByName {
-    /// Behind `protocol`.
+    /// The value of `protocol`.
     pub(crate) word: &'static str,
-    /// Over WebSocket, if the step does not say it.
+    /// The default path over WebSocket.
     pub(crate) path: &'static str,
     pub(crate) subprotocol: &'static str,
 }
 
-/// What a message says of itself beside its content, by name.
+/// Metadata of messages, by name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Headers {
     None,
     Texts,
-    /// Numbers and truth values too. Some need no `header` in front of them; with each of these,
-    /// what is said of messages that do not have it.
+    /// Numbers and booleans too. Some need no `header` before their name; each comes with the
+    /// diagnostic for messages that do not have it.
     Values(&'static [(&'static str, &'static Said)]),
 }
 
 macro_rules! words {
     (words [] $($word:literal)*) => {
-        /// What follows `protocol` in place of a file or a declaration.
+        /// The keywords of `protocol`, besides a file or a declaration.
         pub(crate) const WORDS: &[&str] = &["none", $($word),*];
     };
 }
@@ -104,7 +104,7 @@ builtins! { words words }
 
 macro_rules! rows {
     ($($name:ident)*) => {
-        /// Before others: the row that a key of `connect` belongs to.
+        /// Checked in this order: the row that a key of `connect` belongs to.
         static ROWS: &[&[&Native]] =
             &[&[&WEBSOCKET, &EVENTS], $($name! { rows },)* &[&HTTP, &UDP, &BYTES]];
     };
@@ -231,12 +231,12 @@ pub(crate) static EVENTS: Native = Native {
 
 static ONLY_WEBSOCKET: Said = say!("supported only with WebSocket");
 
-/// What a scheme says; of one that is not known, no more than that bytes go both ways.
+/// The row of a scheme; an unknown scheme is a byte stream in both directions.
 pub(crate) fn of_scheme(scheme: Option<Scheme>) -> &'static Native {
     find(|row| scheme.is_some_and(|scheme| row.schemes.contains(&scheme))).unwrap_or(&BYTES)
 }
 
-/// What `protocol` names.
+/// The row that `protocol` names.
 pub(crate) fn of_word(word: &str) -> Option<&'static Native> {
     find(|row| row.by_name.is_some_and(|named| named.word == word))
 }
@@ -252,22 +252,22 @@ pub(crate) fn verbs_with(flag: &str) -> Vec<&'static str> {
     all().filter(|row| row.flags.contains(&flag)).flat_map(|row| row.verbs).copied().collect()
 }
 
-/// Those whose connections a step opens and the user keeps.
+/// Protocols whose connections a step opens and the user keeps.
 pub(crate) fn kept() -> impl Iterator<Item = &'static Native> {
     all().filter(|row| row.is_kept)
 }
 
-/// Where methods are called.
+/// The protocol with methods.
 pub(crate) fn with_methods() -> &'static Native {
     find(|row| row.methods).unwrap_or(&BYTES)
 }
 
-/// A call of a method that stays open.
+/// A streaming call of a method.
 pub(crate) fn of_call() -> &'static Native {
     find(|row| row.is_call).unwrap_or(&BYTES)
 }
 
-/// The statuses of failures that protocols call so.
+/// The statuses of failures with this name.
 pub(crate) fn failures(text: &str) -> impl Iterator<Item = u16> {
     all().flat_map(move |row| (row.failures)(text))
 }
@@ -276,12 +276,12 @@ pub(crate) fn of_verb(verb: &str) -> Option<&'static Native> {
     find(|row| row.verbs.contains(&verb))
 }
 
-/// What a key of `connect` opens.
+/// The protocol that a key of `connect` opens.
 pub(crate) fn of_key(key: &str) -> Option<&'static Native> {
     find(|row| row.opening.contains(&key))
 }
 
-/// What says this word of its messages.
+/// The protocol whose messages have this word.
 pub(crate) fn of_header(word: &str) -> Option<&'static Native> {
     find(|row| row.only_here(word).is_some())
 }
@@ -295,19 +295,19 @@ fn all() -> impl Iterator<Item = &'static Native> {
 }
 
 impl Native {
-    /// Whether connections of a scheme can speak it: one that is named goes over WebSocket too.
+    /// True if connections of a scheme can use it: a named protocol also works over WebSocket.
     pub(crate) fn goes_over(&self, scheme: Scheme) -> bool {
         let over_websocket = self.by_name.is_some() && WEBSOCKET.schemes.contains(&scheme);
         self.schemes.contains(&scheme) || over_websocket
     }
 
-    /// What is said of messages of others, where its own say this of themselves.
+    /// The diagnostic for messages of other protocols, for words that only this one has.
     pub(crate) fn only_here(&self, word: &str) -> Option<&'static Said> {
         let Headers::Values(words) = self.headers else { return None };
         words.iter().find(|(own, _)| *own == word).map(|(_, only)| *only)
     }
 
-    /// What is said of a verb that has no such target.
+    /// The diagnostic for a verb without such a target.
     pub(crate) fn refusal(&self, verb: &str) -> &'static Said {
         let refused =
             |row: &Native| row.refuses.iter().find(|(one, _)| *one == verb).map(|it| it.1);
@@ -315,12 +315,12 @@ impl Native {
         refused(self).or_else(|| refused(&HTTP)).unwrap_or_else(usual)
     }
 
-    /// That a connection does not go with a key.
+    /// The message that such a connection does not support a key.
     pub(crate) fn has_no(&self, key: &str) -> Said {
         say!("{} has no `{key}`", self.one)
     }
 
-    /// That a connection does not speak it.
+    /// The message that a connection does not use this protocol.
     pub(crate) fn not_spoken(&self) -> Said {
         say!("the connection does not use {}", self.own.map_or("", |own| own.name))
     }
@@ -331,7 +331,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_scheme_has_one_row_and_every_named_protocol_its_word() {
+    fn each_scheme_has_one_row_and_each_named_protocol_its_keyword() {
         for scheme in Scheme::ALL {
             let rows = all().filter(|row| row.schemes.contains(&scheme));
             assert_eq!(rows.count(), 1, "{scheme:?}");

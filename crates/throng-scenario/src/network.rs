@@ -1,9 +1,9 @@
-//! What is loaded, and the way there.
+//! Targets, and the route to them.
 //!
-//! - [`target`]: addresses, TLS and connections; [`instance`]: what names the instance behind one.
-//! - [`lookup`], [`route`]: what the name of a target resolves to, and where else connections go.
-//! - [`source`]: where connections come from; [`streams`]: how many iterations share one.
-//! - [`users`]: the network between users and their targets.
+//! - [`target`]: addresses, TLS and connections; [`instance`]: identifies the instance behind one.
+//! - [`lookup`], [`route`]: name resolution, and other routes for connections.
+//! - [`source`]: source addresses; [`streams`]: concurrent iterations on one connection.
+//! - [`users`]: the simulated network between users and targets.
 
 pub(crate) mod instance;
 pub(crate) mod lookup;

@@ -1,6 +1,6 @@
-//! What a program will do, for a person who looks before anything is sent: its sessions as trees
-//! of short lines. They are told from the program, so scenarios of the command line have an outline
-//! like those of files.
+//! What a program will do, for a user who checks it before anything is sent: sessions as trees of
+//! short lines. Outlines are made from the program, so scenarios from the command line have them
+//! too.
 
 mod words;
 
@@ -16,11 +16,11 @@ use crate::phrases::Words;
 /// What a program will do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outline {
-    /// What is done once, before and after the load.
+    /// Setup and teardown, which run once, before and after the load.
     pub once: Vec<OnceOutline>,
     pub sessions: Vec<SessionOutline>,
     pub data: Vec<DataOutline>,
-    /// The rows of the ledger.
+    /// The rows of deliveries.
     pub deliveries: Vec<Line>,
 }
 
@@ -28,16 +28,16 @@ pub struct Outline {
 pub struct SessionOutline {
     pub name: String,
     pub weight: u32,
-    /// Of all users, 0 to 1.
+    /// The share of all users, 0 to 1.
     pub share: f64,
-    /// Where its connections lead, if it has several.
+    /// The targets of its connections, if it has several.
     pub connections: Vec<Line>,
-    /// Between its users and their targets.
+    /// The simulated network between its users and their targets.
     pub network: Vec<Line>,
     pub before: Vec<Line>,
     pub steps: Vec<Line>,
     pub after: Vec<Line>,
-    /// What is done beside the steps while the user is online: heartbeat, `on`, `every`.
+    /// Background tasks while the user is online: heartbeat, `on`, `every`.
     pub beside: Vec<Line>,
 }
 
@@ -50,14 +50,14 @@ pub struct OnceOutline {
     pub steps: Vec<Line>,
 }
 
-/// A step as the person would write it.
+/// A step as written in a scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
     /// `http GET /`, `repeat 3..10`
     pub text: String,
-    /// What belongs to the step: `check status 200`, `save token`, `timeout 2h`.
+    /// Modifiers of the step: `check status 200`, `save token`, `timeout 2h`.
     pub notes: Vec<String>,
-    /// The steps inside.
+    /// Nested steps.
     pub steps: Vec<Line>,
 }
 
@@ -69,11 +69,11 @@ pub struct DataOutline {
     pub origin: String,
     /// `unique`, `per user`
     pub take: &'static str,
-    /// The columns that steps look at.
+    /// The columns that steps use.
     pub columns: Vec<String>,
 }
 
-/// The outline with the first so many of the sessions.
+/// The outline, with at most `sessions_max` sessions.
 pub fn outline(program: &Program, sessions_max: usize) -> Outline {
     let sessions = program.sessions.iter().zip(program.session_shares()).take(sessions_max);
     let once = [OncePart::Setup, OncePart::Teardown].into_iter();
@@ -114,7 +114,7 @@ fn network_line(network: &UserNetwork) -> Line {
 }
 
 impl Words<'_> {
-    /// What is done beside the steps while a link is open.
+    /// Background tasks while a link is open.
     fn beside(&self, number: u8, link: &Link) -> Vec<Line> {
         let heartbeat = link.heartbeat.as_ref().map(|one| self.heartbeat(number, one));
         let mut lines: Vec<Line> = heartbeat.into_iter().collect();
@@ -147,7 +147,7 @@ impl Words<'_> {
         lines
     }
 
-    /// The lines of the steps inside.
+    /// The lines of nested steps.
     fn inside(&self, statement: &Statement) -> Vec<Line> {
         match statement {
             Statement::If { then, .. } => self.block(then),

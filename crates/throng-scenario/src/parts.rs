@@ -1,4 +1,4 @@
-//! Steps shared by name: `parts`, which `use` puts into a session as if they stood there.
+//! Steps shared by name: `parts`, which `use` inserts into a session.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -13,10 +13,10 @@ use crate::read::template::constant;
 use crate::syntax::{Key, Node, Place};
 use crate::words::{is_name, shorten};
 
-/// How many steps may come from parts, all sessions together: parts of parts of parts multiply.
+/// Maximum number of steps from parts in all sessions: nested parts multiply.
 pub(crate) const PART_STEPS_MAX: usize = 200_000;
 
-/// How deep parts may use each other.
+/// Maximum nesting depth of parts.
 pub(crate) const PARTS_DEPTH_MAX: usize = 16;
 
 /// The parts of the scenario and of the files it includes.
@@ -42,7 +42,7 @@ impl<'n> Parts<'n> {
         parts
     }
 
-    /// The steps of a part; nothing where they are a mistake.
+    /// The steps of a part; None if they are invalid.
     pub(crate) fn steps(&self, number: usize) -> Option<&'n Steps<'n>> {
         self.parts[number].steps
     }
@@ -75,7 +75,8 @@ impl<'n> Parts<'n> {
         })
     }
 
-    /// Warns of parts that nobody uses; a file that others include may have more than each needs.
+    /// Warns of unused parts, except in included files, which may offer more than each scenario
+    /// needs.
     pub(crate) fn warn_unused(&self, cx: &mut Context<'_>) {
         for part in &self.parts {
             let Place { file, .. } = part.key.place;
@@ -92,10 +93,10 @@ impl<'n> Parts<'n> {
     }
 }
 
-/// What is known of a session before its steps are compiled, parts included: a value may be used
-/// in a step before the one that saves it, and a connection be named before it is opened.
+/// What is known of a session, including parts, before its steps are compiled: a step may use a
+/// value that a later step saves, and name a connection before it is opened.
 pub(crate) struct Foreseen<'n> {
-    /// The names of saved values; whether the session itself saves them.
+    /// The names of saved values; true if the session itself saves them.
     pub(crate) saved: Vec<(&'n Key, bool)>,
     pub(crate) connects: Vec<&'n Connect<'n>>,
     parts: &'n Parts<'n>,
@@ -129,7 +130,7 @@ impl<'n> Foreseen<'n> {
     }
 }
 
-/// The variables that a part is given with `with`.
+/// The variables that `with` passes to a part.
 pub(crate) fn read_given(cx: &mut Context<'_>, node: &Node) -> Vec<(String, Value)> {
     let help = say!("write `- {{use: login, with: {{role: admin}}}}`");
     let mut given = Vec::new();
@@ -140,7 +141,7 @@ pub(crate) fn read_given(cx: &mut Context<'_>, node: &Node) -> Vec<(String, Valu
             cx.note(error.help(say!("a name consists of letters, digits and `_`: `user_count`")));
             continue;
         }
-        // A value with a mistake stands for any: the part is read all the same.
+        // An invalid value is replaced by null, so that the part is still checked.
         let value = constant(cx, value).unwrap_or_default();
         given.push((key.text.clone(), value));
     }

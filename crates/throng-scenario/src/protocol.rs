@@ -1,6 +1,6 @@
-//! Protocol files: YAML → located syntax → [`Declaration`] → [`Protocol`]. Keys and words of
-//! Kaitai Struct are taken where they mean the same. What contradicts itself is found by
-//! [`Protocol::compile`]; its mistakes get their places here.
+//! Protocol files: YAML → located syntax → [`Declaration`] → [`Protocol`]. Keys and words of Kaitai
+//! Struct are accepted if they mean the same. Contradictions are found by [`Protocol::compile`];
+//! its mistakes get their places here.
 
 mod field;
 pub mod given;
@@ -30,7 +30,7 @@ use field::Within;
 use proto::Protos;
 use values::parse_int;
 
-/// The most bytes of a packet that ends with a delimiter, where the file does not say it.
+/// The default maximum size of a packet that ends with a delimiter.
 pub const DELIMITED_BYTES_MAX: u32 = 64 * 1024;
 
 const PROTOCOL_HELP: Said = say!("write `packet: [...]` and `messages: {{...}}`");
@@ -38,14 +38,14 @@ const FIELDS_HELP: Said =
     say!("write `[{{id: room, type: u64}}, {{id: text, type: str, length: u16}}]`");
 const NAME_HELP: Said = say!("a name consists of letters, digits and `_`: `user_id`");
 
-/// Why the bytes of a protocol file are no protocol.
+/// Why the bytes of a protocol file are not a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoText {
     TooLarge,
     NotUtf8,
 }
 
-/// The text of a protocol file from what [`crate::read_disk`] gave of it.
+/// The text of a protocol file, from the bytes that [`crate::read_disk`] returned.
 pub fn text_of(bytes: Vec<u8>) -> Result<String, NoText> {
     match bytes.len() > SOURCE_BYTES_MAX {
         true => Err(NoText::TooLarge),
@@ -53,8 +53,8 @@ pub fn text_of(bytes: Vec<u8>) -> Result<String, NoText> {
     }
 }
 
-/// Reads a protocol file. Returns the protocol and warnings, or all that is wrong; both in the
-/// order of their places. Paths of `.proto` files count from the base of the options.
+/// Reads a protocol file. Returns the protocol and warnings, or all mistakes; both in the order of
+/// their places. Paths of `.proto` files are relative to the base of the options.
 pub fn read_protocol(
     source: &Arc<Source>,
     options: &CompileOptions<'_>,
@@ -113,13 +113,13 @@ pub(crate) fn load_protocol(cx: &mut Context<'_>, node: &Node) -> Option<Arc<Pro
         }
     };
     let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
-    // Named as the scenario is, so that a person finds it.
+    // Named relative to the scenario, so that users find it.
     let own = Path::new(&cx.source(node.place).name).parent().map(|folder| folder.join(&name));
     let shown = own.map_or_else(|| name.clone(), |path| path.to_string_lossy().into_owned());
     parsed(cx, node, &Source::new(shown, text), folder)
 }
 
-/// A file that comes with throng.
+/// A protocol file that is included in throng.
 fn load_shipped(cx: &mut Context<'_>, node: &Node, name: &str) -> Option<Arc<Protocol>> {
     match library::find(name) {
         Some(shipped) => parsed(cx, node, &shipped.source(), PathBuf::new()),
@@ -177,7 +177,7 @@ fn read(cx: &mut Context<'_>, root: &Node) -> Option<Arc<Protocol>> {
     }
 }
 
-/// A mistake of the compiler with its place in the file.
+/// A mistake of the compiler as a diagnostic with its place in the file.
 fn told(cx: &Context<'_>, places: &[Place], mistake: Mistake) -> Diagnostic {
     let place = |place: declaration::Place| {
         places.get(place.0 as usize).or(places.first()).copied().unwrap_or_default()
@@ -193,7 +193,7 @@ fn told(cx: &Context<'_>, places: &[Place], mistake: Mistake) -> Diagnostic {
     }
 }
 
-/// `big` or `little`, and as Kaitai Struct has them.
+/// `big` or `little`, and their names in Kaitai Struct.
 fn read_endian(cx: &mut Context<'_>, node: &Node) -> Option<Endian> {
     let words = [
         ("big", Endian::Big),
@@ -204,7 +204,7 @@ fn read_endian(cx: &mut Context<'_>, node: &Node) -> Option<Endian> {
     cx.word(node, &words)
 }
 
-/// Texts are UTF-8, of which ASCII is a part; other encodings are refused.
+/// Texts are UTF-8, which includes ASCII; other encodings are refused.
 fn check_encoding(cx: &mut Context<'_>, field: Field<'_>) {
     if let Some(node) = field.node() {
         cx.word(node, &[("UTF-8", ()), ("utf-8", ()), ("ASCII", ()), ("ascii", ())]);
@@ -214,15 +214,15 @@ fn check_encoding(cx: &mut Context<'_>, field: Field<'_>) {
 /// The names of values, with their places.
 type Labels = Vec<(Placed<String>, i64)>;
 
-/// What is known while a protocol is read.
+/// The state of reading a protocol.
 struct ProtocolReader<'c, 'a> {
     cx: &'c mut Context<'a>,
-    /// By the numbers in [`declaration::Place`]; the first is the whole protocol.
+    /// By the numbers in [`declaration::Place`]; the first is that of the whole protocol.
     places: Vec<Place>,
     /// The names of the structures.
     types: Vec<String>,
     enums: Vec<(String, Labels)>,
-    /// None in it where the files could not be used.
+    /// The inner None means that the files could not be used.
     protos: Option<Option<Protos>>,
     /// Packets are documents.
     format: Option<declaration::Format>,
@@ -231,7 +231,7 @@ struct ProtocolReader<'c, 'a> {
 }
 
 impl ProtocolReader<'_, '_> {
-    /// Gives a place a number.
+    /// Registers a place and returns its number.
     fn at(&mut self, place: Place) -> declaration::Place {
         self.places.push(place);
         declaration::Place((self.places.len() - 1) as u32)
@@ -392,7 +392,7 @@ impl ProtocolReader<'_, '_> {
         }
     }
 
-    /// Structures by name; all names are known before the first is read.
+    /// Structures by name; all names are collected before the first is read.
     fn types(&mut self, node: &Node) -> Vec<Struct> {
         let help = say!("write `types: {{item: [{{id: price, type: u32}}]}}`");
         let entries = self.cx.entries(node, say!("a map of types"), help).unwrap_or_default();
@@ -558,7 +558,7 @@ impl ProtocolReader<'_, '_> {
         Some(Acknowledgement { message, fields })
     }
 
-    /// A plain word is a field of what came; numbers and quoted texts are themselves.
+    /// A plain word is a field of the received message; numbers and quoted texts are literals.
     fn copied(&mut self, node: &Node) -> Option<Copied> {
         let Kind::Scalar { text, plain } = &node.kind else {
             let help = say!("write the name of a field: `{{id: id}}`");
@@ -607,7 +607,7 @@ impl ProtocolReader<'_, '_> {
     }
 
     /// A word that names something, with its place.
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     fn name(&mut self, node: &Node, want: Said) -> Option<Placed<String>> {
         let text = self.cx.text(node, want.clone())?;
         if !values::is_name(&text) {
@@ -620,7 +620,7 @@ impl ProtocolReader<'_, '_> {
     }
 
     /// One name or a list of them.
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     fn names(&mut self, node: &Node, want: Said) -> Vec<Placed<String>> {
         let nodes = match &node.kind {
             Kind::List(items) => items.as_slice(),

@@ -1,15 +1,15 @@
-//! YAML scalars of any text, on one line, quoted only where YAML asks for it.
+//! YAML scalars for any text, on one line, quoted only where YAML requires it.
 
 use std::fmt::Write as _;
 
 pub use crate::read::template::escape;
 
-/// A text of the language: what looks like an expression is kept as it is.
+/// A scalar that scenarios read as this text; expressions are escaped.
 pub fn text(text: &str) -> String {
     scalar(&escape(text))
 }
 
-/// A text as a scalar that is read back as the same text.
+/// A scalar that is read back as the same text.
 pub fn scalar(text: &str) -> String {
     if is_plain(text) {
         return text.to_string();
@@ -48,12 +48,12 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// Characters that YAML takes for line ends or does not take at all.
+/// Characters that YAML treats as line ends or does not allow.
 pub fn is_special(c: char) -> bool {
     matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' | '\u{a0}')
 }
 
-/// Whether a text means itself without quotes, also inside of brackets.
+/// True if the text is the same without quotes, also inside brackets.
 fn is_plain(text: &str) -> bool {
     let first_good = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/' || c == '_');
     let good = |c: char| c.is_ascii_alphanumeric() || "/_-.+=?&%;@$()<>* :".contains(c);
@@ -61,7 +61,7 @@ fn is_plain(text: &str) -> bool {
         && text.chars().all(good)
         && !text.contains(": ")
         && !text.ends_with([':', ' '])
-        // Inside of brackets a comma or bracket may follow, and the parser takes `-,` for a list.
+        // In brackets a comma or bracket may follow, and the parser reads `-,` as a list.
         && !text.ends_with(" -")
         && !matches!(text, "null" | "true" | "false" | "present" | "absent" | "forever" | "any")
 }

@@ -1,6 +1,6 @@
-//! What sessions talk to: targets with a name, and the one that a session has as its own; of each
-//! its addresses, the scheme they share, and the protocol that is spoken there. The scenario says
-//! it for all sessions, and each of them may say it for itself.
+//! Targets of sessions: named targets, and the default target of a session, each with its
+//! addresses, their common scheme, and the protocol. The scenario sets them for all sessions; each
+//! session can override them.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -23,14 +23,14 @@ use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node, Place, part_of};
 use crate::words::shorten;
 
-/// A target, and what is spoken there.
+/// A target and its protocol.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reach {
-    /// What it is called in `targets`; empty where it has no name.
+    /// Its name in `targets`; empty if it has none.
     pub(crate) name: String,
     /// The numbers of its addresses.
     pub(crate) targets: Box<[u16]>,
-    /// None where a mistake keeps it from being known.
+    /// None if a mistake makes it unknown.
     pub(crate) scheme: Option<Scheme>,
     /// The number of its protocol.
     pub(crate) protocol: Option<u16>,
@@ -38,8 +38,8 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
-    /// What is spoken where each request opens its connection itself; an event stream and a call
-    /// that stays open are connections of their own.
+    /// The protocol if each request opens its own connection; event streams and streaming calls are
+    /// separate connections.
     pub(crate) fn asked(&self) -> Option<&'static Native> {
         let native = native::of_scheme(self.scheme);
         let is_open = matches!(self.spoken, Spoken::Events | Spoken::Call(_));
@@ -54,12 +54,12 @@ impl Reach {
         self.asked().is_some_and(|native| std::ptr::eq(native, &native::HTTP))
     }
 
-    /// Whether methods are called there.
+    /// True if it has methods to call.
     pub(crate) fn has_methods(&self) -> bool {
         self.asked().is_some_and(|native| native.methods)
     }
 
-    /// The method of a call that stays open.
+    /// The method of a streaming call.
     pub(crate) fn called(&self) -> Option<&Called> {
         match &self.spoken {
             Spoken::Call(called) => Some(called),
@@ -67,8 +67,8 @@ impl Reach {
         }
     }
 
-    /// What a message that comes may be, where its fields are known: all messages of the protocol,
-    /// or these of them.
+    /// The possible received messages, if their fields are known: all messages of the protocol, or
+    /// these.
     pub(crate) fn kinds(&self, ids: &[MessageId]) -> Option<Kinds> {
         match &self.spoken {
             Spoken::Declared(protocol) => Some(Kinds::declared(protocol, ids)),
@@ -85,23 +85,23 @@ impl Reach {
         matches!(self.scheme, Some(Scheme::Ws | Scheme::Wss))
     }
 
-    /// What throng knows of its connections.
+    /// The built-in knowledge about its connections.
     pub(crate) fn native(&self) -> &'static Native {
         self.spoken.native().unwrap_or_else(|| native::of_scheme(self.scheme))
     }
 
-    /// Whether what comes is cut into messages, and not bytes without ends.
+    /// True if received data consists of messages rather than a stream of bytes.
     pub(crate) fn has_messages(&self) -> bool {
         matches!(self.spoken, Spoken::Declared(_) | Spoken::Records(_)) || self.native().messages
     }
 
-    /// Whether a connection there is opened with what this key says.
+    /// True if connections to it are opened with this key.
     pub(crate) fn opens_with(&self, key: &str) -> bool {
         let carrier = native::of_scheme(self.scheme);
         self.scheme.is_none() || [self.native(), carrier].iter().any(|it| it.opening.contains(&key))
     }
 
-    /// What a `connect` that leads there says.
+    /// The `connect` step that opens a connection to it, as text.
     pub(crate) fn opening(&self) -> Option<String> {
         match self.called() {
             Some(called) => Some(called.name().to_string()),
@@ -117,14 +117,13 @@ impl Reach {
         }
     }
 
-    /// That opening a connection there does not go with a key.
+    /// The message that connections to it do not support a key.
     pub(crate) fn has_no(&self, key: &str) -> Said {
         let native = if self.is_websocket() { &native::WEBSOCKET } else { self.native() };
         native.has_no(key)
     }
 
-    /// What is said to be spoken may be that of another target: where it does not go with the
-    /// scheme, it is not spoken here.
+    /// The protocol may belong to another target: it is dropped if it does not fit the scheme.
     fn speak_what_goes(&mut self) {
         if !goes_with(&self.spoken, self.scheme) {
             (self.protocol, self.spoken) = (None, Spoken::Plain);
@@ -147,28 +146,28 @@ impl Reach {
     }
 }
 
-/// What one session talks to.
+/// The targets of one session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Home {
-    /// All targets that its steps may name, and its own if that has no name.
+    /// All targets that its steps can name, and its default target if that has no name.
     pub(crate) places: Vec<Reach>,
-    /// The event streams of those that are HTTP.
+    /// The event streams of HTTP targets.
     pub(crate) streams: Vec<Reach>,
-    /// The calls of those that have methods, of each method that some `connect` opens.
+    /// The streaming calls of targets with methods, one for each method that a `connect` opens.
     calls: Vec<Reach>,
-    /// The one of `places` where its steps go that do not name one and fit it.
+    /// The index in `places` of the default target of steps.
     pub(crate) own: Option<usize>,
 }
 
 impl Home {
-    /// What is not known because of a mistake goes with everything.
+    /// After a mistake, everything is accepted.
     fn unknown((protocol, spoken): &Speaks) -> Home {
         let (protocol, spoken) = (*protocol, spoken.clone());
         let reach = Reach { protocol, spoken, ..Reach::default() };
         Home { places: vec![reach], own: Some(0), ..Home::default() }
     }
 
-    /// Event streams lead where HTTP does, calls where methods are.
+    /// Adds event streams to HTTP targets, and calls to targets with methods.
     fn with_streams(mut self, calls: &[Called]) -> Home {
         let is_http = |place: &&Reach| place.scheme.is_none() || place.is_http();
         let stream = |place: &Reach| Reach { spoken: Spoken::Events, ..place.clone() };
@@ -184,18 +183,18 @@ impl Home {
         self
     }
 
-    /// The event stream that leads where a target does.
+    /// The event stream of a target.
     pub(crate) fn stream_of(&self, place: &Reach) -> Option<&Reach> {
         self.streams.iter().find(|stream| stream.targets == place.targets)
     }
 
-    /// The call of a method that leads where a target does.
+    /// The streaming call of a target.
     pub(crate) fn call_of(&self, place: &Reach, id: MethodId) -> Option<&Reach> {
         let is_this = |call: &&Reach| call.called().is_some_and(|called| called.id == id);
         self.calls.iter().filter(is_this).find(|call| call.targets == place.targets)
     }
 
-    /// Where the steps go of a session that has one target.
+    /// The target of a session that has only one.
     pub(crate) fn only(&self) -> Option<&Reach> {
         match self.own {
             Some(own) => self.places.get(own),
@@ -204,31 +203,31 @@ impl Home {
     }
 }
 
-/// What is spoken, with the number of its protocol.
+/// A protocol, with its number if declared.
 type Speaks = (Option<u16>, Spoken);
 
 /// A target with a name.
 struct Named {
     reach: Reach,
     place: Place,
-    /// It says itself what is spoken there.
+    /// It declares its own protocol.
     speaks_itself: bool,
-    /// Some step goes there.
+    /// A step uses it.
     used: Cell<bool>,
 }
 
-/// What all sessions talk to.
+/// The targets of all sessions.
 #[derive(Default)]
 pub(crate) struct Reaches {
     pub(crate) targets: Vec<Target>,
     pub(crate) protocols: Vec<Arc<Protocol>>,
     named: Vec<Named>,
-    /// For sessions that say nothing themselves.
+    /// For sessions without their own settings.
     common: Home,
     own: HashMap<String, Home>,
-    /// Some `connect` opens an event stream or a call.
+    /// A `connect` opens an event stream or a call.
     has_streams: bool,
-    /// Files that were read: several sessions may name the same.
+    /// Files that were already read: several sessions may name the same one.
     files: HashMap<String, Speaks>,
 }
 
@@ -238,7 +237,7 @@ const TARGETS_HELP: Said =
     say!("write `targets: {{api: http://127.0.0.1:8080, chat: ws://127.0.0.1:8089}}`");
 
 impl Reaches {
-    /// What is spoken where messages say something of themselves beside their content, if anything.
+    /// A protocol whose messages have metadata, if any.
     pub(crate) fn with_headers(&self) -> Option<&Spoken> {
         let homes = std::iter::once(&self.common).chain(self.own.values());
         let mut spoken = homes.flat_map(|home| &home.places).map(|place| &place.spoken);
@@ -317,14 +316,14 @@ impl Reaches {
         self.own.get(session).unwrap_or(&self.common)
     }
 
-    /// Notes that a step goes to the target of this name.
+    /// Notes that a step uses the target with this name.
     pub(crate) fn uses(&self, name: &str) {
         if let Some(named) = self.named.iter().find(|named| named.reach.name == name) {
             named.used.set(true);
         }
     }
 
-    /// Warns of targets where no step goes.
+    /// Warns of targets that no step uses.
     pub(crate) fn warn_unused(&self, cx: &mut Context<'_>) {
         for named in self.named.iter().filter(|named| !named.used.get()) {
             let name = shorten(&named.reach.name);
@@ -336,7 +335,7 @@ impl Reaches {
         }
     }
 
-    /// Whether nobody has a connection that stays, as far as that is known; then some scheme.
+    /// If no user has a long-lived connection, as far as known: one of the schemes.
     pub(crate) fn asked_only(&self) -> Option<Scheme> {
         let has_any = self.common.places.iter().any(|place| !place.targets.is_empty());
         let is_reached = has_any || self.own.is_empty();
@@ -405,8 +404,8 @@ impl Reaches {
         home
     }
 
-    /// What is talked to by default at this node: a target by its name, or another one. A mistake
-    /// about what is spoken there is told `at` a node; without one, nothing special is spoken.
+    /// The default target at this node: the name of a target, or an inline target. Mistakes about
+    /// its protocol are reported at the node `at`; without it, the target has no special protocol.
     fn home(
         &mut self,
         cx: &mut Context<'_>,
@@ -426,7 +425,7 @@ impl Reaches {
         home
     }
 
-    /// The targets with a name, where these users speak so if they can.
+    /// The named targets, using this protocol if they can.
     fn places(&self, speaks: &Speaks) -> Vec<Reach> {
         let reach = |named: &Named| match named.speaks_itself {
             true => named.reach.clone(),
@@ -440,7 +439,7 @@ impl Reaches {
         self.named.iter().map(reach).collect()
     }
 
-    /// Some target with a name has to go with what is said to be spoken, if there are any.
+    /// Checks that at least one named target supports the protocol, if there are any.
     fn check_spoken(&self, cx: &mut Context<'_>, node: &Node, spoken: &Spoken, home: &Home) {
         let named = home.places.iter().take(self.named.len());
         let is_own = home.own.is_some_and(|own| own >= self.named.len());
@@ -452,7 +451,7 @@ impl Reaches {
         }
     }
 
-    /// The number of the target that is named; None where a URL stands.
+    /// The number of the named target; None for a URL.
     fn number_of(&self, cx: &mut Context<'_>, node: &Node) -> Result<Option<usize>, ()> {
         let Kind::Scalar { text, .. } = &node.kind else { return Ok(None) };
         let names = self.named.iter().map(|named| named.reach.name.as_str());
@@ -468,8 +467,7 @@ impl Reaches {
         }
     }
 
-    /// The target that is described at a node. Addresses without a scheme take that of the
-    /// protocol.
+    /// The inline target at a node. Addresses without a scheme use that of the protocol.
     fn inline(
         &mut self,
         cx: &mut Context<'_>,
@@ -522,7 +520,7 @@ impl Reaches {
         {
             return (None, Spoken::Native(native));
         }
-        // Where it ends is all that is said of a message.
+        // A framing that only defines the end of messages.
         if let Kind::Map(entries) = &node.kind
             && let [(key, delimiter)] = &entries[..]
             && key.text == "delimiter"
@@ -551,7 +549,7 @@ impl Reaches {
     }
 }
 
-/// Whether a `connect` step opens an event stream.
+/// True if a `connect` step opens an event stream.
 pub(crate) fn asks_for_events(connect: &ast::Connect<'_>) -> bool {
     let events = connect.events.node().map(|node| &node.kind);
     matches!(events, Some(Kind::Scalar { text, .. }) if text == "true")
@@ -563,7 +561,7 @@ fn is_target_name(word: &str) -> bool {
     word.starts_with(first) && word.chars().all(all)
 }
 
-/// Says that there is no target of this name, and which there are.
+/// Reports an unknown target, with the names of the known ones.
 pub(crate) fn unknown_target<'a>(
     cx: &mut Context<'_>,
     node: &Node,
@@ -582,7 +580,7 @@ pub(crate) fn unknown_target<'a>(
     });
 }
 
-/// Names for a sentence; not more than fit.
+/// Names for a message, limited in number.
 pub(crate) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     const SHOWN_MAX: usize = 12;
     let names: Vec<String> =
@@ -590,7 +588,7 @@ pub(crate) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.join(", ")
 }
 
-/// Whether the protocol can be spoken there: with or without TLS it is the same.
+/// True if the scheme supports the protocol; TLS makes no difference.
 fn goes_with(spoken: &Spoken, scheme: Option<Scheme>) -> bool {
     let Some(scheme) = scheme else { return true };
     let protocol = match spoken {

@@ -1,9 +1,9 @@
-//! Reading the tree: maps by their tables, values by their type. A mistake is noted and reading
-//! goes on, so that all mistakes of a file are answered at once.
+//! Reads the tree: maps by their tables, values by their types. A mistake is noted and reading
+//! continues, so that all mistakes of a file are reported together.
 //!
-//! - [`found`]: what is found out on the way.
-//! - [`names`]: what expressions may name; [`template`]: texts with expressions in them.
-//! - [`foreign`]: what people bring along from elsewhere.
+//! - [`found`]: the findings.
+//! - [`names`]: names in expressions; [`template`]: texts with expressions.
+//! - [`foreign`]: syntax of other tools.
 
 pub(crate) mod foreign;
 mod found;
@@ -26,14 +26,14 @@ use crate::words::{shorten, switch};
 pub use found::DIAGNOSTICS_MAX;
 pub(crate) use found::Found;
 
-/// Reads a file, and of one with more bytes than the number only one too many: the only way this
-/// crate gets at the disk.
+/// Reads a file, but at most one byte more than the limit: the only access of this crate to the
+/// disk.
 pub type ReadFile<'a> = &'a dyn Fn(&Path, usize) -> std::io::Result<Vec<u8>>;
 
-/// Gives a variable of the environment.
+/// Reads an environment variable.
 pub type ReadVariable<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What reading needs at a place: what is found out so far, and what may be used there.
+/// The context of reading a node: findings so far, and what is in scope.
 pub(crate) struct Context<'a> {
     pub(crate) found: &'a mut Found,
     /// The names of the session that is being compiled.
@@ -43,18 +43,18 @@ pub(crate) struct Context<'a> {
     read_file: ReadFile<'a>,
 }
 
-/// What may be used where something is read. It is handed down: a place inside another has a scope
-/// of its own, made of that around it.
+/// What is in scope where something is read. It is passed down: a nested place has its own scope,
+/// derived from the enclosing one.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
-    /// What the messages are of that are being read.
+    /// The protocol of the messages in scope.
     pub(crate) spoken: &'a Spoken,
     pub(crate) defaults: &'a Defaults,
-    /// What `setup.NAME` may name.
+    /// The values that `setup.NAME` can name.
     pub(crate) setup: &'a SetupNames,
-    /// Whether expressions may look at an answer, and whether that is a declared message.
+    /// Whether expressions can use a response, and whether that is a declared message.
     pub(crate) answer: Option<AnswerKind>,
-    /// It is only used where its values are there.
+    /// It is only evaluated when its values exist.
     pub(crate) in_time: bool,
 }
 
@@ -88,12 +88,12 @@ impl DerefMut for Context<'_> {
     }
 }
 
-/// No certificate or key is larger.
+/// Maximum size of a certificate or key file.
 const PEM_BYTES_MAX: usize = 16 << 20;
-/// What all files come to that a scenario sends.
+/// Maximum total size of the files that a scenario sends.
 const FILES_BYTES_MAX: usize = 1 << 30;
 
-/// What steps take when they do not say it themselves.
+/// Defaults for steps.
 #[derive(Clone)]
 pub(crate) struct Defaults {
     pub(crate) headers: Vec<(String, throng_program::Text)>,
@@ -103,7 +103,7 @@ pub(crate) struct Defaults {
     pub(crate) failing: throng_program::Failing,
 }
 
-/// The number of redirects is one for the whole program; steps may name it too.
+/// The limit of redirects is the same for the whole program, but steps can state it too.
 #[derive(Default)]
 pub(crate) struct Redirects {
     pub(crate) limit: Option<u8>,
@@ -120,7 +120,7 @@ impl Defaults {
 }
 
 impl<'a> Context<'a> {
-    /// Where a file begins; `found` and `session` are empty.
+    /// The context at the start of a file, with empty `found` and `session`.
     pub(crate) fn new(
         (found, session): (&'a mut Found, &'a mut SessionNames),
         (source, base): (&Arc<Source>, &Path),
@@ -142,12 +142,12 @@ impl<'a> Context<'a> {
         Context { found, session, scope: *scope, env: *env, read_file: *read_file }
     }
 
-    /// Reads a file from the disk; of more than so many bytes only one too many.
+    /// Reads a file from disk, but at most one byte more than the limit.
     pub(crate) fn read(&self, path: &Path, bytes_max: usize) -> std::io::Result<Vec<u8>> {
         (self.read_file)(path, bytes_max)
     }
 
-    /// Reads what belongs to a connection, where its protocol is spoken.
+    /// Reads something that belongs to a connection, with its protocol in scope.
     pub(crate) fn speaking<T>(
         &mut self,
         spoken: &Spoken,
@@ -197,7 +197,7 @@ impl<'a> Context<'a> {
 
 /// Values with a type.
 impl Context<'_> {
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     pub(crate) fn unit<T>(
         &mut self,
         node: &Node,
@@ -225,7 +225,7 @@ impl Context<'_> {
         self.unit(node, say!("a duration"), units::parse_time)
     }
 
-    /// A duration that something has to have: zero is a mistake.
+    /// A duration that must not be zero.
     pub(crate) fn time_limit(&mut self, node: &Node) -> Option<Duration> {
         let duration = self.duration(node)?;
         if duration.is_zero() {
@@ -305,7 +305,7 @@ impl Context<'_> {
         }
     }
 
-    /// One of a few words.
+    /// One of several words.
     pub(crate) fn word<T: Copy>(&mut self, node: &Node, words: &[(&str, T)]) -> Option<T> {
         let text = self.text(node, say!("a word"))?;
         if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {

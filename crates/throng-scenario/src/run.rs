@@ -1,11 +1,11 @@
-//! What a scenario says of a run beside its sessions and its load.
+//! Settings of a run besides its sessions and its load.
 //!
-//! - [`once`]: what one user does before and after all others.
-//! - [`events`]: what is done at set times.
-//! - [`audit`], [`deliveries`]: what the target says of its users, and who got which message.
-//! - [`monitor`], [`output`], [`trace`]: figures from others and for others.
-//! - [`thresholds`]: what the figures have to be.
-//! - [`recorded`]: how the scenario is kept in the record of the run.
+//! - [`once`]: steps that run once, before and after all users.
+//! - [`events`]: actions at set times.
+//! - [`audit`], [`deliveries`]: the target's view of its users, and which user got which message.
+//! - [`monitor`], [`output`], [`trace`]: figures from and for other programs.
+//! - [`thresholds`]: conditions on the figures.
+//! - [`recorded`]: the scenario in the run directory.
 
 pub(crate) mod audit;
 pub(crate) mod deliveries;

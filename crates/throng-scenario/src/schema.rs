@@ -1,9 +1,9 @@
-//! The language as a JSON Schema (draft-07), from the tables of [`crate::keys`]: with it the
-//! language servers of editors complete and check scenarios while they are written.
+//! The language as a JSON Schema (draft-07), from the tables of [`crate::keys`], so that editors
+//! complete and check scenarios.
 //!
-//! It is made for them: a step is looked at by its verb (`if` and `then`), so that a mistake is
-//! shown at its own line and with one message. It knows shapes, not meanings: whatever `throng
-//! check` takes it takes too, but not the other way round.
+//! It is designed for language servers: a step is checked by its verb (`if` and `then`), so that a
+//! mistake is shown on its own line with one message. The schema covers shapes, not meaning: it
+//! accepts everything that `throng check` accepts, and more.
 
 mod json;
 mod shapes;
@@ -59,7 +59,7 @@ fn root() -> Json {
 fn definitions() -> Json {
     let mut definitions = Entries::default();
     for (name, kind) in MAP_KINDS {
-        // The keys of an included file are keys of a scenario too: it is not told apart.
+        // The keys of an included file are those of a scenario, so it needs no definition.
         if *name != "INCLUDED" {
             definitions.add(&name.to_ascii_lowercase(), definition(name, kind));
         }
@@ -72,8 +72,8 @@ fn definitions() -> Json {
     definitions.into_json()
 }
 
-/// What a message has to be: the words of checks, or fields of a declared message, whose names are
-/// known only to the protocol.
+/// A check of a message: the keys of checks, or fields of a declared message, whose names only the
+/// protocol knows.
 const CHECK_OF_MESSAGE: &str = "check_of_message";
 
 fn open_check() -> Json {
@@ -106,7 +106,7 @@ fn definition(name: &str, kind: &'static MapKind) -> Json {
         entries.add("patternProperties", map([(*pattern, map([]))]));
     }
     let is_open = ["MESSAGE", "EXPECTATION", "LOOKS"].contains(&name);
-    // A message of a private protocol with its fields, or the fields of one of a call.
+    // A message of a declared protocol with its fields, or the fields of a message in a call.
     if !(is_open && std::ptr::eq(kind, scenario(name))) {
         entries.add("additionalProperties", false);
     }
@@ -120,13 +120,13 @@ fn definition(name: &str, kind: &'static MapKind) -> Json {
     entries.into_json()
 }
 
-/// The kind of a scenario's map of this name: maps of protocol files have names of their own.
+/// The kind of a scenario map by name: names of protocol maps are separate.
 fn scenario(name: &str) -> &'static MapKind {
     let found = MAP_KINDS.iter().find(|(other, _)| *other == name);
     found.map_or(&keys::SCENARIO, |(_, kind)| *kind)
 }
 
-/// What a map is called: "`tls`" as `tls`, "an `http` step" as `http step`.
+/// The title of a map: "`tls`" as `tls`, "an `http` step" as `http step`.
 fn title(kind: &MapKind) -> String {
     let what = kind.what.english();
     let what = what.strip_prefix("a ").or(what.strip_prefix("an ")).unwrap_or(&what);
@@ -156,7 +156,7 @@ fn property(kind: &str, key: &'static KeyDoc) -> Json {
     }
 }
 
-/// The text in both forms when it has signs that only one of them shows.
+/// The description, also as Markdown if it contains Markdown syntax.
 fn description(doc: &str) -> Entries {
     let mut entries = Entries::default();
     entries.add("description", doc);
@@ -166,7 +166,7 @@ fn description(doc: &str) -> Entries {
     entries
 }
 
-/// Editors do not offer it, and say why where it stands.
+/// Editors do not suggest it, and show the reason if it is used.
 fn later(key: &KeyDoc) -> Json {
     let instead = key.later.as_ref().map(Said::english).unwrap_or_default();
     let name = key.name;
@@ -176,7 +176,7 @@ fn later(key: &KeyDoc) -> Json {
     entries.into_json()
 }
 
-/// A step is a word alone, or a map that is looked at by its verb.
+/// A step is a word, or a map that is checked by its verb.
 fn step() -> Json {
     let list: Vec<String> = VERBS.iter().map(|(verb, _)| format!("`{verb}`")).collect();
     let one_of = format!("a step must have one of these verbs: {}", list.join(", "));
@@ -185,7 +185,7 @@ fn step() -> Json {
         let name = MAP_KINDS.iter().find(|(_, other)| std::ptr::eq(*other, *kind));
         let name = name.map_or(String::new(), |(name, _)| name.to_ascii_lowercase());
         let mut when = has_verb(verb);
-        // `expect` is a verb of its own and a modifier of `request`.
+        // `expect` is both a verb and a modifier of `request`.
         if *verb == "expect" {
             when.add("not", required(&["request"]));
         }
@@ -202,7 +202,7 @@ fn step() -> Json {
     ])
 }
 
-/// An item that is still empty has no verb: without the type, it would seem to have all of them.
+/// An empty item has no verb; without the type, it would match all verbs.
 fn has_verb(verb: &str) -> Entries {
     let mut entries = Entries::default();
     entries.add("type", "object");
@@ -218,7 +218,7 @@ fn word_alone(one_of: &str) -> Json {
         let doc = kind.and_then(|(_, kind)| kind.find(verb)).map_or("", |key| key.doc);
         map([("if", map([("const", (*verb).into())])), ("then", description(doc).into_json())])
     });
-    // As `enum`, editors would offer the words a second time, beside the verbs with values.
+    // With `enum`, editors would suggest the words twice, next to the verbs with values.
     map([
         ("pattern", format!("^(?:{})$", BARE_VERBS.join("|")).into()),
         ("errorMessage", message.into()),
@@ -226,7 +226,7 @@ fn word_alone(one_of: &str) -> Json {
     ])
 }
 
-/// A step that has no verb yet: the editor offers them.
+/// A step without a verb yet: editors suggest verbs.
 fn without_verb(one_of: &str) -> Json {
     let mut properties = Entries::default();
     for (verb, _) in VERBS {
@@ -242,7 +242,7 @@ fn without_verb(one_of: &str) -> Json {
     map([("if", map([("not", any)])), ("then", then)])
 }
 
-/// What an editor writes into an empty file.
+/// The initial content of an empty file in an editor.
 fn snippet() -> Json {
     let step = map([("http", "${3:GET /}".into())]);
     let session = map([("steps", Json::List(vec![step]))]);
@@ -269,19 +269,19 @@ enum Needs {
     All(&'static [&'static str]),
     /// One of these.
     One(&'static [&'static str]),
-    /// One that all have to be there, and one of the others.
+    /// The first key, and one of the others.
     Both(&'static str, &'static [&'static str]),
-    /// As soon as one of them is there: the first, and one of the others.
+    /// If any of them is present: the first, and one of the others.
     Together(&'static str, &'static [&'static str]),
 }
 
-/// What a protocol with verbs of its own adds, by the kinds of its maps.
+/// Additions of a protocol with its own verbs, by kinds of maps.
 struct Part {
     needs: &'static [(&'static str, Needs)],
     examples: &'static [Example],
-    /// Keys besides those of the map.
+    /// Keys in addition to those of the map.
     patterns: &'static [(&'static str, &'static str)],
-    /// Whose `check` may have fields of a message.
+    /// Maps whose `check` can contain fields of a message.
     message_checks: &'static [&'static str],
 }
 
@@ -295,9 +295,9 @@ macro_rules! parts {
 
 builtins!(each parts);
 
-/// What the reader asks for. That keys exclude each other is left to it.
+/// Required keys, as in the reader. Only the reader reports conflicting keys.
 const NEEDS: &[(&str, Needs)] = &[
-    // A file without them is one that others include.
+    // A file without them is one to be included.
     ("SCENARIO", Needs::Together("sessions", &["load", "loads"])),
     ("TARGET", Needs::One(&["addresses", "url"])),
     ("ADDRESS", Needs::All(&["url"])),
@@ -392,7 +392,7 @@ impl Needs {
     }
 }
 
-/// What editors offer as values, besides words: kinds of maps, key, values.
+/// Suggested values, besides keywords: kinds of maps, key, values.
 type Example = (&'static str, &'static str, &'static [&'static str]);
 
 const EXAMPLES: &[Example] = &[

@@ -1,5 +1,5 @@
-//! What names mean while a scenario is compiled, and what was found out so far: data alone, which
-//! the reader carries and the modules behind it fill.
+//! The meaning of names while a scenario is compiled, and the findings so far: only data, which the
+//! reader passes on and its modules fill.
 
 mod data;
 mod messages;
@@ -21,21 +21,21 @@ pub(crate) use messages::{Called, Kinds, Spoken, scheme_of};
 pub(crate) use session::{Heard, SLOTS_MAX, Saved, SessionNames};
 pub(crate) use vars::{Variable, Vars, names_in, names_in_text};
 
-/// Patterns, paths and selectors that were compiled already: the steps of a scenario say the same
-/// again and again, and a regular expression takes as long as a hundred other checks.
+/// Caches compiled patterns, paths and selectors: the steps of a scenario repeat them, and
+/// compiling a regular expression takes as long as a hundred other checks.
 #[derive(Default)]
 pub(crate) struct Picks {
     pub(crate) known: HashMap<(String, String), Extractor>,
     pub(crate) regexes: HashMap<String, Regex>,
 }
 
-/// What a scenario has for the methods that it calls.
+/// The declarations of methods that a scenario can call.
 #[derive(Clone, Default)]
 pub(crate) enum Descriptors {
     /// It names no files.
     #[default]
     None,
-    /// It names some, and a mistake keeps them from being known.
+    /// It names files, but a mistake makes them unknown.
     Unknown,
     Known(Arc<Schema>),
 }
@@ -49,43 +49,43 @@ impl Descriptors {
     }
 }
 
-/// What `setup.NAME` may name.
+/// The values that `setup.NAME` can name.
 #[derive(Default)]
 pub(crate) enum SetupNames {
     /// The scenario has no setup.
     #[default]
     None,
-    /// Its own steps are being compiled.
+    /// The setup itself is being compiled.
     Open,
-    /// A mistake is answered already.
+    /// Its mistake is already reported.
     Broken,
     /// By slot.
     Known(Vec<String>),
 }
 
-/// What a file that the scenario names is to it.
+/// The role of a file that the scenario names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileRole {
-    /// Another file of the scenario; merged into what is recorded.
+    /// Another file of the scenario, merged into the recorded one.
     Include,
-    /// Part of the language: a protocol file, or what that imports.
+    /// Part of the language: a protocol file or its imports.
     Protocol,
     /// Rows of `data`.
     Data,
-    /// Of a request or a message.
+    /// The body of a request or message.
     Body,
     /// The shape of the load: points, an access log.
     Load,
     Certificate,
     /// A private key.
     Key,
-    /// Not a file, but a path all the same: where imports are looked for.
+    /// A path of a folder: where imports are searched.
     Folder,
     Socket,
 }
 
 impl FileRole {
-    /// As it stands in the record.
+    /// The word in the run directory.
     pub fn word(self) -> &'static str {
         match self {
             FileRole::Include => "include",
@@ -105,7 +105,7 @@ impl FileRole {
     }
 }
 
-/// A file that was named while a scenario was read.
+/// A file that the scenario names.
 #[derive(Clone, Debug)]
 pub(crate) struct Named {
     pub(crate) place: Place,

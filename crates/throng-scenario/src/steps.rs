@@ -1,4 +1,4 @@
-//! Sessions and their steps, compiled into trees of statements.
+//! Compiles sessions and their steps to trees of statements.
 //!
 //! - [`flow`]: loops, branches, parts; [`rest`]: how they end, and what would never rest.
 //! - [`links`]: which connection a step uses.
@@ -61,10 +61,10 @@ use meeting::Meetings;
 use pause::Wait;
 use rest::{Flow, pause_of, rest_of};
 
-/// A session by its name; nothing where it is a mistake.
+/// A session with its name; None if it is invalid.
 type Named<'n> = (&'n Key, Option<&'n ast::Session<'n>>);
 
-/// What sessions are compiled with, and what they give besides the sessions.
+/// Input for compiling sessions, and results besides the sessions.
 pub(crate) struct Compiler<'n, 'p> {
     reaches: &'p Reaches,
     parts: &'n Parts<'n>,
@@ -72,7 +72,7 @@ pub(crate) struct Compiler<'n, 'p> {
     pub(crate) rows: Rows,
     meetings: Meetings,
     waits: Vec<Wait>,
-    /// What is done beside the steps of all sessions.
+    /// The background steps of all sessions.
     pub(crate) bodies: Vec<Body>,
     part_steps: usize,
 }
@@ -99,7 +99,7 @@ impl<'n, 'p> Compiler<'n, 'p> {
         }
     }
 
-    /// How many places there are where users meet.
+    /// The number of rendezvous points.
     pub(crate) fn rendezvous(&self) -> u16 {
         self.meetings.count()
     }
@@ -262,7 +262,7 @@ fn check_weights(cx: &mut Context<'_>, entries: &[Named<'_>], sessions: &[Sessio
     }
 }
 
-/// Which steps of the session are being compiled.
+/// Which list of steps of the session is being compiled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Section {
     Before,
@@ -287,23 +287,23 @@ struct Coder<'c, 'n> {
     rows: &'c mut Rows,
     meetings: &'c mut Meetings,
     waits: &'c mut Vec<Wait>,
-    /// What is known of the bodies of all sessions.
+    /// The bodies of all sessions.
     known: &'c mut Vec<Body>,
-    /// Steps that came from parts, of all sessions.
+    /// The number of steps from parts, in all sessions.
     part_steps: &'c mut usize,
     section: Section,
-    /// The body around the step.
+    /// The enclosing body.
     inside: Option<Inside>,
     /// The steps that are being compiled.
     block: Block,
-    /// How many bodies the session has so far.
+    /// The number of bodies of the session so far.
     bodies: u32,
-    /// The parts around the step.
+    /// The enclosing parts.
     open_parts: Vec<usize>,
 }
 
 impl<'n> Coder<'_, 'n> {
-    /// Steps of which there has to be one.
+    /// Steps that must not be empty.
     fn steps(&mut self, cx: &mut Context<'_>, steps: &Steps<'n>) -> Flow {
         if steps.list.is_empty() {
             let error = cx.error("empty", say!("there are no steps"), steps.place);
@@ -413,7 +413,7 @@ macro_rules! readers {
 
 scenario_verbs!(readers);
 
-/// A list that is gone through: an expression, or its items.
+/// The list of a loop: an expression, or its items.
 fn read_list(cx: &mut Context<'_>, node: &Node) -> Option<Expression> {
     let list = match &node.kind {
         Kind::List(_) => constant(cx, node).map(Expression::constant),

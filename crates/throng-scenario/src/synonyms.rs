@@ -1,9 +1,8 @@
-//! What was perhaps meant: words of other tools and of what throng itself prints, and words that
-//! are nearly right.
+//! Suggestions: words of other tools and of throng's own output, and misspelled words.
 
 use throng_base::diagnostic;
 
-/// Words and what they are called here; which of them is meant depends on where they stand.
+/// Words and their equivalents here; the candidates in the context determine which one applies.
 const SYNONYMS: &[(&[&str], &[&str])] = &[
     // Steps.
     (
@@ -160,7 +159,7 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["rps", "qps", "throughput", "reqs"], &["rate"]),
     (&["success", "success_rate", "passed"], &["ok", "checks"]),
     (&["http_req_duration", "http_reqs", "requests"], &["http"]),
-    // Beginnings of names in expressions.
+    // Roots of names in expressions.
     (&["var", "variables"], &["vars"]),
     (&["environment", "__env"], &["env"]),
     (&["session", "save"], &["saved"]),
@@ -169,7 +168,7 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["res", "answer", "reply"], &["response"]),
 ];
 
-/// The candidate that is another word for `word`, or nearly the same word.
+/// The candidate that is a synonym of `word`, or spelled similarly.
 pub(crate) fn did_you_mean<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -242,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn meanings_are_words_of_the_language() {
+    fn synonyms_refer_to_words_of_the_language() {
         for (words, meanings) in SYNONYMS {
             for word in *words {
                 let is_simple = word.chars().all(|c| c.is_ascii_lowercase() || c == '_');

@@ -1,5 +1,5 @@
-//! YAML to a tree in which every node knows its place. No meaning yet: that is what the other
-//! modules give it. Anchors, aliases, tags and several documents are no part of the language.
+//! Parses YAML to a tree in which each node has its place. Other modules interpret it. Anchors,
+//! aliases, tags and multiple documents are not part of the language.
 
 mod letters;
 mod mistake;
@@ -11,10 +11,10 @@ use throng_base::{Diagnostic, Said, Source, Span};
 
 pub(crate) use mistake::OTHER_QUOTES;
 
-/// The largest scenario file.
+/// Maximum size of a scenario file.
 pub const SOURCE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// How deep maps and lists may stand in each other.
+/// Maximum nesting of maps and lists.
 pub const NESTING_MAX: usize = 64;
 
 /// A place as byte positions in one of the files; small, because every node has one.
@@ -41,7 +41,7 @@ impl Place {
         self.end as usize
     }
 
-    /// A part of it: so many bytes from its start, so many bytes long.
+    /// A part of it: the offset from its start, and the length in bytes.
     pub(crate) fn part(self, at: usize, length: usize) -> Place {
         Place::new(self.file, self.start() + at, self.start() + at + length)
     }
@@ -59,7 +59,7 @@ pub(crate) struct Node {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
-    /// Plain is what stands without quotes; only plain texts can be numbers, `true` or nothing.
+    /// Plain means not quoted; only plain texts can be numbers, `true` or null.
     Scalar {
         text: String,
         plain: bool,
@@ -80,7 +80,7 @@ impl Node {
             if matches!(text.as_str(), "" | "~" | "null"))
     }
 
-    /// Whether it is a map or a list in which there is nothing.
+    /// True for an empty map or list.
     pub(crate) fn is_empty(&self) -> bool {
         match &self.kind {
             Kind::Scalar { .. } => false,
@@ -89,7 +89,7 @@ impl Node {
         }
     }
 
-    /// What it is, for a person who expected something else.
+    /// A description of the node, for messages about unexpected types.
     pub(crate) fn what(&self) -> Said {
         match &self.kind {
             _ if self.is_null() => say!("an empty value"),
@@ -100,7 +100,7 @@ impl Node {
     }
 }
 
-/// Reads the tree; None is an empty file. `file` is its number in every place.
+/// Parses the tree; None for an empty file. `file` is its number in each place.
 pub(crate) fn parse(source: &Arc<Source>, file: u16) -> Result<Option<Node>, Box<Diagnostic>> {
     if source.text.len() > SOURCE_BYTES_MAX {
         return Err(Box::new(
@@ -112,8 +112,8 @@ pub(crate) fn parse(source: &Arc<Source>, file: u16) -> Result<Option<Node>, Box
     Builder::new(source, file).build()
 }
 
-/// A map or list that is not complete yet: where it begins, and how many of the nodes or entries
-/// that wait for theirs are of those around it.
+/// An incomplete map or list: its start, and how many of the pending nodes or entries belong to the
+/// enclosing ones.
 enum Open {
     List { start: usize, before: usize },
     Map { start: usize, before: usize, key: Option<Key> },
@@ -124,8 +124,8 @@ struct Builder<'s> {
     file: u16,
     positions: Positions<'s>,
     open: Vec<Open>,
-    /// Nodes of the open lists and entries of the open maps. Only what is complete is moved to a
-    /// place of its own, which has just the size it needs: large files have many small lists.
+    /// Nodes of the open lists and entries of the open maps. Completed ones are moved to
+    /// allocations of exact size: large files have many small lists.
     items: Vec<Node>,
     entries: Vec<(Key, Node)>,
     root: Option<Node>,
@@ -186,7 +186,7 @@ impl<'s> Builder<'s> {
             Event::Scalar(text, style, anchor, tag) => {
                 self.plain_node(place, anchor, tag.is_some())?;
                 let plain = style == ScalarStyle::Plain;
-                // The parser's own text has room for more.
+                // The text from the parser has spare capacity.
                 let text = match self.has_stand_ins {
                     true => letters::restored(&text, style == ScalarStyle::DoubleQuoted),
                     false => String::from(&*text),
@@ -246,8 +246,8 @@ impl<'s> Builder<'s> {
     }
 
     fn leave(&mut self, place: Place) -> Result<(), Box<Diagnostic>> {
-        // A flow map ends with its bracket, a block map with its last entry: the parser places
-        // the end of a block at the next thing that follows.
+        // A flow map ends at its bracket, a block map at its last entry: the parser places the end
+        // of a block at the next token.
         let end_of = |last: Option<usize>| match (place.end() > place.start(), last) {
             (false, Some(last)) => last,
             _ => place.end(),
@@ -292,7 +292,7 @@ impl<'s> Builder<'s> {
         )
     }
 
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     fn feature(&self, place: Place, what: Said, help: Said) -> Box<Diagnostic> {
         Box::new(
             Diagnostic::error("yaml-feature", say!("this YAML feature is not supported: {what}"))
@@ -311,10 +311,10 @@ impl<'s> Builder<'s> {
     }
 }
 
-/// Byte positions of characters: the parser counts characters.
+/// Converts character positions to bytes: the parser counts characters.
 struct Positions<'s> {
     text: &'s str,
-    /// The byte position of every `STRIDE`th character; empty when the text is ASCII.
+    /// The byte position of each `STRIDE`th character; empty for ASCII text.
     marks: Vec<usize>,
 }
 
@@ -339,7 +339,7 @@ impl<'s> Positions<'s> {
     }
 }
 
-/// What stands at a key of a map, without reading the others.
+/// The value of a key in a map, without parsing the other values.
 pub(crate) fn part_of<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
     let Kind::Map(entries) = &node.kind else { return None };
     entries.iter().find(|(key, _)| key.text == name).map(|(_, value)| value)
@@ -353,7 +353,7 @@ mod tests {
         parse(&Source::new("t.yaml", text), 0).unwrap().unwrap()
     }
 
-    /// Every scalar with the text at its place.
+    /// All scalars with the text at their places.
     fn scalars(node: &Node, text: &str, out: &mut Vec<(String, String)>) {
         let shown = |place: Place| text[place.start()..place.end()].to_string();
         match &node.kind {
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_bytes_also_behind_wide_characters() {
+    fn places_are_bytes_even_after_wide_characters() {
         let text = format!("\u{feff}# {}\r\ngrüße: [\"ä\", 世界]\r\nx: y\n", "界".repeat(600));
         let mut found = Vec::new();
         scalars(&tree(&text), &text, &mut found);
@@ -386,9 +386,9 @@ mod tests {
         assert_eq!(&text[place.start()..place.end()], "b: 1\n  c: [2]");
     }
 
-    /// Found by the fuzzer: the parser stops at the end of such a text, not at its quote.
+    /// Found by fuzzing: the parser stops at the end of such a text, not at its quote.
     #[test]
-    fn an_open_quote_is_shown_where_it_opens() {
+    fn an_open_quote_is_reported_where_it_opens() {
         for text in ["%0 \n\"\u{1c}\u{fffd}", "a: 1\nb: \"c\n d", "a: 'b\n\n"] {
             let mistake = parse(&Source::new("t.yaml", text), 0).unwrap_err();
             let at = text.rfind(['"', '\'']).unwrap();

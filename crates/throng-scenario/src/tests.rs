@@ -1,8 +1,8 @@
 //! The language by its Markdown files, the examples, and mutated examples.
 //!
-//! A `yaml` block is compiled, an `sh` or `bat` block is read as a cURL command; the `text` block
-//! that follows has the diagnostics as a person sees them, and no block means that all is good.
-//! `THRONG_WRITE_TESTS=1` writes the blocks anew; read the difference before you keep it.
+//! A `yaml` block is compiled, an `sh` or `bat` block is read as a cURL command; the following
+//! `text` block contains the diagnostics as users see them; without it, the block must be valid.
+//! `THRONG_WRITE_TESTS=1` rewrites the blocks; review the difference before you commit it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ mod language;
 mod links;
 mod replies;
 
-/// The files that scenarios of the tests may name.
+/// The files that test scenarios can name.
 fn memory_file(path: &Path, bytes_max: usize) -> std::io::Result<Vec<u8>> {
     match path.file_name().and_then(|name| name.to_str()) {
         Some("post.txt" | "post_smaller.txt") => Ok(b"a small text\r\n".to_vec()),
@@ -65,7 +65,7 @@ const LOGIN: &str = "include: common.yaml\nparts: {login: [{http: POST /sign-in}
 
 const BROKEN: &str = "parts:\n  login: [{htp: GET /}]\nsessions: {}\nvars: {role: x}\n";
 
-/// A file in a folder that includes one in a folder further down, for ever.
+/// A file in a folder that includes one in a subfolder, endlessly.
 fn deep_file(path: &Path) -> Vec<u8> {
     let depth = path.components().count();
     format!("include: d{depth}/deep.yaml\n").into_bytes()
@@ -83,7 +83,7 @@ pub(crate) fn compile_set(
     compile_with(source, set, LoadChanges::default())
 }
 
-/// A scenario whose load the command changes.
+/// A scenario with a load changed by the command line.
 pub(crate) fn compile_changed(
     text: &str,
     changes: LoadChanges,
@@ -100,7 +100,7 @@ fn compile_with(
     let set = set.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
     let options = CompileOptions {
         set,
-        // Rows of `data` are read from the disk: from the folder `files` in it.
+        // Rows of `data` are read from disk, from the folder `files` in it.
         base: "tests-md".into(),
         read_file: &memory_file,
         env: &memory_env,
@@ -117,7 +117,7 @@ pub(crate) fn program(text: &str) -> Program {
     }
 }
 
-/// A user without rows and answers.
+/// A user without rows and responses.
 pub(crate) struct User {
     id: u64,
     iteration: u64,
@@ -169,12 +169,12 @@ pub(crate) fn render(diagnostics: &[Diagnostic]) -> String {
     diagnostics.iter().map(|one| one.render(false)).collect::<Vec<_>>().join("\n")
 }
 
-/// What the block of one kind gives.
+/// The diagnostics of a block of this kind.
 fn diagnostics(kind: &str, text: &str) -> Vec<Diagnostic> {
     if kind == "yaml protocol" {
         crate::protocol::tests::told(text)
     } else if kind == "yaml" {
-        // A first line `# --set name=value` stands for the command line.
+        // A first line `# --set name=value` sets variables like the command line.
         let first = text.lines().next().and_then(|line| line.strip_prefix("# --set "));
         let set: Vec<(&str, &str)> =
             first.and_then(|set| set.split_once('=')).into_iter().collect();
@@ -190,7 +190,7 @@ fn diagnostics(kind: &str, text: &str) -> Vec<Diagnostic> {
     }
 }
 
-/// What the block of one kind gives, rendered.
+/// The rendered diagnostics of a block of this kind.
 fn answer(kind: &str, text: &str) -> String {
     let diagnostics = diagnostics(kind, text);
     for one in &diagnostics {
@@ -200,7 +200,7 @@ fn answer(kind: &str, text: &str) -> String {
     render(&diagnostics)
 }
 
-/// Checks every block of a file; returns the file as it would be right.
+/// Checks each block of a file; returns the corrected file.
 fn check(markdown: &str) -> String {
     let mut out = String::new();
     let mut lines = markdown.lines().peekable();
@@ -242,7 +242,7 @@ fn markdown_files() -> Vec<(std::path::PathBuf, String)> {
 }
 
 #[test]
-fn the_language_is_as_its_files_say() {
+fn the_language_matches_its_files() {
     let write = std::env::var_os("THRONG_WRITE_TESTS").is_some();
     let mut wrong = Vec::new();
     for (path, text) in markdown_files() {
@@ -268,12 +268,12 @@ fn read_sources(folder: &Path, out: &mut Vec<String>) {
 }
 
 #[test]
-fn every_code_is_in_some_file() {
+fn every_code_is_in_a_file() {
     let shown: String = markdown_files().into_iter().map(|(_, text)| text).collect();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut sources = Vec::new();
     read_sources(&folder, &mut sources);
-    // A code is the only word with hyphens that stands alone in quotes right after one of these.
+    // Codes are the only hyphenated words that are complete literals right after one of these.
     let pattern = r#"(?:error|warning|wrong|fail|whole)\(\s*"([a-z]+(?:-[a-z]+)*)","#;
     let pattern = regex::Regex::new(pattern).unwrap();
     let mut missing: Vec<&str> = sources
@@ -284,14 +284,14 @@ fn every_code_is_in_some_file() {
         .collect();
     missing.sort_unstable();
     missing.dedup();
-    // Other tests show these: they need a file of 16 MiB, 65,535 rows, a list of URLs or flags.
+    // Other tests cover these: they need a file of 16 MiB, 65,535 rows, a list of URLs or flags.
     let by_itself =
         ["file-too-large", "too-many", "flag-without-effect", "bad-url-list", "url-missing"];
     missing.retain(|code| !by_itself.contains(code));
     assert!(missing.is_empty(), "no test file shows {missing:?}");
 }
 
-/// Whether a value has the shape; only what can be seen of it without reading it.
+/// Checks that a value has the shape, as far as that is visible without reading it.
 fn has_shape(shape: &Shape, node: &Node, problems: &mut Vec<String>) -> bool {
     let scalar = |good: &dyn Fn(&str) -> bool| match &node.kind {
         Kind::Scalar { text, .. } => text.contains("${") || good(text),
@@ -358,7 +358,7 @@ fn is_kind(kind: &keys::MapKind, node: &Node, problems: &mut Vec<String>) -> boo
                 good = false;
                 problems.push(format!("`{}` of {}", key.text, kind.what.english()));
             }
-            // `check: {json.data.code: 0}`, and the words of private protocols.
+            // `check: {json.data.code: 0}`, and the keys of declared protocols.
             None => good &= kind.of_protocol() || key.text.starts_with("column."),
         }
     }
@@ -366,7 +366,7 @@ fn is_kind(kind: &keys::MapKind, node: &Node, problems: &mut Vec<String>) -> boo
 }
 
 #[test]
-fn shapes_take_what_good_scenarios_hold() {
+fn shapes_accept_the_values_in_valid_scenarios() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let mut texts: Vec<String> = std::fs::read_dir(folder)
         .unwrap()
@@ -376,7 +376,7 @@ fn shapes_take_what_good_scenarios_hold() {
         .map(|path| std::fs::read_to_string(path).unwrap())
         .collect();
     assert!(texts.len() >= 6);
-    // Blocks without an answer are good.
+    // Blocks without expected diagnostics are valid.
     for (_, markdown) in markdown_files() {
         let blocks = markdown.split("```yaml\n").skip(1);
         let good = blocks.filter(|block| !block.contains("\n```\n```text"));
@@ -392,7 +392,7 @@ fn shapes_take_what_good_scenarios_hold() {
 }
 
 #[test]
-fn bombs_of_nesting_are_answered_at_once() {
+fn nesting_bombs_are_refused_quickly() {
     let head = "target: http://a\nload: [{users: 1, for: 1s}]\n";
     let deep = |open: &str, close: &str, inner: &str, depth: usize| {
         format!(
@@ -415,7 +415,7 @@ fn bombs_of_nesting_are_answered_at_once() {
             }
         }
     }
-    // Each part uses the next one twice: 2^60 steps if nobody counts them.
+    // Each part uses the next one twice: 2^60 steps without a limit.
     let parts: String =
         (0..60).map(|i| format!("  p{i}: [{{use: p{0}}}, {{use: p{0}}}]\n", i + 1)).collect();
     let text = format!(
@@ -530,7 +530,7 @@ fn the_example_of_a_million_compiles() {
     assert_eq!(thresholds[2], (&lost, Measure::ShareOfWhole));
 }
 
-/// The parts of the wider language that shared examples have.
+/// Planned parts of the language that shared examples use.
 const WIDER: &str = "
 target: {addresses: [\"127.0.0.1:9000\", \"tls://127.0.0.2:9000\"]}
 source: {addresses: 127.1.0.0/16}
@@ -558,7 +558,7 @@ audit: {}
 ";
 
 #[test]
-fn what_is_not_there_yet_is_said_with_its_place() {
+fn unsupported_features_are_reported_with_their_places() {
     let errors = compile_set(&Source::new("wider.yaml", WIDER), &[]).unwrap_err();
     let codes: Vec<&str> = errors.iter().map(|one| one.code).collect();
     assert_eq!(codes, ["scheme-mismatch", "not-yet"], "{}", render(&errors));
@@ -583,7 +583,7 @@ fn the_example_of_a_chat_room_compiles() {
     let Some(Statement::Request(join)) = viewer.all().nth(1) else { panic!("{viewer:?}") };
     let Content::Declared(declared) = &join.message.content else { panic!("{join:?}") };
     assert_eq!(declared.template.message, protocol.message("join").unwrap());
-    // The room is the same for all users: it is no leaf.
+    // The room is the same for all users, so it is not a leaf.
     assert_eq!(declared.leaves.len(), 2);
     let [delivery] = &chat.deliveries[..] else { panic!("{:?}", chat.deliveries) };
     assert_eq!(chat.step(delivery.senders()[0]).name, "say");
@@ -600,7 +600,7 @@ fn the_example_of_a_chat_room_compiles() {
 }
 
 #[test]
-fn what_is_done_beside_has_bodies_of_its_own() {
+fn background_tasks_have_their_own_bodies() {
     let text = "
 target: 127.0.0.1:9000
 protocol: chat.protocol.yaml
@@ -655,7 +655,7 @@ messages:
 ";
 
 #[test]
-fn what_the_protocol_acknowledges_is_answered_whatever_the_user_does() {
+fn messages_are_acknowledged_whatever_the_user_does() {
     let protocol: String = PUSHED.lines().map(|line| format!("  {line}\n")).collect();
     let text = format!(
         "target: 127.0.0.1:9000\nprotocol:\n{protocol}\nload: [{{users: 1, for: 1m}}]\nsessions:\n  \
@@ -665,7 +665,7 @@ fn what_the_protocol_acknowledges_is_answered_whatever_the_user_does() {
     check_code(&program);
     let session = &program.sessions[0];
     let Statement::Stay(stay) = &session.steps[1] else { panic!("{:?}", session.steps) };
-    // One for what is acknowledged, and one for all else.
+    // One for acknowledged messages, and one for all others.
     let [pushed, rest] = &stay.handlers[..] else { panic!("{stay:?}") };
     assert_eq!((pushed.message.messages.len(), rest.message.is_any()), (1, true));
     assert_eq!(pushed.step, rest.step);
@@ -677,9 +677,9 @@ fn what_the_protocol_acknowledges_is_answered_whatever_the_user_does() {
     assert_eq!((always.saves.len(), program.step(always.step).name.as_str()), (1, "push"));
 }
 
-/// What the target asks by itself is answered with its number, whoever chose it.
+/// A reply to the target carries the target's number, whichever side started.
 #[test]
-fn answers_to_the_target_carry_its_number() {
+fn replies_to_the_target_carry_its_number() {
     let protocol = "
 transport: tcp
 packet:
@@ -713,25 +713,26 @@ messages:
             },
             other => panic!("{other:?}"),
         };
-        // What is written is sent; what a user sends by itself has a number of ours.
+        // An explicit number is sent unchanged; a message that the user starts has a number of
+        // ours.
         assert_eq!((gives(&session.steps[2]), gives(&session.steps[3])), (true, false));
         let handler = &session.links[0].handlers[0];
         (gives(&handler.body.as_ref().unwrap().steps[0]), handler.saves.len())
     };
-    // The protocol says that it is the reply.
+    // The protocol declares that it is the reply.
     assert_eq!(sends("push", "{received: {id: \"${message.id}\"}}"), (true, 2));
     assert_eq!(sends("[push, query]", "state"), (true, 1));
-    // What is written is sent.
+    // An explicit number is sent unchanged.
     assert_eq!(sends("push", "{received: {id: \"${message.id}\", seq: 0}}"), (true, 1));
-    // What answers something else, or nothing, has a number of ours.
+    // A message that is not a reply has a number of ours.
     assert_eq!(sends("push", "state"), (false, 0));
     assert_eq!(sends("query", "note"), (false, 0));
-    // What the protocol acknowledges by itself.
+    // An automatic acknowledgement of the protocol.
     assert_eq!(sends("notice", "note"), (true, 1));
 }
 
 #[test]
-fn the_program_has_the_tree_of_the_scenario() {
+fn the_program_has_the_structure_of_the_scenario() {
     let text = "
 target: tcp://127.0.0.1:9000
 sessions:
@@ -772,7 +773,7 @@ load: [{users: 1, for: 10s}]
 }
 
 #[test]
-fn bodies_are_written_exactly() {
+fn bodies_are_encoded_exactly() {
     let body = |step: &str| {
         let head = "target: http://h\nload: [{users: 1, for: 1s}]\nsessions:\n  s:\n    steps:\n";
         let program = program(&format!("{head}      - {{http: POST /, {step}}}\n"));
@@ -825,14 +826,14 @@ fn rows_are_shared_and_limited() {
 }
 
 #[test]
-fn mistakes_are_shown_up_to_a_limit() {
+fn mistakes_are_limited_in_number() {
     let keys: String = (0..500).map(|i| format!("key{i}: 1\n")).collect();
     let errors = compile_set(&Source::new("many.yaml", keys), &[]).unwrap_err();
     assert_eq!(errors.len(), crate::DIAGNOSTICS_MAX);
     assert!(errors.iter().any(|one| {
         one.notes.iter().any(|note| note.english().contains("more errors are not shown"))
     }));
-    // A file of nothing but mistakes takes no longer than others: every look at it is bounded.
+    // A file full of mistakes takes no longer than others: the work per mistake is bounded.
     let head = "target: http://a\nload: []\nsessions:\n  a:\n    steps:\n";
     for (head, line) in [("", "a: 1\n"), (head, "      - {repeat: forever, steps: [{x: 0s}]}\n")] {
         let text = head.to_string() + &line.repeat(100_000);
@@ -841,7 +842,7 @@ fn mistakes_are_shown_up_to_a_limit() {
     }
 }
 
-/// Every slot, link and place is within its bounds, and every body has a number of its own.
+/// Slots, links and places are within bounds, and body numbers are unique.
 fn check_code(program: &Program) {
     for session in &program.sessions {
         let slot = |slot: u16| assert!(usize::from(slot) < session.slots.len());

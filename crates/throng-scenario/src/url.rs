@@ -1,4 +1,4 @@
-//! URLs as targets and command lines have them: scheme, host, port, and the rest (RFC 3986).
+//! URLs in targets and command lines: scheme, host, port, and the rest (RFC 3986).
 
 use throng_base::Said;
 use throng_program::Scheme;
@@ -14,7 +14,7 @@ pub struct Url {
     /// A name or an address; an IPv6 address without brackets.
     pub host: String,
     pub port: u16,
-    /// Path and query; empty when the URL ends with the host. The fragment is never sent.
+    /// Path and query; empty if the URL ends with the host. The fragment is never sent.
     pub path: String,
 }
 
@@ -65,7 +65,7 @@ impl Url {
             Some((address, zone)) if address.contains(':') => (address, zone),
             _ => (host, ""),
         };
-        // The folder of a Unix socket may stand behind it instead.
+        // The folder of a Unix socket can follow instead.
         let url = native::of_scheme(Some(scheme)).url;
         let is_local = host.is_empty() && url == UrlSays::Database;
         let host = if is_local { "localhost" } else { host };
@@ -94,7 +94,7 @@ impl Url {
         Ok(Url { scheme, user, host, port, path })
     }
 
-    /// The URL without user and path, as a target is written.
+    /// The URL without credentials and path, as in a target.
     pub fn origin(&self) -> String {
         let host = match self.host.contains(':') {
             true => format!("[{}]", self.host),
@@ -135,7 +135,7 @@ fn split_port(host_port: &str) -> Result<(&str, &str), UrlError> {
     }
 }
 
-/// The zone of an IPv6 address, the name or the number of an interface; `%25eth0` is the same as
+/// The zone of an IPv6 address: the name or number of an interface; `%25eth0` is the same as
 /// `%eth0` (RFC 6874, 2).
 fn zone_of(text: &str) -> Option<&str> {
     let zone = text.strip_prefix("25").filter(|rest| !rest.is_empty()).unwrap_or(text);
@@ -187,7 +187,7 @@ pub(crate) fn percent_decode(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Percent-encodes what a form or a query may not contain as it is (WHATWG URL, form encoding).
+/// Percent-encodes for a form or query (WHATWG URL, form encoding).
 pub(crate) fn form_encode(text: &[u8], out: &mut Vec<u8>) {
     for byte in text {
         match byte {
@@ -198,7 +198,7 @@ pub(crate) fn form_encode(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Percent-encodes what a request line may not contain: controls, spaces and non-ASCII letters.
+/// Percent-encodes for a request line: controls, spaces and non-ASCII characters.
 pub fn encode_path(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_cut_where_they_should() {
+    fn urls_are_split_into_their_parts() {
         for (text, scheme, host, port, path) in [
             ("http://a", Scheme::Http, "a", 80, ""),
             ("HTTPS://A.example:8443/x?y#z", Scheme::Https, "a.example", 8443, "/x?y"),
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn encodings() {
+    fn form_and_path_encodings() {
         let mut out = Vec::new();
         form_encode("a b&ü".as_bytes(), &mut out);
         assert_eq!(out, b"a+b%26%C3%BC");

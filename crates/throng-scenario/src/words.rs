@@ -1,8 +1,8 @@
-//! Words that people write: in messages, as names, as switches.
+//! Words written by users: in messages, as names, as switches.
 
 use throng_base::Said;
 
-/// What words of switches mean.
+/// The meaning of a word for a switch.
 pub(crate) fn switch(word: &str) -> Option<bool> {
     match word.to_ascii_lowercase().as_str() {
         "true" | "on" | "yes" | "y" | "1" | "enabled" => Some(true),
@@ -11,7 +11,7 @@ pub(crate) fn switch(word: &str) -> Option<bool> {
     }
 }
 
-/// A text that somebody wrote, short enough for a message of one line.
+/// A user's text, short enough for a one-line message.
 pub(crate) fn shorten(text: &str) -> String {
     const SHOWN_MAX: usize = 60;
     let clean = |c: char| if c.is_control() { ' ' } else { c };
@@ -31,13 +31,13 @@ pub(crate) fn listed<'w>(words: impl IntoIterator<Item = &'w str>) -> Said {
     }
 }
 
-/// Whether a word can name a variable, a source of data or a saved value in expressions.
+/// True if a word can name a variable, a source of data or a saved value in expressions.
 pub(crate) fn is_name(word: &str) -> bool {
     let first = |c: char| c.is_ascii_alphabetic() || c == '_';
     word.starts_with(first) && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// A text as it stands between the quotes of JSON (RFC 8259, 7).
+/// Escapes a text for a JSON string (RFC 8259, 7).
 pub(crate) fn escape_json(text: &str, out: &mut Vec<u8>) {
     for c in text.chars() {
         match c {

@@ -1,5 +1,5 @@
-//! The runs of a folder: what each is and how it ended at once, its figures as soon as they are
-//! read. Only directories of the folder itself are looked at; links are named and not followed.
+//! The runs of a folder: descriptions and outcomes immediately, figures once they are read. Only
+//! directories directly in the folder are read; links are named and not followed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,43 +16,43 @@ use throng_run::control::command::SOCKET;
 
 use crate::Job;
 
-/// The newest runs, by their names; older ones are counted.
+/// Maximum number of runs, the newest by name; older ones are counted.
 const RUNS_MAX: usize = 5_000;
-/// What was passed over and is told.
+/// Maximum number of skipped entries that are reported.
 const PASSED_OVER_MAX: usize = 100;
-/// Runs of a scenario that are in its trend.
+/// Maximum number of runs in the trend of a scenario.
 const TREND_MAX: usize = 100;
 const RUN_FILE: &str = "run.json";
 
-/// What a page asks for.
+/// A request of a page.
 pub(super) enum Wanted {
     List,
     Report(String),
     Compare(Vec<String>),
-    /// Of all scenarios; or of that of a run, held against it.
+    /// Of all scenarios; or of the scenario of a run, compared with that run.
     History(Option<String>),
 }
 
-/// Runs by their names, and when each was written last.
+/// Runs by name, with their modification times.
 type Stamps = Vec<(String, Option<SystemTime>)>;
 
 /// See the module's description.
 pub(super) struct Folder {
     path: PathBuf,
-    /// By the name of their directory.
+    /// By the name of the directory.
     runs: BTreeMap<String, Listed>,
     passed_over: Vec<(String, Said)>,
     left_off: usize,
-    /// What the trends were made of, and they.
+    /// The trends, and the runs that they include.
     history: Option<(Stamps, Value)>,
 }
 
 struct Listed {
-    /// When it was written last: what is read goes for that.
+    /// The modification time for which the data is valid.
     stamp: Option<SystemTime>,
     row: Value,
     figures: Option<Value>,
-    /// Its figures were read, or cannot be.
+    /// Its figures were read, or are unreadable.
     is_read: bool,
 }
 
@@ -62,7 +62,7 @@ impl Folder {
         Folder { path: path.to_path_buf(), runs, passed_over, left_off: 0, history: None }
     }
 
-    /// Answers; in between it reads figures that nobody has waited for yet.
+    /// Replies to requests, and reads further figures when idle.
     pub(super) fn work(&mut self, jobs: &Receiver<Job>) {
         loop {
             let job = match jobs.try_recv() {
@@ -72,7 +72,7 @@ impl Folder {
                 Err(TryRecvError::Disconnected) => return,
             };
             if let Some((wanted, reply)) = job {
-                // Who has gone has no answer.
+                // A client that is gone needs no reply.
                 let _ = reply.send(self.answer(&wanted));
             }
         }
@@ -110,7 +110,7 @@ impl Folder {
         })
     }
 
-    /// What is in the folder now. Of what has not changed nothing is read again.
+    /// Updates the list of runs. Unchanged runs are not read again.
     fn look(&mut self) {
         let entries = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
         let mut names: Vec<String> = Vec::new();
@@ -155,7 +155,7 @@ impl Folder {
         self.passed_over.push((name, why.unwrap_or_else(link)));
     }
 
-    /// Reads the figures of the newest run that has none; false where all are read.
+    /// Reads the figures of the newest run without any; false if all are read.
     fn read_next(&mut self) -> bool {
         let Some((name, listed)) = self.runs.iter_mut().rev().find(|(_, it)| !it.is_read) else {
             return false;
@@ -171,7 +171,7 @@ impl Folder {
         report_data(&run, &run.summary()?)
     }
 
-    /// Curves of several runs, and the others held against the first.
+    /// Curves of several runs, and comparisons with the first.
     fn compare(&self, names: &[String]) -> Result<Value, Box<Diagnostic>> {
         may_compare(names.len())?;
         let runs =
@@ -186,7 +186,7 @@ impl Folder {
         compared_data((names, &runs), &baseline, &others)
     }
 
-    /// Trends by scenario, read again where a run has come or changed.
+    /// Trends by scenario, computed again if a run was added or has changed.
     fn history(&mut self, baseline: Option<&str>) -> Result<Value, Box<Diagnostic>> {
         let asked = Asked { last: Some(TREND_MAX), without_links: true, ..Asked::default() };
         if let Some(name) = baseline {
@@ -215,7 +215,7 @@ fn stamp(directory: &Path) -> Option<SystemTime> {
     std::fs::symlink_metadata(directory.join(RUN_FILE)).ok()?.modified().ok()
 }
 
-/// The run of a directory that is in the folder: a name of another place is none.
+/// The run of a directory in the folder; other paths are refused.
 pub(super) fn find(folder: &Path, name: &str) -> Result<Run, Box<Diagnostic>> {
     let is_name = !name.is_empty() && !name.contains(['/', '\0']) && ![".", ".."].contains(&name);
     let directory = folder.join(name);
@@ -227,7 +227,7 @@ pub(super) fn find(folder: &Path, name: &str) -> Result<Run, Box<Diagnostic>> {
     opened(&directory)
 }
 
-/// The run of a directory in which nothing leads elsewhere.
+/// The run of a directory without links.
 fn opened(directory: &Path) -> Result<Run, Box<Diagnostic>> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let is_link = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|it| it.is_symlink());
@@ -264,7 +264,7 @@ fn figures(summary: &Summary) -> Value {
         "failed": failed,
         "ok_per_s": total.ok_per_s,
     });
-    // Of however few values: the list of runs shows that there was something.
+    // Even with few values: the list of runs shows that there are some.
     for percentile in [Percentile::P50, Percentile::P95, Percentile::P99] {
         let ns = (!total.latency.is_empty()).then(|| total.latency.at(percentile));
         figures[percentile.word_ns()] = json!(ns);

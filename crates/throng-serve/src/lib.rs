@@ -1,8 +1,8 @@
-//! The runs of a folder as a page (`throng serve`). One thread reads the records, as that may take
-//! seconds; the other answers, and starts runs where that is allowed.
+//! Serves the runs of a folder as a page (`throng serve`). One thread reads runs, which may take
+//! seconds; the other replies, and starts runs if allowed.
 //!
-//! - `folder`: what there is in the folder; figures are read once and kept.
-//! - `started`: runs that were started from the page.
+//! - `folder`: the content of the folder; figures are read once and kept. - `started`: runs that
+//! were started from the page.
 
 #![forbid(unsafe_code)]
 
@@ -32,13 +32,13 @@ use tokio::sync::oneshot;
 use folder::{Folder, Wanted, find};
 use started::{Begin, Started};
 
-/// What may wait for the reader.
+/// Maximum number of requests that wait for the reader.
 const WAITING_MAX: usize = 64;
 
-/// What the reader is asked, and where the answer goes.
+/// A request to the reader, and the channel for its reply.
 type Job = (Wanted, oneshot::Sender<Value>);
 
-/// What is served.
+/// The setup of the server.
 pub struct Setup {
     /// The folder with the directories of runs.
     pub folder: PathBuf,
@@ -46,17 +46,16 @@ pub struct Setup {
     pub listen: String,
     /// The folder whose scenarios may be run from the page.
     pub allow_run: Option<PathBuf>,
-    /// How many of these runs may go on at once.
+    /// Maximum number of concurrent runs from the page.
     pub runs_max: u64,
-    /// What is wrong with the command line of a run, before it is started.
+    /// Checks the command line of a run before it is started.
     pub refusal: fn(Vec<OsString>) -> Option<Said>,
 }
 
-/// Serves the page until `stop`; its link is told to the operator. Runs that it has started are
-/// stopped then.
+/// Serves the page until `stop`; the operator is shown its link. Then the runs that it has started
+/// are stopped.
 ///
-/// # Errors
-/// A folder is missing, or the address cannot be used.
+/// # Errors A folder is missing, or the address cannot be used.
 pub fn serve(
     setup: &Setup,
     operator: &dyn Operator,
@@ -112,7 +111,7 @@ struct Site {
     jobs: SyncSender<Job>,
     folder: PathBuf,
     saving: Saving,
-    /// Where runs may be started.
+    /// Present if runs can be started.
     started: RefCell<Option<Started>>,
 }
 
@@ -174,7 +173,7 @@ impl Site {
         }))
     }
 
-    /// None where too much waits already.
+    /// None if too many requests are waiting.
     async fn read(&self, wanted: Wanted) -> Option<Value> {
         let (reply, read) = oneshot::channel();
         match self.jobs.try_send((wanted, reply)) {
@@ -191,7 +190,7 @@ fn told(value: Option<Value>) -> Reply {
     }
 }
 
-/// Without its percent signs (RFC 3986). What is no such text stays as it is, and names nothing.
+/// Decodes percent-encoding (RFC 3986). Invalid text is unchanged, and matches no name.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();

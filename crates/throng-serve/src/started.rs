@@ -1,6 +1,6 @@
-//! Runs that are started from the page: child processes of this very binary, each with a live page
-//! of its own. Only scenarios that lie in the folder that was named can be run; only their load and
-//! the variables that they declare can be set.
+//! Runs that are started from the page: child processes of this binary, each with its own live
+//! page. Only scenarios in the given folder can be run; only their load and their declared
+//! variables can be set.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,18 +21,18 @@ use throng_run::control::command;
 use throng_run::control::socket::ask;
 use throng_scenario::inputs;
 
-/// Scenarios that are listed, and what is read of one.
+/// Maximum number of listed scenarios, and the maximum size of one.
 const SCENARIOS_MAX: usize = 500;
 const SCENARIO_BYTES_MAX: usize = 1024 * 1024;
-/// What a run says for people: its end is kept.
+/// How much of a run's output for people is kept, from its end.
 const SAID_BYTES_MAX: usize = 16 * 1024;
-/// Runs that are over are kept so long in the list.
+/// Maximum number of finished runs in the list.
 const OVER_MAX: usize = 20;
-/// How long runs may take to end when the page is closed.
+/// How long runs may take to end when the server stops.
 const STOP_MAX: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A run that somebody wants.
+/// A request to start a run.
 #[derive(Deserialize)]
 pub(super) struct Begin {
     scenario: String,
@@ -42,7 +42,7 @@ pub(super) struct Begin {
     load: Load,
 }
 
-/// What is changed of the load, as the flags of `throng run` take it; empty where nothing is.
+/// Changes of the load, with the syntax of the flags of `throng run`; empty fields change nothing.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Load {
@@ -64,7 +64,7 @@ impl Load {
 pub(super) struct Started {
     scenarios: PathBuf,
     runs: PathBuf,
-    /// Where their live pages are served.
+    /// The address of their live pages.
     ip: IpAddr,
     runs_max: usize,
     refusal: fn(Vec<OsString>) -> Option<Said>,
@@ -76,14 +76,14 @@ struct One {
     directory: PathBuf,
     child: Child,
     said: Arc<Mutex<Vec<u8>>>,
-    /// The link to its live page, once it has said it.
+    /// The link to its live page, once it is printed.
     live: Option<String>,
-    /// None while it goes on.
+    /// None while it is running.
     ended: Option<Option<i32>>,
 }
 
 impl One {
-    /// The end of what it said for people.
+    /// The end of its output for people.
     fn words(&self) -> String {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&said).into_owned()
@@ -100,7 +100,7 @@ impl Started {
         Started { scenarios, runs, ip, runs_max, refusal, all: Vec::new() }
     }
 
-    /// Files of the folder itself, by their names; links lead nowhere.
+    /// The names of regular files in the folder itself; links are ignored.
     fn files(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.scenarios).into_iter().flatten().flatten();
         let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
@@ -113,7 +113,7 @@ impl Started {
         names
     }
 
-    /// What may be run, and what may be set in it.
+    /// The scenarios, and their variables.
     pub(super) fn scenarios(&self) -> Value {
         let inputs = |name: &String| {
             let all = self.inputs(name).into_iter();
@@ -129,7 +129,7 @@ impl Started {
         text.map_or_else(|_| Vec::new(), |text| inputs(&Source::new(name, text)))
     }
 
-    /// Starts one; its name in the folder of runs.
+    /// Starts a run; returns its name in the folder of runs.
     pub(super) fn begin(&mut self, wanted: &Begin) -> Result<String, Said> {
         self.look();
         if self.all.iter().filter(|it| it.ended.is_none()).count() >= self.runs_max {
@@ -150,7 +150,7 @@ impl Started {
         let mut words = vec!["run".into(), scenario];
         words.extend(wanted.load.flags().map(OsString::from));
         words.extend(wanted.set.iter().map(|(name, value)| format!("--set={name}={value}").into()));
-        // What the flags refuse is told here, as they tell it.
+        // Mistakes in flags are reported here, with the same messages.
         let line = std::iter::once("throng".into()).chain(words.iter().cloned()).collect();
         if let Some(wrong) = (self.refusal)(line) {
             return Err(wrong);
@@ -175,7 +175,7 @@ impl Started {
         command.args(words).arg("--out").arg(&directory);
         command.args(["--no-color", "--quiet", "--lang", throng_base::language::spoken().word()]);
         command.arg(format!("--live={ip}"));
-        // A key that interrupts is for us: we tell it to stop.
+        // Ctrl-C is for this process, which then stops the run.
         in_own_group(&mut command)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -187,7 +187,7 @@ impl Started {
         Ok(One { scenario: name.to_string(), directory, child, said, live: None, ended: None })
     }
 
-    /// Which have ended, and what they have said.
+    /// Checks which runs have ended, and reads their output.
     fn look(&mut self) {
         for one in &mut self.all {
             if one.live.is_none() {
@@ -199,7 +199,7 @@ impl Started {
                 && let Ok(Some(status)) = one.child.try_wait()
             {
                 one.ended = Some(status.code());
-                // One that never began leaves nothing.
+                // A run that did not start leaves nothing.
                 let _ = std::fs::remove_dir(&one.directory);
             }
         }
@@ -212,7 +212,7 @@ impl Started {
         });
     }
 
-    /// The newest first.
+    /// Newest first.
     pub(super) fn json(&mut self) -> Value {
         self.look();
         let one = |one: &One| {
@@ -233,13 +233,14 @@ impl Started {
         self.all.iter().filter(|one| one.ended.is_none())
     }
 
-    /// Tells those that go on to stop, and waits for them, so long and no longer.
+    /// Stops running children, and waits for them for a limited time.
     pub(super) fn stop(mut self) {
         let (version, command) = (command::VERSION, command::Command::Stop);
         let request = command::Request { version, command, load: None };
         self.look();
         let clock = Clock::start();
-        // One that begins only now does not listen yet. Who is told twice ends at once.
+        // A run that is just starting does not listen yet. A second request would end a run
+        // immediately.
         let mut untold: Vec<PathBuf> = self.going().map(|one| one.directory.clone()).collect();
         while self.going().next().is_some() && clock.now() - Time::ZERO < STOP_MAX {
             untold.retain(|directory| ask(directory, &request).is_err());
@@ -253,13 +254,13 @@ impl Started {
     }
 }
 
-/// The token of a live page is of no use any more, and no matter of who reads this.
+/// Removes links: the token of a finished live page is useless, and must not be disclosed.
 fn without_links(said: &str) -> String {
     let lines = said.lines().filter(|line| !line.contains("/?token="));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Reads to the end; the last of it is kept.
+/// Reads to the end, and keeps the last part.
 fn keep(errors: Option<ChildStderr>, kept: &Mutex<Vec<u8>>) {
     let Some(mut errors) = errors else { return };
     let mut part = [0; 4096];

@@ -7,15 +7,15 @@ use throng_base::{Diagnostic, Said};
 
 use crate::screen::Screen;
 
-/// Whatever else comes of the run, this is a bug.
+/// Whatever the result of the run, this is a bug.
 static HAS_BUG: AtomicBool = AtomicBool::new(false);
 
-/// Whether one was told.
+/// True if a bug was reported.
 pub fn is_told() -> bool {
     HAS_BUG.load(Ordering::Relaxed)
 }
 
-/// The first panic is told, after `restore` has made the terminal as it was.
+/// Reports the first panic, after `restore` has restored the terminal.
 pub fn report_panics(restore: fn()) {
     std::panic::set_hook(Box::new(move |panic| {
         if !HAS_BUG.swap(true, Ordering::Relaxed) {
@@ -25,8 +25,8 @@ pub fn report_panics(restore: fn()) {
     }));
 }
 
-/// A user stood still that nothing would ever have woken. Where a run has a record of that, its
-/// verdict says so; this is for what has none.
+/// Reports a user that would have waited forever. A recorded run shows it in its verdict; this is
+/// for everything else.
 pub fn tell(reason: &Said) {
     HAS_BUG.store(true, Ordering::Relaxed);
     let diagnostic = Diagnostic::error("bug", say!("throng has a bug: {reason}"))

@@ -4,7 +4,7 @@ pub(crate) fn has_output() -> bool {
     true
 }
 
-/// No run is watched here.
+/// No run is shown here.
 pub(crate) fn is_in_front() -> bool {
     false
 }

@@ -1,10 +1,10 @@
-//! What throng is at a terminal: everything that is printed, and the operator of a run whom a user
-//! sees. Knows no command line.
+//! The user interface in a terminal: all output, and the operator of a run. It does not depend on
+//! the command line.
 //!
-//! - [`screen`]: where text goes, in which width and language, with or without colours.
-//! - [`terminal`]: a run as a user sees it and commands it.
+//! - [`screen`]: the destination, width, language and colors of text.
+//! - [`terminal`]: the display and the controls of a run.
 //! - [`bug`]: defects of throng. [`signals`]: requests to stop the process.
-//! - `system`: what only Linux does; `elsewhere`: the same for other systems.
+//! - `system`: functions that need Linux; `elsewhere`: the same for other systems.
 
 #[macro_use]
 extern crate throng_base;

@@ -1,4 +1,4 @@
-//! Everything that is printed: where to, in which width and language, with or without colours.
+//! All output: its destination, width and language, with or without colors.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,12 +10,12 @@ use throng_results::terminal::Style;
 
 use crate::system;
 
-/// Text for people, on one of the two outputs.
+/// Text for people, on standard output or standard error.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
     pub style: Style,
     to_errors: bool,
-    /// A line that moves can be drawn.
+    /// A progress line can be redrawn.
     pub is_terminal: bool,
 }
 
@@ -28,7 +28,7 @@ impl Screen {
         Screen::new(is_terminal, no_color, false)
     }
 
-    /// Standard error: for mistakes, and for everything when the output is for a program.
+    /// Standard error: for errors, and for all text if standard output is for a program.
     pub fn errors(no_color: bool) -> Screen {
         Screen::new(io::stderr().is_terminal(), no_color, true)
     }
@@ -39,7 +39,7 @@ impl Screen {
             Some((width, _)) if is_terminal => usize::from(width.0),
             _ => WIDTH_PLAIN,
         };
-        // Such a terminal has a width, but neither colours nor a cursor that moves.
+        // A dumb terminal has a width, but neither colors nor a cursor that moves.
         let is_terminal = is_terminal && std::env::var_os("TERM").is_none_or(|it| it != "dumb");
         let colour = is_terminal && !forbidden;
         let ascii = std::env::var_os("TERM").is_some_and(|it| it == "dumb") && width > 0;
@@ -47,7 +47,7 @@ impl Screen {
         Screen { style, to_errors, is_terminal }
     }
 
-    /// What takes away the line that moves; without colours also without codes of the terminal.
+    /// Erases the progress line; without colors, uses no control sequences.
     fn line_away(&self) -> String {
         match self.style.colour {
             true => "\r\x1b[K".to_string(),
@@ -55,30 +55,30 @@ impl Screen {
         }
     }
 
-    /// Summaries with all that is known.
+    /// Shows all metrics in summaries.
     pub fn with_details(mut self, details: bool) -> Screen {
         self.style.details = details;
         self
     }
 
-    /// For the summary of a run that has its page.
+    /// For the summary of a run that has a report page.
     pub fn with_page(mut self, page: bool) -> Screen {
         self.style.page = page;
         self
     }
 
-    /// For the summary of the run that `throng report` shows when it is given none.
+    /// For the summary of the newest run, the default of `throng report`.
     pub fn of_newest(mut self, newest: bool) -> Screen {
         self.style.newest = newest;
         self
     }
 
-    /// Writes text for people. Names in it, whoever gave them, cannot do anything to a terminal.
+    /// Writes text for people. Control characters in names are escaped.
     pub fn text(&self, text: &str) {
         self.write(&on_screen(text, self.style.colour));
     }
 
-    /// Writes a text that is a file for programs, which stays as it is; but not at a terminal.
+    /// Writes a document for programs unchanged, except in a terminal.
     pub fn document(&self, text: &str) {
         let is_shown = match self.to_errors {
             true => io::stderr().is_terminal(),
@@ -90,15 +90,15 @@ impl Screen {
         }
     }
 
-    /// Takes away the line that moves, and draws another one where there is one.
+    /// Erases the progress line, and draws the new one if there is one.
     pub fn redraw(&self, line: &str) {
         self.write(&format!("{}{}", self.line_away(), on_screen(line, self.style.colour)));
     }
 
-    /// Writes text as it is. An output that takes nothing more is no reason to stop a run.
+    /// Writes text unchanged. A failing output does not stop a run.
     pub fn write(&self, text: &str) {
         match self.to_errors {
-            // There is nowhere left to tell that it failed.
+            // A failure cannot be reported anywhere.
             true => drop(io::stderr().lock().write_all(text.as_bytes())),
             false => output(text.as_bytes()),
         }
@@ -108,13 +108,13 @@ impl Screen {
         self.text(&format!("{line}\n"));
     }
 
-    /// A value for a program, which may hold text of strangers.
+    /// A value for a program, which may contain text from strangers.
     pub fn json(&self, value: &serde_json::Value) {
         self.line(&clean_json(&value.to_string()));
     }
 
     /// A sentence of ours, in the language of the person.
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what says it.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     pub fn say(&self, said: Said) {
         self.line(&said.spoken());
     }
@@ -123,19 +123,19 @@ impl Screen {
         self.text(&diagnostic.render(self.style.colour));
     }
 
-    /// Tells what ends a command: its exit code.
+    /// Reports the error that ends a command; returns the exit code.
     pub fn refused(&self, diagnostic: &Diagnostic) -> Exit {
         self.diagnostic(diagnostic);
         Exit::Usage
     }
 
-    /// As [`Screen::refused`], of all that is wrong.
+    /// Like [`Screen::refused`], for several errors.
     pub fn refused_all(&self, diagnostics: &[Diagnostic]) -> Exit {
         self.diagnostics(diagnostics);
         Exit::Usage
     }
 
-    /// All diagnostics, and how many there were.
+    /// All diagnostics, and their number.
     pub fn diagnostics(&self, diagnostics: &[Diagnostic]) {
         diagnostics.iter().for_each(|diagnostic| {
             self.diagnostic(diagnostic);
@@ -151,20 +151,20 @@ impl Screen {
     }
 }
 
-/// Why the standard output does not have all that was written to it.
+/// Why standard output is incomplete.
 static OUTPUT_FAILED: Mutex<Option<io::Error>> = Mutex::new(None);
 
-/// Nobody reads the standard output any more.
+/// The reader of standard output is gone.
 static READER_GONE: AtomicBool = AtomicBool::new(false);
 
-/// Whether the reader of the standard output has gone, as `head` does.
+/// True if the reader of standard output is gone, as with `head`.
 pub fn is_reader_gone() -> bool {
     READER_GONE.load(Ordering::Relaxed)
 }
 
-/// Writes to the standard output; [`delivered`] tells at the end whether that was possible.
+/// Writes to standard output; [`delivered`] reports failures at the end.
 pub fn output(bytes: &[u8]) {
-    // Without one, whoever started us has closed it.
+    // The parent process has closed it.
     if !system::has_output() {
         return note_failure(Err(io::Error::from_raw_os_error(EBADF)), false);
     }
@@ -173,7 +173,7 @@ pub fn output(bytes: &[u8]) {
     note_failure(written, io::stdout().is_terminal());
 }
 
-/// The standard output for what takes a writer. It fails only if its reader has gone.
+/// Standard output as a writer. It fails only if its reader is gone.
 pub struct StandardOutput;
 
 impl io::Write for StandardOutput {
@@ -190,7 +190,7 @@ impl io::Write for StandardOutput {
     }
 }
 
-/// A reader that wants no more (`| head`), or a terminal that was closed, is no failure.
+/// A reader that stops (`| head`) or a closed terminal is not a failure.
 fn note_failure(written: io::Result<()>, to_terminal: bool) {
     let Err(error) = written else { return };
     if error.kind() == io::ErrorKind::BrokenPipe {
@@ -202,7 +202,7 @@ fn note_failure(written: io::Result<()>, to_terminal: bool) {
     }
 }
 
-/// The exit code of a command, which is not good when its output could not be written.
+/// The exit code of a command, which is a failure if its output could not be written.
 pub fn delivered(exit: Exit) -> Exit {
     let failed = OUTPUT_FAILED.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(error) = failed else { return exit };

@@ -14,10 +14,9 @@ pub use unix::{Signals, Stops, fail_writes_of_large_files};
 #[cfg(not(unix))]
 pub use windows::{Signals, Stops, fail_writes_of_large_files};
 
-/// Requests to stop, as a run hears them; called inside a runtime.
+/// Requests to stop a run; called inside a runtime.
 ///
-/// # Errors
-/// The system does not deliver signals.
+/// # Errors The system does not deliver signals.
 pub fn stop_requests() -> std::io::Result<StopRequests> {
     let mut signals = Signals::new()?;
     let (tell, requests) = unbounded_channel();

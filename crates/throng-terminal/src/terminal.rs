@@ -1,5 +1,5 @@
-//! A run at a terminal: a line every second and one that moves, or a full screen (`dashboard`); the
-//! `keys` that command it, and the signals that stop it.
+//! The operator of a run in a terminal: a line per second with a progress line, or a full screen
+//! (`dashboard`); the `keys` that control the run, and the signals that stop it.
 
 mod dashboard;
 mod keys;
@@ -25,13 +25,13 @@ use crate::system::{self, is_in_front};
 use dashboard::Dashboard;
 use keys::Keys;
 
-/// The terminal is as it was; also after a panic.
+/// Restores the terminal; also after a panic.
 pub fn restore() {
     dashboard::give_back();
     system::give_terminal_back();
 }
 
-/// What of a run is shown, and how: flags of the command line.
+/// Flags for the output of a run.
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Output")]
 pub struct Output {
@@ -67,22 +67,22 @@ pub struct Terminal {
 #[derive(Default)]
 struct TerminalState {
     clock: Option<Clock>,
-    /// The line of the second that goes on.
+    /// The line of the current second.
     second: Option<Live>,
     progress_drawn: bool,
-    /// In place of lines, where a user wants it.
+    /// Replaces lines, if requested.
     dashboard: Option<Dashboard>,
     keys: Option<Keys>,
-    /// Gives the terminal back when the shell stops this process.
+    /// Restores the terminal when the shell stops this process.
     stops: Option<JoinHandle<()>>,
-    /// The line that is pending belongs to those that the dashboard did not print.
+    /// The next line covers seconds that only the dashboard showed.
     skips_second: bool,
 }
 
 impl Terminal {
     pub fn new(output: &Output) -> Terminal {
         let errors = Screen::errors(output.no_color);
-        // With JSON the output belongs to a program; people read the other one.
+        // With JSON, standard output is for a program, and text is on standard error.
         let screen = if output.json { errors } else { Screen::output(output.no_color) };
         Terminal {
             screen: screen.with_details(output.details),
@@ -116,14 +116,14 @@ impl Terminal {
             let mut stops = Stops::new(true);
             loop {
                 stops.next().await;
-                // The shell has the terminal as it was; `fg` gives it to us again, see `draw`.
+                // The shell gets a restored terminal; after `fg` it is set again, see `draw`.
                 restore();
                 stops.stop();
             }
         }));
     }
 
-    /// What was said on the dashboard is said again where it was.
+    /// Prints the messages of the dashboard again after it is closed.
     fn end(&self) {
         let mut state = self.state.borrow_mut();
         state.keys = None;
@@ -134,7 +134,7 @@ impl Terminal {
         }
     }
 
-    /// On the dashboard if there is one, or else as a line of its own.
+    /// Shows a message on the dashboard, or as a line without one.
     fn tell(&self, text: impl FnOnce() -> String, line: impl FnOnce()) {
         let mut state = self.state.borrow_mut();
         let TerminalState { dashboard, clock, .. } = &mut *state;
@@ -150,7 +150,7 @@ impl Terminal {
         self.tell(text, || self.errors.diagnostic(diagnostic));
     }
 
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what says it.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     fn say(&self, said: Said) {
         self.tell(|| said.spoken(), || self.errors.say(said.clone()));
     }
@@ -188,7 +188,7 @@ impl Terminal {
             dashboard.take_again();
         }
         if let (Some(dashboard), Some(clock)) = (dashboard, clock) {
-            // From the background it would be drawn over what a shell has there.
+            // In the background, it would overwrite the output of the shell.
             if is_in_front() {
                 dashboard.draw(clock.now(), progress);
             }
@@ -268,7 +268,7 @@ impl Operator for Terminal {
     }
 }
 
-/// For commands that ask the crate of runs for less than a run.
+/// For commands that use the crate of runs without starting a run.
 impl Operator for Screen {
     fn tell(&self, line: Line<'_>) {
         match line {

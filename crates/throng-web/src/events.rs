@@ -1,6 +1,6 @@
-//! Server-sent events (WHATWG HTML, 9.2) to several viewers. Who comes back says what it heard last
-//! and is told what came since; who was away for too long, or is new, is told all. Who does not
-//! read is dropped: what waits for it is bounded, and nobody waits for it.
+//! Server-sent events (WHATWG HTML, 9.2) for several viewers. A viewer that reconnects names its
+//! last message and gets the later ones; a new one, or one that was away too long, gets the whole
+//! state. A viewer that does not read is dropped: its queue is bounded, and sending never blocks.
 
 use std::collections::VecDeque;
 
@@ -10,12 +10,12 @@ use tokio::sync::mpsc;
 use crate::server::{Connection, Reply};
 
 pub const VIEWERS_MAX: usize = 64;
-/// Messages that may wait for a viewer, besides what its socket has taken.
+/// Maximum number of messages that wait for a viewer, in addition to its socket buffer.
 const WAITING_MAX: usize = 32;
-/// What is kept for those who come back.
+/// Maximum number of messages kept for viewers that reconnect.
 const KEPT_MAX: usize = 120;
 const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Milliseconds until a browser comes back.
+/// Milliseconds until a browser reconnects.
 const RETRY_MS: u32 = 1_000;
 
 struct Viewer {
@@ -26,9 +26,9 @@ struct Viewer {
 /// See the module's description.
 pub struct Hub {
     viewers: Vec<Viewer>,
-    /// Tells the messages of this hub from those of another run on the same port.
+    /// Distinguishes the messages of this hub from those of another run on the same port.
     epoch: u64,
-    /// Of the last message.
+    /// The number of the last message.
     number: u64,
     kept: VecDeque<(u64, Bytes)>,
     kept_bytes: usize,
@@ -46,12 +46,12 @@ impl Hub {
         self.viewers.len()
     }
 
-    /// Viewers that did not read.
+    /// The number of viewers that were dropped because they did not read.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// To all, and to those who come back. `data` is one line.
+    /// Sends to all viewers, and to those that reconnect later. `data` is one line.
     pub fn tell(&mut self, event: &str, data: &str) {
         self.number += 1;
         let message = self.message(event, data);
@@ -74,13 +74,13 @@ impl Hub {
         self.dropped += dropped;
     }
 
-    /// What was said before says nothing any more to those who come back: they are told all.
+    /// Earlier messages are outdated: viewers that reconnect get the whole state.
     pub fn forget(&mut self) {
         self.kept.clear();
         self.kept_bytes = 0;
     }
 
-    /// One viewer more, which has heard `last`. `all` makes what a new one is told first.
+    /// Adds a viewer whose last message was `last`. `all` creates the state for a new one.
     pub fn join(
         &mut self,
         last: Option<&str>,
@@ -99,17 +99,17 @@ impl Hub {
         Reply::stream("text/event-stream", waiting)
     }
 
-    /// All viewers are told what waits for them, and then that it is over.
+    /// Viewers get the messages that wait for them, and then the end of the stream.
     pub fn close(&mut self) {
         self.viewers.clear();
     }
 
-    /// Whether what came after a message is still known.
+    /// True if all messages after this one are kept.
     pub fn knows(&self, last: &str) -> bool {
         self.since(last).is_some()
     }
 
-    /// What came after a message, if that is known.
+    /// The messages after this one, if they are kept.
     fn since(&self, last: &str) -> Option<Vec<Bytes>> {
         let (epoch, number) = last.split_once('-')?;
         let number: u64 = number.parse().ok().filter(|number| *number <= self.number)?;
@@ -119,7 +119,7 @@ impl Hub {
         is_known.then(|| behind.map(|(_, message)| message.clone()).collect())
     }
 
-    /// With the number of the last one.
+    /// A message with the number of the last one.
     pub fn message(&self, event: &str, data: &str) -> Bytes {
         let (epoch, number) = (self.epoch, self.number);
         let head = format!("id: {epoch:x}-{number}\nretry: {RETRY_MS}\nevent: {event}\n");
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_back_hears_what_came_since_and_nothing_twice() {
+    fn a_viewer_that_reconnects_gets_the_missed_messages_once() {
         let mut hub = Hub::new(0xab);
         (1..=5).for_each(|at: u64| hub.tell("second", &at.to_string()));
         let wanted = |texts: &[&str]| Some(texts.iter().map(|it| it.to_string()).collect());
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded_by_messages_and_bytes() {
+    fn the_backlog_is_bounded_by_messages_and_bytes() {
         let mut hub = Hub::new(1);
         (0..1_000).for_each(|_| hub.tell("second", "x"));
         assert_eq!(hub.kept.len(), KEPT_MAX);

@@ -1,6 +1,6 @@
-//! Who may see a page and steer a run from it: whoever has the token, which is in the URL that is
-//! printed; or everybody, if nothing can be changed there. A page of another origin cannot, even
-//! where its name is made to lead here (DNS rebinding), and nobody is told more than that.
+//! Access control of a page and its controls: the token in the printed URL is required, unless
+//! nothing can be changed and the page is open. Pages of other origins have no access, even if
+//! their host name resolves to this host (DNS rebinding), and refusals do not say why.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,8 @@ use subtle::ConstantTimeEq as _;
 use crate::server::{Reply, Request};
 
 const TOKEN_BYTES: usize = 16;
-/// Where a request that changes something has the token: no form of another page can send it.
+/// The header with the token for requests that change something: forms of other pages cannot send
+/// it.
 pub const TOKEN_HEADER: &str = "x-throng-token";
 
 /// A secret of 128 bits, as hex.
@@ -19,7 +20,7 @@ pub const TOKEN_HEADER: &str = "x-throng-token";
 pub struct Token(String);
 
 impl Token {
-    /// None where the system has no randomness to give.
+    /// None if the system provides no randomness.
     pub fn fresh() -> Option<Token> {
         let mut bytes = [0; TOKEN_BYTES];
         SystemRandom::new().fill(&mut bytes).ok()?;
@@ -30,7 +31,7 @@ impl Token {
         &self.0
     }
 
-    /// In a time that does not depend on how much of it is right.
+    /// Compares in constant time.
     fn is(&self, given: &str) -> bool {
         self.0.as_bytes().ct_eq(given.as_bytes()).into()
     }
@@ -38,20 +39,20 @@ impl Token {
 
 /// See the module's description.
 pub struct Gate {
-    /// None where none is needed.
+    /// None if no token is required.
     token: Option<Token>,
     /// Names of this host besides its addresses and `localhost`.
     names: Vec<String>,
 }
 
 impl Gate {
-    /// Without a token, whoever reaches this server may see it.
+    /// Without a token, every client that reaches this server has access.
     pub fn new(token: Option<Token>, names: &[&str]) -> Gate {
         Gate { token, names: names.iter().map(|name| name.to_ascii_lowercase()).collect() }
     }
 
-    /// Whether to answer: with the token in the query or as scrapers send it, or, where it changes
-    /// something, in a header.
+    /// True if the request is allowed: with the token in the query or in the form that scrapers
+    /// send, or, if it changes something, in a header.
     pub fn lets(&self, request: &Request) -> bool {
         let bearer = || request.header("authorization")?.strip_prefix("Bearer ");
         let given = match request.method {
@@ -65,7 +66,7 @@ impl Gate {
             && self.token.as_ref().is_none_or(|token| given.is_some_and(|given| token.is(given)))
     }
 
-    /// A name that anybody may have registered is none of this host's; an address is its own.
+    /// Other names may be registered by anyone and are refused; addresses are accepted.
     fn is_this_host(&self, host: &str) -> bool {
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -76,7 +77,7 @@ impl Gate {
         bare.parse::<IpAddr>().is_ok() || name == "localhost" || self.names.contains(&name)
     }
 
-    /// The same for whatever is wrong.
+    /// The same reply for any reason.
     pub fn refusal() -> Reply {
         Reply::text(403, "open the link that throng printed\n")
     }
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_differ_and_are_told_apart() {
+    fn tokens_are_unique_and_compared() {
         let (one, other) = (Token::fresh().unwrap(), Token::fresh().unwrap());
         assert_ne!(one.text(), other.text());
         assert_eq!(one.text().len(), 32);
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_others_are_not_this_host() {
+    fn foreign_host_names_are_refused() {
         let gate = Gate::new(Token::fresh(), &["Box"]);
         for own in ["127.0.0.1:80", "localhost:8080", "[::1]:9", "[::1]", "10.0.0.7", "box:1"] {
             assert!(gate.is_this_host(own), "{own}");

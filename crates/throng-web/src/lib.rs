@@ -1,9 +1,9 @@
-//! A small HTTP server for what browsers and scrapers ask of a run. It has one thread, whatever
-//! comes, and all that a client can make it keep is bounded.
+//! A small HTTP server for browsers and scrapers. It uses one thread for any number of clients, and
+//! the memory that a client can occupy is bounded.
 //!
-//! - [`server`]: HTTP/1.1, one request for each connection (hyper does the protocol).
-//! - [`events`]: server-sent events for several viewers, who come back without a gap.
-//! - [`gate`]: who may see it: whoever has the token, from a page of this server.
+//! - [`server`]: HTTP/1.1, one request per connection (hyper implements the protocol).
+//! - [`events`]: server-sent events for several viewers, which reconnect without a gap.
+//! - [`gate`]: access control, by a token and by the origin of the page.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! HTTP/1.1 with one request for each connection. Who says too much, too little or too slowly is
-//! hung up on; there are so many connections at a time and no more.
+//! HTTP/1.1 with one request per connection. Clients that send too much, too little or too slowly
+//! are disconnected; the number of connections is limited.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -27,18 +27,18 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::LocalSet;
 use tokio_rustls::TlsAcceptor;
 
-/// Connections at a time. Of those who come when there are as many, the new ones push out who has
-/// been silent for longest; who is being served stays.
+/// Maximum number of connections. Above it, a new one replaces the one that has been silent for
+/// longest; requests in progress are not affected.
 const CONNECTIONS_MAX: usize = 128;
-/// How long a client may take with its request.
+/// Time limit for receiving a request.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
-/// How long a whole exchange may take that is no stream.
+/// Time limit for an exchange that is not a stream.
 const EXCHANGE_TIME_MAX: Duration = Duration::from_secs(30);
-/// Of a request's head, and of what hyper holds of an answer.
+/// Maximum size of a request's head, and of hyper's buffer for a response.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 const HEADERS_MAX: usize = 64;
 const BODY_BYTES_MAX: usize = 16 * 1024;
-/// After an accept(2) that failed: there may be no descriptor left for a while.
+/// The pause after accept(2) failed: descriptors may be exhausted for a while.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A request with its body.
@@ -52,19 +52,19 @@ pub struct Request {
 }
 
 impl Request {
-    /// Of a header that there is, and that is text.
+    /// The value of a header, if it is present and valid text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The value of a name in the query, as it stands there.
+    /// The value of a name in the query, not decoded.
     pub fn asked(&self, name: &str) -> Option<&str> {
         let pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
         pairs.into_iter().find(|(key, _)| *key == name).map(|(_, value)| value)
     }
 }
 
-/// What is answered.
+/// A response.
 pub struct Reply {
     status: StatusCode,
     kind: &'static str,
@@ -82,13 +82,13 @@ impl Reply {
         Reply::new(status, "text/plain; charset=utf-8", text)
     }
 
-    /// What comes, until the other end of the channel is gone. Its connection may last.
+    /// A stream that lasts until the sender is dropped. Its connection can be long-lived.
     pub fn stream(kind: &'static str, parts: mpsc::Receiver<Bytes>) -> Reply {
         let (status, headers) = (StatusCode::OK, Vec::new());
         Reply { status, kind, headers, body: Content::Stream(parts) }
     }
 
-    /// One header more.
+    /// Adds a header.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: &'static str) -> Reply {
         let value = HeaderValue::from_static(value);
@@ -96,8 +96,8 @@ impl Reply {
         self
     }
 
-    /// Browsers save it under this name instead of showing it. What a name in a header cannot have
-    /// becomes `_`.
+    /// Makes browsers save it under this name instead of showing it. Characters that are invalid in
+    /// the header become `_`.
     #[must_use]
     pub fn attachment(mut self, name: &str) -> Reply {
         let is_plain = |it: char| it.is_ascii_alphanumeric() || ".-_".contains(it);
@@ -124,7 +124,7 @@ impl Reply {
     }
 }
 
-/// Nothing is kept, framed, guessed, or given to pages of others.
+/// Forbids caching, framing, content sniffing, and access by other origins.
 const HEADERS: [(&str, &str); 5] = [
     ("cache-control", "no-store"),
     ("cross-origin-resource-policy", "same-origin"),
@@ -179,20 +179,20 @@ struct ServerState {
 }
 
 impl Connection {
-    /// Closes it, whatever it has not taken yet.
+    /// Closes it, even with unsent data.
     pub fn hang_up(&self) {
         self.0.gone.notify_one();
     }
 }
 
-/// A port that is taken.
+/// A bound port.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     tls: Option<TlsAcceptor>,
 }
 
-/// The connections that there are.
+/// The open connections.
 #[derive(Clone, Default)]
 pub struct Connections {
     open: Rc<Cell<usize>>,
@@ -201,12 +201,12 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// Those that have asked for something.
+    /// The number of connections with a request.
     pub fn busy(&self) -> usize {
         self.busy.get()
     }
 
-    /// Whether one more may come.
+    /// Makes room for a new connection; false if that is impossible.
     fn make_room(&self) -> bool {
         let mut silent = self.silent.borrow_mut();
         silent.retain(|state| state.upgrade().is_some_and(|state| !state.is_heard.get()));
@@ -218,7 +218,7 @@ impl Connections {
     }
 }
 
-/// Counts one as long as it lives.
+/// Counts a connection while it exists.
 struct Counted(Rc<Cell<usize>>);
 
 impl Counted {
@@ -234,7 +234,7 @@ impl Drop for Counted {
     }
 }
 
-/// A server in a thread of its own, until this is dropped.
+/// A server in its own thread, until this is dropped.
 pub struct Running {
     _stop: oneshot::Sender<Infallible>,
 }
@@ -247,7 +247,7 @@ impl Server {
         Ok(Server { listener, address, tls: None })
     }
 
-    /// Takes only TLS connections.
+    /// Accepts only TLS connections.
     #[must_use]
     pub fn secured(self, config: Arc<ServerConfig>) -> Server {
         Server { tls: Some(TlsAcceptor::from(config)), ..self }
@@ -257,7 +257,7 @@ impl Server {
         self.address
     }
 
-    /// Answers what comes, in a thread of its own.
+    /// Serves requests in its own thread.
     pub fn run<F>(self, name: &str, answer: F) -> io::Result<Running>
     where
         F: Fn(&Request) -> Reply + Send + 'static,
@@ -275,7 +275,7 @@ impl Server {
         Ok(Running { _stop: stop })
     }
 
-    /// Answers what comes, for ever; on the [`LocalSet`] of this thread.
+    /// Serves requests indefinitely, on the [`LocalSet`] of this thread.
     pub async fn serve<F, Fut>(self, connections: Connections, answer: F) -> io::Result<()>
     where
         F: Fn(Request) -> Fut + 'static,
@@ -312,10 +312,9 @@ impl Server {
     }
 }
 
-/// TLS with this certificate, for HTTP/1.1.
+/// The TLS configuration for this certificate and HTTP/1.1.
 ///
-/// # Errors
-/// The key does not fit the certificate.
+/// # Errors The key does not match the certificate.
 pub fn tls_config(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,

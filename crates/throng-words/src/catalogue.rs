@@ -1,4 +1,4 @@
-//! The keys of the catalogue: every line of English that a translation stands below.
+//! The keys of the catalog: each English line that is followed by a translation.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ pub(crate) fn has(key: &str) -> bool {
     KEYS.get_or_init(|| keys(CHINESE)).contains(key)
 }
 
-/// Lines of English, up to the line of the translation, which begins with a tab.
+/// Lines of English before the line of the translation, which starts with a tab.
 fn keys(text: &str) -> HashSet<String> {
     let mut keys = HashSet::new();
     let mut key = String::new();

@@ -1,9 +1,9 @@
-//! The macros that say a sentence. `say!("there is no {what} `{name}`")` is a `Said` of
-//! throng-base: the key `there is no {} `{}`` and its values. A key that the catalogue does not
-//! have does not compile, so that no sentence is without a rendering.
+//! The macros for messages. `say!("there is no {what} `{name}`")` is a `Said` of throng-base: the
+//! key `there is no {} `{}`` and its values. A key that is missing in the catalog does not compile,
+//! so every message has a translation.
 //!
-//! The rest is as in `format!`: values are captured, follow, or are named; a format such as
-//! `{share:.1}` makes a text of its value, while a value that is itself a `Said` stays one.
+//! Otherwise they work like `format!`: values are captured, positional or named; a format such as
+//! `{share:.1}` converts its value to text, while a value that is itself a `Said` stays one.
 
 #![forbid(unsafe_code)]
 
@@ -16,13 +16,13 @@ use proc_macro::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenSt
 
 use template::{Template, TemplatePlace};
 
-/// A sentence with its values, which is rendered where it is read.
+/// A message with its values, which is rendered for its reader.
 #[proc_macro]
 pub fn say(input: TokenStream) -> TokenStream {
     said(input).unwrap_or_else(Mistake::into_tokens)
 }
 
-/// The same as a text in the spoken language, for what is printed at once.
+/// The same as text in the output language, for immediate output.
 #[proc_macro]
 pub fn tell(input: TokenStream) -> TokenStream {
     match said(input) {
@@ -31,14 +31,14 @@ pub fn tell(input: TokenStream) -> TokenStream {
     }
 }
 
-/// The compressed bytes of a text file, by its path from the folder of the crate; throng-base
-/// unpacks them.
+/// The compressed bytes of a text file, by its path relative to the folder of the crate;
+/// throng-base decompresses them.
 #[proc_macro]
 pub fn packed(input: TokenStream) -> TokenStream {
     let made = literal::of(arguments(input).into_iter().next().unwrap_or_default());
     let made = made.and_then(|(name, span)| {
         let (bytes, path) = packed::packed(&name).map_err(|told| Mistake::new(told, span))?;
-        // The second makes the compiler look at the file again when it has changed.
+        // The second one makes the compiler read the file again when it has changed.
         let bytes = TokenTree::Literal(Literal::byte_string(&bytes));
         let watched = tokens(&format!("const _: &[u8] = include_bytes!({path:?});"));
         let block = Group::new(Delimiter::Brace, watched.into_iter().chain([bytes]).collect());
@@ -57,7 +57,7 @@ impl Mistake {
         Mistake { message: message.into(), span }
     }
 
-    /// `compile_error!("…")`, where the mistake is.
+    /// `compile_error!("…")` at the place of the mistake.
     fn into_tokens(self) -> TokenStream {
         let message = TokenTree::Literal(Literal::string(&self.message));
         let mut bang = Punct::new('!', Spacing::Alone);
@@ -87,7 +87,7 @@ fn said(input: TokenStream) -> Result<TokenStream, Mistake> {
     Ok(call("with", inner))
 }
 
-/// A sentence that has a rendering; or why the text is none.
+/// A text with a translation, or why it is not valid.
 fn sentence(text: &str) -> Result<Template, String> {
     let template = Template::parse(text)?;
     let key = &template.key;
@@ -104,7 +104,7 @@ fn call(name: &str, inner: TokenStream) -> TokenStream {
     out
 }
 
-/// The values of the places, each as an `Argument`.
+/// The values of the placeholders, each as an `Argument`.
 fn values(
     places: &[TemplatePlace],
     given: Vec<TokenStream>,
@@ -141,7 +141,7 @@ fn values(
     }
 }
 
-/// One value with the comma behind it.
+/// One value followed by a comma.
 fn argument(format: &str, value: TokenStream) -> TokenStream {
     let mut inner = tokens("&");
     if format.is_empty() {
@@ -159,7 +159,7 @@ fn argument(format: &str, value: TokenStream) -> TokenStream {
     out
 }
 
-/// What stands between the commas.
+/// The tokens between the commas.
 fn arguments(input: TokenStream) -> Vec<TokenStream> {
     let mut parts = vec![TokenStream::new()];
     for token in input {
@@ -174,7 +174,7 @@ fn arguments(input: TokenStream) -> Vec<TokenStream> {
     parts
 }
 
-/// `name = value` as both.
+/// Splits `name = value`.
 fn named(argument: TokenStream) -> (Option<String>, TokenStream) {
     let mut rest = argument.clone().into_iter();
     match (rest.next(), rest.next()) {
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sentence_without_a_rendering_does_not_compile() {
+    fn a_text_without_a_translation_does_not_compile() {
         assert!(sentence("`{unit}` is not a unit of time").is_ok());
         assert!(sentence("p99 {}/s").is_ok(), "there is nothing to render");
         let mistake = sentence("`{unit}` is in no catalogue").unwrap_err();

@@ -1,10 +1,10 @@
-//! The text of a string literal, its escapes undone.
+//! The text of a string literal, without its escapes.
 
 use proc_macro::{Delimiter, Span, TokenStream, TokenTree};
 
 use crate::Mistake;
 
-/// The text of the one literal of these tokens, and where it stands.
+/// The text and the span of the only literal in these tokens.
 pub(crate) fn of(tokens: TokenStream) -> Result<(String, Span), Mistake> {
     let mut rest = tokens.into_iter();
     let (first, second) = (rest.next(), rest.next());
@@ -14,7 +14,7 @@ pub(crate) fn of(tokens: TokenStream) -> Result<(String, Span), Mistake> {
             let text = unescaped(&literal.to_string());
             text.map(|text| (text, span)).ok_or_else(|| Mistake::new("this is no text", span))
         }
-        // What a `macro_rules` hands on.
+        // Tokens from a `macro_rules` macro.
         (Some(TokenTree::Group(group)), None) if group.delimiter() == Delimiter::None => {
             of(group.stream())
         }
@@ -53,7 +53,7 @@ fn unescaped(literal: &str) -> Option<String> {
     Some(out + rest)
 }
 
-/// A character by its number, which takes `length` bytes of the rest.
+/// A character given by its number, which takes `length` bytes of the rest.
 fn character(hex: &str, rest: &mut &str, length: usize) -> Option<char> {
     let character = u32::from_str_radix(hex, 16).ok().and_then(char::from_u32)?;
     *rest = rest.get(length..)?;
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_are_undone() {
+    fn escapes_are_decoded() {
         let text = |literal| unescaped(literal).unwrap();
         assert_eq!(text(r#""a \"b\" \u{2013}\x41\n""#), "a \"b\" \u{2013}A\n");
         assert_eq!(text("\"one \\\n     two\""), "one two");

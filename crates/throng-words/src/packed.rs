@@ -1,4 +1,4 @@
-//! A file of the sources as compressed bytes, for what is long and seldom read.
+//! A source file as compressed bytes, for long texts that are rarely read.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -6,7 +6,8 @@ use std::path::Path;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
-/// The bytes of a file of the crate that is compiled, compressed (RFC 1950), and its whole path.
+/// The compressed bytes (RFC 1950) of a file in the crate that is being compiled, and its absolute
+/// path.
 pub(crate) fn packed(name: &str) -> Result<(Vec<u8>, String), String> {
     let folder = std::env::var("CARGO_MANIFEST_DIR").map_err(|error| error.to_string())?;
     let path = Path::new(&folder).join(name);

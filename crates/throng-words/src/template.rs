@@ -1,8 +1,8 @@
-//! What stands in the text of a sentence: its key, and the places of its values.
+//! Parses the text of a message: its key, and the placeholders of its values.
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct Template {
-    /// With `{}` for every value, and other braces as they come out.
+    /// With `{}` for each value, and other braces unescaped.
     pub(crate) key: String,
     pub(crate) places: Vec<TemplatePlace>,
 }
@@ -11,7 +11,7 @@ pub(crate) struct Template {
 pub(crate) struct TemplatePlace {
     /// The name or number of the value; empty for the next one.
     pub(crate) name: String,
-    /// How it is printed, `{:.1}`; empty for a value as it is.
+    /// The format, `{:.1}`; empty for the default.
     pub(crate) format: String,
 }
 
@@ -41,8 +41,8 @@ impl Template {
     }
 }
 
-/// Whether there is anything to translate: not in `p99` and `{}/s`, nor in codes such as
-/// `bad-value`. What stands in backticks is code.
+/// True if there is text to translate: not in `p99` and `{}/s`, nor in codes such as `bad-value`.
+/// Text in backticks is code.
 pub(crate) fn has_words(key: &str) -> bool {
     let own: String = key.split('`').step_by(2).collect();
     let bytes = own.as_bytes();
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_and_places_are_found() {
+    fn keys_and_placeholders_are_found() {
         let found = |text| {
             let template = Template::parse(text).unwrap();
             let place = |place: TemplatePlace| (place.name, place.format);
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_told_from_signs() {
+    fn words_are_distinguished_from_signs() {
         assert!(["a step", "{}: no", "p99 of"].iter().all(|key| has_words(key)));
         assert!(["p99", "{}/s", "`code here` {}", "bad-value"].iter().all(|key| !has_words(key)));
     }

@@ -1,5 +1,5 @@
-//! The command line. Every flag is defined here and below, and nowhere else; the help is made of
-//! this. A file for the commands that belong together; `values` reads what a person writes.
+//! The command line. Only this module and its submodules define flags, and the help is generated
+//! from them. Each file has related commands; `values` parses values.
 
 mod bench;
 mod capacity;
@@ -144,7 +144,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Whether it makes load, or measures this host.
+    /// True if it generates load or measures this host.
     #[cfg_attr(target_os = "linux", allow(dead_code))]
     pub(crate) fn needs_linux(&self) -> bool {
         let own = matches!(
@@ -158,7 +158,7 @@ impl Command {
         own || self.has_users()
     }
 
-    /// Whether it has users or serves them, perhaps a million.
+    /// True if it runs or serves users, possibly a million.
     pub(crate) fn has_users(&self) -> bool {
         matches!(
             self,
@@ -183,13 +183,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_definitions_do_not_contradict_each_other() {
+    fn definitions_are_consistent() {
         use clap::CommandFactory as _;
         Arguments::command().debug_assert();
     }
 
     #[test]
-    fn what_only_reads_needs_no_linux() {
+    fn commands_that_only_read_do_not_need_linux() {
         let needs = |line: &str| {
             let arguments = Arguments::try_parse_from(line.split(' ')).expect(line);
             arguments.command.needs_linux()
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn fingers_of_other_tools_are_understood() {
+    fn habits_from_other_tools_are_understood() {
         let parse = |line: &str| {
             let words = line.split(' ').map(Into::into).collect();
             let words = crate::speech::fingers::understood(words).expect("understood");

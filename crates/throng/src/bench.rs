@@ -1,4 +1,4 @@
-//! `throng bench`: a command line becomes a scenario, and the scenario is run like any other.
+//! `throng bench`: converts a command line to a scenario and runs it.
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ pub(crate) fn bench(arguments: &BenchArguments) -> Ended {
     })
 }
 
-/// With the run of a command line, what is told of it.
+/// Calls `then` with the run of a command line and its output options.
 pub(crate) fn with_bench(
     arguments: &BenchArguments,
     then: impl FnOnce(Conduct<'_>) -> Exit,
@@ -38,8 +38,8 @@ pub(crate) fn with_bench(
     Ok(with_program(compiled, (&arguments.output, &arguments.limits), command(), then))
 }
 
-/// The scenario of a command line, for this URL. Mistakes have been told; with `--print-scenario`
-/// there is nothing left to do.
+/// The scenario of a command line, for this URL. Mistakes are already reported; with
+/// `--print-scenario` nothing is left to do.
 pub(crate) fn compiled(
     arguments: &BenchArguments,
     url: Option<&str>,
@@ -76,7 +76,7 @@ pub(crate) fn compiled(
     }
 }
 
-/// Asks the target of a gRPC call for its services where no file tells them. A scenario that is
+/// Queries the target of a gRPC call for its services if no file describes them. A scenario that is
 /// only printed names the file that `throng protocol --reflect` writes.
 fn reflected(
     arguments: &BenchArguments,
@@ -101,15 +101,15 @@ fn mistake(code: &'static str, message: Said, help: Said) -> Diagnostic {
     Diagnostic::error(code, message).help(help)
 }
 
-/// Whether the command line itself names what is no plain file, such as the pipe of
-/// `--body-file /dev/stdin`; what a cURL file names is of somebody else.
+/// True if the command line itself names a file that is not a regular file, such as the pipe of
+/// `--body-file /dev/stdin`; a cURL file may come from a stranger.
 fn is_given(arguments: &BenchArguments, path: &Path) -> bool {
     let request = &arguments.request;
     let is_own = request.curl.is_none() || request.body_file.as_deref() == Some(path);
     is_own && !path.is_file()
 }
 
-/// What the command line asks for; all mistakes at once.
+/// The settings of the command line; reports all mistakes.
 fn assemble(
     arguments: &BenchArguments,
     url: Option<&str>,
@@ -143,7 +143,7 @@ fn assemble(
         Ok(listed) => bench.urls = listed.unwrap_or_default(),
         Err(found) => return Err(found),
     }
-    // The first of a list stands for all: they go to one target.
+    // The first URL of a list represents all: they have the same target.
     let first = bench.urls.first().map(|one| one.url.clone());
     address(arguments, first.as_deref().or(url), &mut bench, &mut errors);
     request(arguments, &mut bench, &mut errors);
@@ -165,7 +165,7 @@ fn shape(arguments: &BenchArguments) -> BenchShape {
     }
 }
 
-/// A range of rates takes a time, and steps take a range.
+/// A range of rates requires a duration, and steps require a range.
 fn ranged(arguments: &BenchArguments, errors: &mut Vec<Diagnostic>) {
     let is_range = arguments.rate.is_some_and(|rate| rate.from.is_some());
     if arguments.steps.is_some() && !is_range {
@@ -184,7 +184,7 @@ fn ranged(arguments: &BenchArguments, errors: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The URL may stand alone, in `-u`, or in the cURL file.
+/// The URL can be the argument, in `-u`, or in the cURL file.
 fn address(
     arguments: &BenchArguments,
     url: Option<&str>,
@@ -211,7 +211,7 @@ fn address(
         ));
     }
     if !bench.url.is_empty() && !bench.url.contains("://") {
-        // As curl and ab do it.
+        // As in curl and ab.
         bench.url = format!("http://{}", bench.url);
     }
     if let Some(text) = auth {
@@ -277,8 +277,8 @@ fn request(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
     bench.protocols.extend(request.subprotocols.iter().cloned());
 }
 
-/// What the command line says replaces what a cURL file says, whatever it is called by: a header by
-/// its name, `-T`, `--cookie` or `--auth`. A header replaces `-T`.
+/// Headers from the command line replace those of a cURL file, under any name: a header by its
+/// name, `-T`, `--cookie` or `--auth`. A header replaces `-T`.
 fn headers(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagnostic>) {
     let request = &arguments.request;
     let mut given = Vec::new();
@@ -295,7 +295,7 @@ fn headers(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
     errors.extend(bench.replace_headers(given, request.auth.as_deref(), request.curl.is_some()));
 }
 
-/// Headers, or metadata of calls, as the command line has them.
+/// Headers, or metadata of calls, from the command line.
 pub(crate) fn metadata(given: &[String]) -> Result<Vec<(String, String)>, Box<Diagnostic>> {
     let pair = |header: &String| match header.split_once(':') {
         Some((name, value)) if !name.trim().is_empty() => {
@@ -341,16 +341,16 @@ fn expectations(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<
     };
 }
 
-/// Flags that mean nothing for the scheme of the URL: better refused than silently without effect.
+/// Refuses flags without meaning for the scheme of the URL, instead of ignoring them silently.
 fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnostic>) {
-    // If throng does not know the scheme, the scenario has an error for it.
+    // An unknown scheme is a mistake of the scenario.
     let Some(scheme) = bench.scheme() else { return };
     let given = narrow(arguments).filter(|(_, given)| *given);
     errors.extend(given.filter_map(|(flag, _)| without_effect(flag, scheme)));
     together(arguments, bench, scheme, errors);
 }
 
-/// The flags that do not apply to all schemes, and whether they are given.
+/// The flags that only some schemes support, and whether they are present.
 fn narrow(arguments: &BenchArguments) -> impl Iterator<Item = (&'static str, bool)> {
     let (request, wanted) = (&arguments.request, &arguments.expectation);
     let flags = [
@@ -379,7 +379,7 @@ fn narrow(arguments: &BenchArguments) -> impl Iterator<Item = (&'static str, boo
     flags.into_iter().chain(own.into_iter().map(|(flag, _)| (flag, true)))
 }
 
-/// Flags that need or exclude each other with this scheme.
+/// Flags that require or exclude each other with this scheme.
 fn together(
     arguments: &BenchArguments,
     bench: &Bench,
@@ -402,7 +402,7 @@ fn together(
     }
 }
 
-/// Streams are those of a connection of HTTP/2 that is kept, and each goes on at once.
+/// Streams require persistent HTTP/2 connections and exclude think time.
 fn streaming(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnostic>) {
     if bench.http_version != HttpVersion::Http2 && !bench.calls() {
         let message = say!("--streams requires HTTP/2");
@@ -422,7 +422,7 @@ fn streaming(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnos
     }
 }
 
-/// Users who stay do so until they are told to leave: what asks for iterations goes with none.
+/// Users that stay do so until the run ends, which excludes flags for iterations.
 fn staying(arguments: &BenchArguments, errors: &mut Vec<Diagnostic>) {
     let flags = [
         ("--requests", arguments.requests.is_some()),
@@ -466,7 +466,7 @@ fn connection(arguments: &BenchArguments, bench: &mut Bench) {
     }
 }
 
-/// What the command line says goes before what a cURL file says.
+/// The command line has precedence over a cURL file.
 fn route(arguments: &BenchArguments, bench: &mut Bench) {
     let mut route = BenchRoute::default();
     arguments.route.resolve.iter().cloned().for_each(|given| route.add_resolve(given));
@@ -489,7 +489,7 @@ mod tests {
     use crate::arguments::{Arguments, Command};
 
     #[test]
-    fn each_narrow_flag_applies_to_some_schemes() {
+    fn each_narrow_flag_applies_to_a_scheme() {
         let words = ["throng", "bench", "http://a"];
         let parsed = <Arguments as clap::Parser>::try_parse_from(words).expect("it is valid");
         let Command::Bench(arguments) = parsed.command else { panic!("it is `bench`") };

@@ -1,4 +1,4 @@
-//! `throng control`: says something to a run that goes on, over the socket in its directory.
+//! `throng control`: sends a command to a run in progress, over the socket in its directory.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -72,7 +72,7 @@ fn show(status: &LoadStatus, screen: Screen) {
     screen.line(&line);
 }
 
-/// The directory of the run, by itself or by its id; the newest that goes on.
+/// The directory of the run, given by path or ID; by default the newest run in progress.
 fn find(run: Option<&str>) -> Result<PathBuf, Box<Diagnostic>> {
     let goes_on = |run: &Run| run.directory.join(SOCKET).exists();
     let Some(named) = run else {

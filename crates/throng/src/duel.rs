@@ -1,4 +1,4 @@
-//! `throng duel`: the same load on two targets in turn, slice by slice, and how they differ.
+//! `throng duel`: alternates the same load between two targets, slice by slice, and compares them.
 
 use std::path::{Path, PathBuf};
 
@@ -42,7 +42,7 @@ fn mistake(code: &'static str, message: Said, help: Said) -> Box<Diagnostic> {
     Box::new(Diagnostic::error(code, message).help(help))
 }
 
-/// Flags of `bench` that a duel has no use for.
+/// Refuses flags of `bench` that a duel does not support.
 fn fitting(arguments: &DuelArguments) -> Result<(), Box<Diagnostic>> {
     let (bench, output) = (&arguments.bench, &arguments.bench.output.settings);
     let flags = [
@@ -68,7 +68,7 @@ fn fitting(arguments: &DuelArguments) -> Result<(), Box<Diagnostic>> {
 
 type Sides = ([Program; 2], Recorded);
 
-/// Two URLs, as those of `bench`.
+/// Two URLs, as for `bench`.
 fn of_urls(arguments: &DuelArguments, other: &str, errors: Screen) -> Result<Sides, Exit> {
     let (mut a, recorded) =
         bench::compiled(&arguments.bench, arguments.bench.url.as_deref(), errors)?;
@@ -78,7 +78,7 @@ fn of_urls(arguments: &DuelArguments, other: &str, errors: Screen) -> Result<Sid
     Ok(([a, b], recorded))
 }
 
-/// One scenario, whose target or variables differ.
+/// One scenario with different targets or variables.
 fn of_scenario(arguments: &DuelArguments, errors: Screen) -> Result<Sides, Exit> {
     let file = arguments.bench.url.as_deref().unwrap_or_default();
     let differs = !arguments.set_a.is_empty() || !arguments.set_b.is_empty();
@@ -123,7 +123,7 @@ fn of_scenario(arguments: &DuelArguments, errors: Screen) -> Result<Sides, Exit>
     Ok(([a, b], recorded))
 }
 
-/// URLs as they were written, or the targets with the variables that differ.
+/// URLs as written, or the targets with the variables that differ.
 fn named(arguments: &DuelArguments, [a, b]: [String; 2]) -> [String; 2] {
     let url = arguments.bench.url.clone().unwrap_or_default();
     match &arguments.other {

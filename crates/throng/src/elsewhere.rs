@@ -1,11 +1,11 @@
-//! What [`system`](crate) is on Linux, for other systems: throng reads, checks, compares and serves
-//! records there; load, and measurements of the host, need Linux.
+//! Replaces [`system`](crate) on other systems than Linux: throng can read, check, compare and
+//! serve runs there; generating load and measuring the host require Linux.
 
 use throng_base::Diagnostic;
 
 use crate::arguments;
 
-/// Of a command that needs Linux.
+/// The error for a command that requires Linux.
 pub(crate) fn refusal(command: &arguments::Command) -> Option<Diagnostic> {
     if !command.needs_linux() {
         return None;

@@ -1,5 +1,5 @@
-//! `throng explain CODE`: what a message means and how to fix it; `throng schema`: the language for
-//! editors.
+//! `throng explain CODE`: the meaning of a message and how to fix it; `throng schema`: the language
+//! for editors.
 
 use std::sync::LazyLock;
 
@@ -27,14 +27,14 @@ struct Section<'t> {
 }
 
 impl<'t> Section<'t> {
-    /// The first sentence. The full stop of `.proto` does not end a sentence.
+    /// The first sentence. The dot in `.proto` does not end a sentence.
     fn brief(&self) -> &'t str {
         let stops = [(". ", 1), (".\n", 1), ("。", 3)];
         let ends = stops.iter().filter_map(|(stop, length)| Some(self.text.find(stop)? + length));
         &self.text[..ends.min().unwrap_or(self.text.len())]
     }
 
-    /// The section for a terminal, with the blame from the code.
+    /// The section for a terminal, including the blame of the code.
     fn shown(&self) -> String {
         let mut out = format!("{}\n\n{}\n", self.code, self.text);
         if let Some(cause) = Cause::ALL.iter().find(|cause| cause.word() == self.code) {
@@ -58,7 +58,7 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Ended {
         }
         return Ok(Exit::Success);
     };
-    // As it may be copied from a message: `error[unknown-key]`.
+    // Also as copied from a message: `error[unknown-key]`.
     let word = code.rsplit('[').next().unwrap_or(code).trim_end_matches([']', ':']);
     if let Some(section) = sections.iter().find(|section| section.code == word) {
         screen.text(&section.shown());
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_is_code_brief_and_text() {
+    fn a_section_has_code_brief_and_text() {
         let text = "# t\n\n## a-b\nOne `.b`. More\nof it.\n\n## c\nTwo.\n";
         let sections = sections(text);
         let [one, two] = &sections[..] else { panic!("{}", sections.len()) };

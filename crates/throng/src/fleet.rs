@@ -39,7 +39,7 @@ pub(crate) fn agent(options: &AgentOptions) -> Ended {
     Ok(work::agent(options, token, &version::build(), &errors))
 }
 
-/// A token that was pasted is taken out of the list of processes, which every user of this host can
+/// Removes a token on the command line from the process list, which every user of this host can
 /// read. Must be called before a thread is started.
 fn token(join: &str) -> Result<Token, Box<Diagnostic>> {
     if is_token(join) {

@@ -1,4 +1,4 @@
-//! `throng plan` and `throng doctor`: machines for a load, and whether this host is fit for it.
+//! `throng plan` and `throng doctor`: machines for a load, and checks of this host.
 
 use throng_base::{Diagnostic, Exit, Said};
 use throng_fleet::presence::AGENTS_MAX;
@@ -65,7 +65,7 @@ fn planned(arguments: &PlanArguments, errors: Screen) -> Result<Planned, Exit> {
     })
 }
 
-/// That of the file; else a user that everybody has.
+/// The program of the file; otherwise a built-in user.
 fn program(arguments: &PlanArguments, asks: bool, errors: Screen) -> Result<Program, Exit> {
     if let Some(file) = &arguments.file {
         let scenario =
@@ -84,7 +84,7 @@ fn program(arguments: &PlanArguments, asks: bool, errors: Screen) -> Result<Prog
     })
 }
 
-/// Where neither a scenario nor `--users` says how many.
+/// The default if neither a scenario nor `--users` gives a number.
 const USERS: u64 = 10_000;
 
 pub(crate) fn doctor(arguments: &DoctorArguments) -> Ended {
@@ -108,7 +108,7 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> Ended {
     if examination.is_fit() { Ok(Exit::Success) } else { Err(Exit::HostUnfit) }
 }
 
-/// What is asked for, and what the person should know of how that was found.
+/// The requirements, and notes about how they were determined.
 fn wanted(arguments: &DoctorArguments, errors: Screen) -> Result<(Needs, Option<Said>), Exit> {
     let role = if arguments.target { Role::Target } else { Role::Generator };
     let Some(file) = &arguments.file else {
@@ -125,7 +125,7 @@ fn wanted(arguments: &DoctorArguments, errors: Screen) -> Result<(Needs, Option<
     let program = scenario::load(&arguments_of, errors)?.program;
     let mut needs = Needs { role, ..needs(&program) };
     if needs.role == Role::Target {
-        // The service has users from anywhere; where throng's come from is not its affair.
+        // The service gets users from anywhere; the source addresses of throng do not matter to it.
         needs.routes.clear();
         needs.sources.clear();
     }

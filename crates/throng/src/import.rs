@@ -13,7 +13,7 @@ use throng_terminal::Screen;
 use crate::Ended;
 use crate::arguments::ImportArguments;
 
-/// How long a description may take to load.
+/// Time limit for loading a description.
 const LOAD_TIME_MAX: Duration = Duration::from_secs(60);
 
 pub(crate) fn import(arguments: &ImportArguments) -> Ended {

@@ -1,4 +1,4 @@
-//! `throng init`: a commented scenario to begin with, ready to edit.
+//! `throng init`: writes a commented scenario as a starting point.
 
 mod ask;
 
@@ -46,7 +46,7 @@ pub(crate) fn init(mut arguments: InitArguments) -> Ended {
     write(&path, &text, arguments.force).map_err(|told| errors.refused(&told))?;
     screen.say(say!("wrote {shown}"));
     if kind == InitKind::Api {
-        // An existing file has the user's own accounts.
+        // An existing file may contain the user's own accounts.
         let path = folder.join("accounts.csv");
         match write(&path, include_str!("init/accounts.csv"), arguments.force) {
             Ok(()) => screen.say(say!("wrote {}", path.display())),
@@ -60,7 +60,7 @@ pub(crate) fn init(mut arguments: InitArguments) -> Ended {
     Ok(Exit::Success)
 }
 
-/// A session of what a browser has copied.
+/// A session from commands copied from a browser.
 fn init_curl(arguments: &InitArguments, curl: &Path, path: &Path, screen: Screen) -> Ended {
     let errors = Screen::errors(false);
     if arguments.kind.is_some_and(|kind| kind != InitKind::Http) {
@@ -86,7 +86,7 @@ fn init_curl(arguments: &InitArguments, curl: &Path, path: &Path, screen: Screen
     Ok(Exit::Success)
 }
 
-/// Whether this is a target as a scenario has it.
+/// Checks that this is a valid target for a scenario.
 fn look_at(target: &str) -> Result<(), Vec<Diagnostic>> {
     let rest = "sessions: {a: {steps: [{think: 1s}]}}\nload: [{users: 1, for: 10s}]\n";
     let source = Source::new("--target", format!("target: {target}\n{rest}"));

@@ -1,16 +1,16 @@
-//! The throng program: arguments, wiring, printing, exit codes. Everything else is in the crates.
+//! The throng program: arguments, wiring, output, exit codes. Everything else is in the crates.
 //!
 //! - `arguments`: the command line; flags that are options of a library are in its crate.
-//! - `run`: a scenario file, and what a run of it would do. `scenario`: how a file is read.
-//! - `bench`: a command line becomes a scenario. `duel`: two targets under the same load in turn.
+//! - `run`: runs and examines scenario files. `scenario`: reads them.
+//! - `bench`: converts a command line to a scenario. `duel`: alternates a load between two targets.
 //! - `import`: scenarios from other tools, and from a browser. `init`: from a template.
 //! - `records`: recorded runs. `control`: commands to a run in progress.
-//! - `host`: what a load needs. `fleet`: machines that work together. `post`: a process of a run.
+//! - `host`: machines for a load. `fleet`: machines that work together. `post`: a process of a run.
 //! - `protocol`: packets of declared protocols. `explain`: codes of messages, and schemas.
 //! - `target`: reference servers. `mcp`: the commands as tools of an AI assistant.
 //! - `speech`: the language of the command line. `manual`: manual pages, completions for shells.
-//!   `version`: of what this was made.
-//! - `system`: what only Linux does; `elsewhere`: the same for other systems, which make no load.
+//!   `version`: the identity of the build.
+//! - `system`: functions that need Linux; `elsewhere`: other systems, which generate no load.
 
 #[macro_use]
 extern crate throng_base;
@@ -54,24 +54,24 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// `mi_option_purge_delay` in mimalloc.h: how many milliseconds freed pages are kept.
 const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 
-/// Memory that is free goes back at once, page by page. Thousands of users who connect at the
-/// same moment need far more while they connect than when they are there, and the kernel needs
-/// that memory for their sockets. A huge page would be held by the one small thing left in it.
+/// Returns free memory to the system immediately, page by page. Thousands of users that connect at
+/// the same moment need far more memory while they connect than later, and the kernel needs that
+/// memory for their sockets. A single small allocation would keep a whole huge page in use.
 /// Commands without users are faster without it.
 fn keep_no_free_memory() {
     system::use_no_huge_pages();
-    // SAFETY: the call sets a number of the allocator; it takes no pointer.
+    // SAFETY: the call sets a numeric option of the allocator; it takes no pointer.
     unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, 0) };
 }
 
-/// Gives memory back to the system that the calling thread has freed. The allocator does so only
-/// while it is used, and users that stay do not use it.
+/// Returns memory that the calling thread has freed to the system. The allocator does so only while
+/// it is used, and idle users do not use it.
 fn give_back_memory() {
     // SAFETY: the call only walks the allocator's own structures of this thread.
     unsafe { libmimalloc_sys::mi_collect(true) }
 }
 
-/// The whole program, from its arguments to its exit code.
+/// The whole program, from arguments to exit code.
 pub fn main() -> ExitCode {
     system::reserve_no_address_space();
     signals::fail_writes_of_large_files();
@@ -88,7 +88,7 @@ pub fn main() -> ExitCode {
     let arguments = match speech::parse(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Help and version are no mistakes.
+            // Help and version are not mistakes.
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Success };
             speech::print(&error);
             return ExitCode::from(screen::delivered(exit).code());
@@ -100,7 +100,7 @@ pub fn main() -> ExitCode {
     ExitCode::from(exit.code())
 }
 
-/// How a command ended: with an error if it could not do what it is for, which was told.
+/// How a command ended: an error means that it failed and has reported why.
 type Ended = Result<Exit, Exit>;
 
 fn execute(arguments: Arguments) -> Exit {

@@ -1,5 +1,5 @@
-//! The program: nothing but its beginning. All else is a library beside it, which what is handed
-//! out has small where this has what links it fast (`[profile.dist]`).
+//! The program: only its entry point. Everything else is in a library, which keeps release builds
+//! small and test builds fast to link (`[profile.dist]`).
 
 use std::process::ExitCode;
 

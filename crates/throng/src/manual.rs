@@ -1,5 +1,5 @@
-//! `throng man`: a manual page for each command, and `throng completions`: what shells complete.
-//! Both are made of the definition of the command line, so that no flag is missing in them.
+//! `throng man`: a manual page for each command, and `throng completions`: shell completion. Both
+//! are generated from the definition of the command line, so that no flag is missing.
 
 mod fish;
 
@@ -18,7 +18,7 @@ use crate::Ended;
 use crate::arguments::{Arguments, CompletionsArguments, ManArguments, ShellKind};
 use crate::{speech, version};
 
-/// In the manual of the binary itself only.
+/// Only in the manual of the binary itself.
 const ENVIRONMENT: [(&str, &str); 5] = [
     (
         "THRONG_TARGETS",
@@ -81,8 +81,8 @@ pub(crate) fn completions(arguments: &CompletionsArguments) -> Ended {
     Ok(Exit::Success)
 }
 
-/// A command without those below it that are not for people: scripts would propose them. What clap
-/// adds itself may be there already.
+/// A command without hidden subcommands, which completion scripts would suggest. Subcommands that
+/// clap adds may already be present.
 fn shown(whole: &Command) -> Command {
     let has = |id: &str| whole.get_arguments().any(|argument| argument.get_id() == id);
     let below = whole.get_subcommands().filter(|below| !below.is_hide_set());
@@ -110,8 +110,8 @@ fn write_pages(directory: &Path, pages: &[(String, Vec<u8>)]) -> io::Result<()> 
     pages.iter().try_for_each(|(name, page)| std::fs::write(directory.join(name), page))
 }
 
-/// The page of `throng` and then those of its commands, with the names of their files. They are in
-/// English whatever is spoken: manual pages of other languages have folders of their own.
+/// The page of `throng` and those of its commands, with file names. They are in English in any
+/// output language: manual pages in other languages have their own folders.
 fn pages() -> Vec<(String, Vec<u8>)> {
     let mut whole = Arguments::command().disable_help_subcommand(true);
     whole.build();
@@ -123,9 +123,9 @@ fn pages() -> Vec<(String, Vec<u8>)> {
 fn collect(command: &Command, above: Option<&str>, pages: &mut Vec<(String, Vec<u8>)>) {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_string();
     let mut page = Vec::new();
-    // Nothing that writes to memory fails.
+    // Writing to memory does not fail.
     render(command, above, &mut page).unwrap_or_default();
-    // A backslash is `\e` (groff(7)); doubled, as it comes, it is for the bodies of macros.
+    // A backslash is `\e` (groff(7)); the doubled form is only for bodies of macros.
     let page = String::from_utf8_lossy(&page).replace("\\\\", "\\e");
     pages.push((format!("{name}.1"), page.into_bytes()));
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
@@ -136,7 +136,7 @@ fn collect(command: &Command, above: Option<&str>, pages: &mut Vec<(String, Vec<
 fn render(command: &Command, above: Option<&str>, page: &mut Vec<u8>) -> io::Result<()> {
     let mut command = command.clone();
     let usage = command.render_usage().to_string();
-    // Of a command with sixty flags nobody reads a line that lists them all.
+    // For a command with sixty flags, a line that lists them all is unreadable.
     let usage = usage.trim_start_matches("Usage:").trim().to_string();
     let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let man = Man::new(command.override_usage(usage))
@@ -168,7 +168,7 @@ fn render(command: &Command, above: Option<&str>, page: &mut Vec<u8>) -> io::Res
     page.flush()
 }
 
-/// A part of the help that stands behind the flags, under a heading of its own.
+/// A part of the help after the flags, with its own heading.
 fn paragraph(roff: &mut Roff, part: &str) {
     let (first, rest) = part.split_once('\n').unwrap_or((part, ""));
     if let Some(codes) = part.strip_prefix("Exit codes: ") {
@@ -176,7 +176,7 @@ fn paragraph(roff: &mut Roff, part: &str) {
         roff.text([roman(codes)]);
     } else if let Some(heading) = first.strip_suffix(':').filter(|_| !rest.is_empty()) {
         roff.control("SH", [heading.to_uppercase().as_str()]);
-        // As it stands, line by line.
+        // Unchanged, line by line.
         roff.control("nf", []);
         roff.text([roman(rest)]);
         roff.control("fi", []);

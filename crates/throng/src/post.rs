@@ -1,4 +1,4 @@
-//! `throng post`: a process that is a part of a run, as `--processes` starts it.
+//! `throng post`: one process of a run, started by `--processes`.
 
 use throng_base::{Diagnostic, Exit};
 use throng_run::{Conduct, capacity};

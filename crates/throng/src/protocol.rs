@@ -17,7 +17,7 @@ pub(crate) fn protocol(options: &ProtocolOptions) -> Ended {
     let errors = Screen::errors(options.no_color);
     let reflection = &options.reflection;
     if let Some(url) = &reflection.reflect {
-        // A wrong URL is told before a wrong header.
+        // A wrong URL is reported before a wrong header.
         let bench = to_reflect(url).map_err(|told| errors.refused(&told))?;
         let bench = Bench {
             headers: metadata(&reflection.headers).map_err(|told| errors.refused(&told))?,

@@ -32,7 +32,7 @@ use crate::arguments::{
 };
 use crate::{Ended, speech};
 
-/// A path that stands for standard output.
+/// The path that means standard output.
 const OUTPUT: &str = "-";
 
 pub(crate) fn report(arguments: &ReportArguments) -> Ended {
@@ -75,7 +75,7 @@ fn reported(arguments: &ReportArguments) -> Result<Exit, Vec<Diagnostic>> {
     }
 }
 
-/// A row for each second and step, as they are read.
+/// Writes a row for each second and step while they are read.
 fn write_csv(run: &Run, path: &Path, screen: Screen) -> Result<(), Box<Diagnostic>> {
     if path == Path::new(OUTPUT) {
         return seconds_csv(run, |piece| screen.document(piece));
@@ -95,7 +95,7 @@ fn write_csv(run: &Run, path: &Path, screen: Screen) -> Result<(), Box<Diagnosti
     read.and(written.map_err(|error| failed(&error)))
 }
 
-/// The run that a command is given, or the newest one.
+/// The given run, or the newest one.
 pub(crate) fn given_or_newest(given: Option<&Path>) -> Result<Run, Box<Diagnostic>> {
     match given {
         Some(directory) => Run::open(directory),
@@ -121,7 +121,7 @@ fn found(arguments: &WhyArguments) -> Result<(), Box<Diagnostic>> {
     let run = given_or_newest(arguments.run.as_deref())?;
     let mut summary = run.summary()?;
     if summary.verdict.why.is_none() {
-        // An older version has summed up its segments: their lines are read again.
+        // An older version has written the summary of its segments, so their lines are read again.
         summary = run.summary_beside(|_| {})?;
     }
     let judged = summary.verdict.why.clone().unwrap_or_default();

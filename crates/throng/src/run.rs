@@ -1,5 +1,5 @@
 //! `throng run`: a scenario file, or the visits of an access log (`--replay`). `capacity`: the same
-//! with a search; `check` and `try`: what it would do; `rerun`: a recorded run once more.
+//! with a search; `check` and `try`: what it would do; `rerun`: a recorded run again.
 
 use std::io::{BufRead, BufReader, stdin};
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ pub(crate) fn attempt(arguments: &TryArguments) -> Ended {
     Ok(tried(&loaded.program, wanted, &mut StandardOutput, &errors))
 }
 
-/// With the run of a scenario file, or of a log.
+/// Calls `then` with the run of a scenario file or a log.
 pub(crate) fn with_run(arguments: &RunArguments, then: impl FnOnce(Conduct<'_>) -> Exit) -> Ended {
     match &arguments.replay {
         Some(log) => with_log(arguments, log, then),
@@ -72,7 +72,7 @@ pub(crate) fn with_run(arguments: &RunArguments, then: impl FnOnce(Conduct<'_>) 
     }
 }
 
-/// With the run of a program, what is told of it; `command` is for its record.
+/// Calls `then` with the run of a program and its output options; `command` is recorded.
 pub(crate) fn with_program(
     (program, recorded): (Program, Recorded),
     (output, limits): (&OutputArguments, &HostLimits),
@@ -136,7 +136,7 @@ pub(crate) fn rerun(arguments: RerunArguments) -> Ended {
     })
 }
 
-/// Does something with the run that such a command line stands for, and with the options of its
+/// Calls `then` with the run that a recorded command line describes, and with the options of its
 /// search.
 pub(crate) fn with_record(
     mut arguments: RerunArguments,
@@ -153,10 +153,10 @@ pub(crate) fn with_record(
     let labels = arguments.output.settings.labels.clone();
     let given = Given { set, labels, allow_changed: arguments.allow_changed, ..Given::default() };
     let loaded = bundle::load(&run, &given, &errors)?;
-    // Shards share the users and the rows among them.
+    // Shards divide the users and the rows.
     let shards = usize::try_from(run.info.generator.shards).ok().filter(|shards| *shards > 0);
     arguments.output.settings.shards = arguments.output.settings.shards.or(shards);
-    // One part of a load stays that part; the processes of a run had the whole of it.
+    // A run of one share of a load keeps the share; processes of a run had all of it together.
     if let [only] = &*run.info.generator.machines
         && only.part.width < only.part.of
         && arguments.output.settings.processes.is_none()
@@ -173,7 +173,7 @@ pub(crate) fn with_record(
     }))
 }
 
-/// Options of a search that another version has recorded.
+/// The options of a search were recorded by another version.
 fn unread(error: &serde_json::Error) -> Diagnostic {
     let error = error.to_string();
     let message = say!("the recorded options of the search cannot be read: {error}");

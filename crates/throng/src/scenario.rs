@@ -1,4 +1,4 @@
-//! A scenario file as `run`, `check` and `try` read it: compiled, with its mistakes told.
+//! Scenario files for `run`, `check` and `try`: compiles them and reports mistakes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,13 +14,12 @@ use throng_terminal::Screen;
 
 use crate::arguments::ScenarioArguments;
 
-/// Reads and compiles a file; what is wrong is told.
+/// Reads and compiles a file; reports mistakes.
 pub(crate) fn load(arguments: &ScenarioArguments, errors: Screen) -> Result<Loaded, Exit> {
     load_changed(arguments, RunOptions::default(), errors)
 }
 
-/// The same, with what the command changes of the load, and the labels and thresholds that it
-/// gives.
+/// The same, with changes to the load, labels and thresholds from the command line.
 pub(crate) fn load_changed(
     arguments: &ScenarioArguments,
     given: RunOptions,
@@ -30,7 +29,7 @@ pub(crate) fn load_changed(
         .map_err(|error| unreadable(&arguments.file, Said::of_error(&error), errors))?;
     let set = assignments(&arguments.set, errors)?;
     let source = Source::new(arguments.file.display().to_string(), text);
-    // What a shell or another program hands over has no folder of its own.
+    // A pipe from a shell or another program has no folder of its own.
     let folder = arguments.file.parent().filter(|_| !plain::is_given(&arguments.file));
     let base = folder.unwrap_or(Path::new("")).to_path_buf();
     let RunOptions { load, labels, thresholds, .. } = given;
@@ -42,7 +41,7 @@ pub(crate) fn load_changed(
     Ok(Loaded { program, warnings: warnings.len(), recorded })
 }
 
-/// What `--set` gives, by name and value.
+/// The variables of `--set`, by name and value.
 pub(crate) fn assignments(set: &[String], errors: Screen) -> Result<Vec<(String, String)>, Exit> {
     let pairs = set.iter().map(|assignment| match assignment.split_once('=') {
         Some((name, value)) => Ok((name.to_string(), value.to_string())),
@@ -55,7 +54,7 @@ pub(crate) fn assignments(set: &[String], errors: Screen) -> Result<Vec<(String,
     pairs.collect()
 }
 
-#[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what says it.
+#[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
 fn unreadable(path: &Path, reason: Said, errors: Screen) -> Exit {
     let message = say!("cannot read the scenario {}: {reason}", path.display());
     errors.diagnostic(
@@ -65,7 +64,7 @@ fn unreadable(path: &Path, reason: Said, errors: Screen) -> Exit {
     Exit::Usage
 }
 
-/// Compiles a scenario for a run, and for its record.
+/// Compiles a scenario for a run, and for recording it.
 pub(crate) fn compile_run(
     source: &Arc<Source>,
     set: Vec<(String, String)>,

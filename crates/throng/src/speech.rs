@@ -1,6 +1,5 @@
-//! In which language throng speaks: that of `--lang`, or of the locale. The command line speaks it
-//! too: the texts of its help are keys of the catalogue, and what clap finds wrong is told by
-//! sentences of ours.
+//! The output language: that of `--lang` or of the locale. It applies to the command line too: help
+//! texts are keys of the catalog, and clap's errors are replaced by our own messages.
 
 pub(crate) mod fingers;
 mod instead;
@@ -17,8 +16,7 @@ use throng_terminal::Screen;
 
 use crate::arguments::Arguments;
 
-/// Speaks the language that is asked for, already while the arguments are read: what is wrong with
-/// them is said in it too.
+/// Selects the requested language before the arguments are parsed, so that parse errors use it too.
 pub(crate) fn choose(words: &[OsString]) {
     let locale = || Language::of_locale(|name| std::env::var(name).ok());
     language::speak(asked(words).unwrap_or_else(locale));
@@ -36,11 +34,11 @@ fn asked(words: &[OsString]) -> Option<Language> {
     None
 }
 
-/// The command line as it is defined, with a help in the spoken language.
+/// The command line with its help in the output language.
 pub(crate) fn command() -> Command {
     let mut command = Arguments::command();
     if language::spoken() != Language::English {
-        // What clap adds itself is there only then.
+        // This adds clap's own subcommands and flags.
         command.build();
         command = translated(command);
     }
@@ -57,11 +55,11 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<Arguments, clap::Error> {
     Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-/// What was perhaps meant, found in the way in which it is found for the keys of a scenario.
+/// Adds suggestions, found like those for the keys of a scenario.
 fn suggest(error: &mut clap::Error, command: &Command, words: &[OsString]) {
     let (asked, _) = fingers::asked(command, words);
     if let Some(instead) = instead_of(error, asked) {
-        // What is written alike is not what is meant.
+        // Similar spelling alone is not a good suggestion.
         for kind in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg] {
             error.insert(kind, ContextValue::None);
         }
@@ -95,7 +93,7 @@ fn suggest(error: &mut clap::Error, command: &Command, words: &[OsString]) {
     }
 }
 
-/// What to write instead, where that is known by itself.
+/// Advice for known words of other tools.
 fn instead_of(error: &clap::Error, asked: &Command) -> Option<Said> {
     match error.kind() {
         ErrorKind::UnknownArgument => {
@@ -111,7 +109,7 @@ fn instead_of(error: &clap::Error, asked: &Command) -> Option<Said> {
     }
 }
 
-/// A text of the help, whole, in the spoken language.
+/// A complete text of the help, in the output language.
 fn text(english: &(impl ToString + ?Sized)) -> String {
     Said::of_others(english.to_string()).spoken()
 }
@@ -141,7 +139,7 @@ fn argument(mut arg: Arg) -> Arg {
     arg
 }
 
-/// What clap writes around texts of ours.
+/// Texts that clap adds around ours.
 const PARTS: [&str; 10] = [
     "Usage:",
     "Commands:",
@@ -155,7 +153,7 @@ const PARTS: [&str; 10] = [
     "[subcommands:",
 ];
 
-/// What clap says of its own flags.
+/// Clap's descriptions of its own flags.
 #[cfg(test)]
 const OF_CLAP: [&str; 5] = [
     "Print help",
@@ -165,7 +163,7 @@ const OF_CLAP: [&str; 5] = [
     "Print this message or the help of the given subcommand(s)",
 ];
 
-/// Prints the help or the mistake.
+/// Prints the help or the error.
 pub(crate) fn print(error: &clap::Error) {
     let screen = if error.use_stderr() { Screen::errors(false) } else { Screen::output(false) };
     let shown = |text: &StyledStr| match screen.style.colour {
@@ -179,7 +177,7 @@ pub(crate) fn print(error: &clap::Error) {
         ErrorKind::DisplayVersion => shown(&error.render()),
         _ => mistake(error, shown),
     };
-    // With all that clap paints, and what the person has just typed.
+    // With clap's colors and the words that the user has typed.
     screen.write(&text);
 }
 
@@ -187,7 +185,7 @@ fn parts(help: &str) -> String {
     PARTS.into_iter().fold(help.to_string(), |help, part| help.replace(part, &text(part)))
 }
 
-/// What is wrong, what may be meant, and how it is written.
+/// The error, a suggestion, and the usage.
 fn mistake(error: &clap::Error, shown: impl Fn(&StyledStr) -> String) -> String {
     let mut wrong = StyledStr::new();
     let red = clap::builder::Styles::styled().get_error().to_owned();
@@ -205,7 +203,7 @@ fn mistake(error: &clap::Error, shown: impl Fn(&StyledStr) -> String) -> String 
     blocks.join("\n\n") + "\n"
 }
 
-/// A context of the mistake that is one text.
+/// A context of the error with a single text.
 fn one(error: &clap::Error, kind: ContextKind) -> Option<&str> {
     match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text),
@@ -213,7 +211,7 @@ fn one(error: &clap::Error, kind: ContextKind) -> Option<&str> {
     }
 }
 
-/// A context of the mistake that is several texts.
+/// A context of the error with several texts.
 fn several(error: &clap::Error, kind: ContextKind) -> &[String] {
     match error.get(kind) {
         Some(ContextValue::Strings(texts)) => texts,
@@ -221,7 +219,7 @@ fn several(error: &clap::Error, kind: ContextKind) -> &[String] {
     }
 }
 
-/// What is wrong, as one sentence.
+/// The error as one sentence.
 pub(crate) fn wrong_in(error: &clap::Error) -> Said {
     let arg = one(error, ContextKind::InvalidArg).unwrap_or_default();
     let command = one(error, ContextKind::InvalidSubcommand).unwrap_or_default();
@@ -254,12 +252,12 @@ pub(crate) fn wrong_in(error: &clap::Error) -> Said {
             say!("'{command}' requires a subcommand but one was not provided")
         }
         ErrorKind::InvalidUtf8 => say!("invalid UTF-8 was detected in one or more arguments"),
-        // No argument of ours can be wrong in another way.
+        // Our arguments cause no other kinds of errors.
         kind => Said::of_others(kind.to_string()),
     }
 }
 
-/// What stands below the sentence, a line each.
+/// The lines below the sentence.
 fn listed(error: &clap::Error) -> Vec<String> {
     let within = |part: &str, texts: &[String]| match texts.is_empty() {
         true => Vec::new(),
@@ -297,7 +295,7 @@ fn tips(error: &clap::Error) -> Vec<Said> {
         tips.push(say!("tip: a similar value exists: '{near}'"));
     }
     if let Some(ContextValue::StyledStrs(suggested)) = error.get(ContextKind::Suggested) {
-        // clap has only a text of these; the most frequent is known by what it is made of.
+        // clap only has a text for these; the most frequent one is recognized by its source.
         let arg = one(error, ContextKind::InvalidArg).unwrap_or_default();
         let escaped = say!("tip: to pass '{arg}' as a value, use '{}'", format_args!("-- {arg}"));
         tips.extend(suggested.iter().map(|tip| match say!("tip: {tip}") {
@@ -317,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_language_is_known_before_the_arguments_are() {
+    fn the_language_is_known_before_parsing() {
         for (line, language) in [
             ("throng --lang zh bench", Some(Language::Chinese)),
             ("throng bench --lang=en --nonsense", Some(Language::English)),
@@ -330,9 +328,9 @@ mod tests {
         }
     }
 
-    /// What clap finds wrong is told as clap tells it, and in Chinese too.
+    /// Errors of clap have the same meaning in our words, also in Chinese.
     #[test]
-    fn mistakes_are_told_as_clap_tells_them() {
+    fn errors_match_those_of_clap() {
         for line in [
             "throng bench --concurency 5",
             "throng bnech",
@@ -378,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn every_text_of_the_help_has_a_rendering() {
+    fn every_help_text_has_a_translation() {
         let mut command = Arguments::command();
         command.build();
         let mut missing = Vec::new();

@@ -1,5 +1,5 @@
-//! `throng target`: a reference server that runs until it is told to stop; `throng demo`: one that
-//! is loaded right away.
+//! `throng target`: runs a reference server until it is interrupted; `throng demo`: loads one
+//! immediately.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ pub(crate) fn target(arguments: &TargetArguments) -> Exit {
     let TargetArguments { kind, options } = arguments;
     let options = Options { told: Some(told), ..options.clone() };
     let listen = options.listen;
-    // Before any server thread has a descriptor table of its own.
+    // Must run before a server thread gets its own descriptor table.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -47,12 +47,12 @@ fn told(text: &str) {
     Screen::errors(false).say(say!("target: {text}"));
 }
 
-/// Users of the demonstration.
+/// Number of users of the demonstration.
 const DEMO_USERS: &str = "100";
 const THRESHOLD: &str = "http p99 < 50ms";
 
-/// Loads a reference target of this process, with the answers of a service that is quick and now
-/// and then is not.
+/// Loads a reference target in this process, with the response times of a service that is usually
+/// fast and sometimes slow.
 pub(crate) fn demo(arguments: DemoArguments) -> Exit {
     let mean = std::time::Duration::from_millis(2);
     let latency = throng_target::Latency::Exponential(mean);
@@ -66,7 +66,7 @@ pub(crate) fn demo(arguments: DemoArguments) -> Exit {
     let words = ["throng", "bench", &url, "-c", DEMO_USERS, "--threshold", THRESHOLD];
     let mut bench = match Arguments::parse_from(words).command {
         Command::Bench(bench) => bench,
-        // The words are ours, and they begin with `bench`.
+        // The words are ours and start with `bench`.
         _ => return Exit::Bug,
     };
     bench.duration = Some(arguments.duration);
@@ -86,7 +86,7 @@ pub(crate) fn demo(arguments: DemoArguments) -> Exit {
     exit
 }
 
-/// The options cannot be as they are.
+/// The options contradict each other.
 fn contradicted(fault: &Said) -> Exit {
     let diagnostic =
         Diagnostic::error("target-failed", say!("these options are not valid: {fault}"))
@@ -95,7 +95,7 @@ fn contradicted(fault: &Said) -> Exit {
     Exit::Usage
 }
 
-/// The address cannot be had, or something else that the server needs.
+/// The address is not available, or another requirement of the server failed.
 fn not_started(error: &io::Error, listen: SocketAddr) -> Exit {
     use io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};
     let reason = Said::of_error(error);

@@ -1,14 +1,14 @@
-//! What this binary is: its version, the commit it was made of, and how it was built.
+//! The identity of this binary: its version, its commit, and how it was built.
 
 use std::sync::LazyLock;
 
 use throng_results::BuildInfo;
 
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// `108dfbd 2026-11-23`; empty where the build knew neither git nor an archive's commit.
+/// `108dfbd 2026-11-23`; empty if the build had neither git nor an archive's commit.
 const COMMIT: &str = env!("THRONG_COMMIT");
 
-/// Of `-V`: `0.1.0 (108dfbd 2026-11-23)`.
+/// For `-V`: `0.1.0 (108dfbd 2026-11-23)`.
 pub(crate) fn short() -> &'static str {
     static SHORT: LazyLock<String> = LazyLock::new(|| match COMMIT {
         "" => VERSION.to_string(),
@@ -17,7 +17,7 @@ pub(crate) fn short() -> &'static str {
     &SHORT
 }
 
-/// Of `--version`: the build on lines of its own, for reports of bugs.
+/// For `--version`: includes the build on separate lines, for bug reports.
 pub(crate) fn long() -> &'static str {
     static LONG: LazyLock<String> = LazyLock::new(|| {
         let linked = if cfg!(target_feature = "crt-static") { "static" } else { "dynamic" };
@@ -32,17 +32,17 @@ pub(crate) fn long() -> &'static str {
     &LONG
 }
 
-/// `108dfbd41`, with `+changes` behind it where the sources were not its own; for records.
+/// `108dfbd41`, with `+changes` if the sources differ from it; for run directories.
 pub(crate) fn commit() -> &'static str {
     COMMIT.split_once(' ').map_or(COMMIT, |(commit, _)| commit)
 }
 
-/// The day of the commit; empty where it is not known.
+/// The day of the commit; empty if unknown.
 pub(crate) fn date() -> &'static str {
     COMMIT.split_once(' ').map_or("", |(_, date)| date)
 }
 
-/// For records, and for the agents of a fleet, which have the same.
+/// For run directories, and for the agents of a fleet, which must have the same build.
 pub(crate) fn build() -> BuildInfo {
     BuildInfo { version: VERSION.into(), commit: commit().into() }
 }

@@ -1,6 +1,6 @@
-//! The judge against a simulated target: users log in and are lost in all ways, and the target
-//! keeps its own books and makes errors on purpose. What the judge finds is what those
-//! books say, to the user.
+//! The judge against a simulated target: users log in and disconnect in all ways, and the target
+//! keeps its own state and makes errors on purpose. The judge must find exactly these errors, user
+//! by user.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ fn reading(at: f64, online: &[(u64, Node)]) -> Reading {
 }
 
 #[test]
-fn only_an_old_contradiction_is_an_error_and_only_at_the_second_look() {
+fn only_an_old_contradiction_is_an_error_and_only_at_the_second_reading() {
     let mut judge = Judge::new(WITHIN);
     let users = [
         (1, known(Change::Login, 1.0, 1)),
@@ -65,7 +65,7 @@ fn only_an_old_contradiction_is_an_error_and_only_at_the_second_look() {
 }
 
 #[test]
-fn a_login_whose_answer_is_on_its_way_is_no_error() {
+fn a_login_with_a_response_in_transit_is_not_an_error() {
     let mut judge = Judge::new(WITHIN);
     let before = snapshot(&[(1, known(Change::Left, 1.0, 1))]);
     judge.begin(&reading(100.0, &[(1, 0), (2, 0)]), &before);
@@ -78,7 +78,7 @@ fn a_login_whose_answer_is_on_its_way_is_no_error() {
 }
 
 #[test]
-fn the_time_to_agree_is_that_of_users_that_were_contradicted() {
+fn the_time_to_agree_is_measured_on_contradicted_users() {
     let mut judge = Judge::new(WITHIN);
     let users =
         snapshot(&[(1, known(Change::Vanished, 97.0, 1)), (2, known(Change::Login, 2.0, 1))]);
@@ -93,13 +93,13 @@ fn the_time_to_agree_is_that_of_users_that_were_contradicted() {
     assert!((8.0e9..8.4e9).contains(&(times[0].1 as f64)), "{times:?}");
 }
 
-/// A target with two views: what it keeps in memory, and a mirror of that with a delay.
+/// A target with two views: its memory, and a delayed mirror of it.
 struct Target {
     memory: BTreeMap<u64, Node>,
     mirror: BTreeMap<u64, Node>,
-    /// What happens later: users go, by a timeout, and the mirror hears of changes.
+    /// Future events: users time out, and the mirror gets changes.
     later: Vec<(Time, u64, Later)>,
-    /// Users that it has forgotten, and those that it does not clear.
+    /// Users that it has forgotten, and users that it does not clear.
     wrong: BTreeSet<u64>,
 }
 
@@ -146,7 +146,7 @@ impl Simulation {
 
     fn happens(&mut self, user: u64, what: Later) {
         match what {
-            // It may be back by then.
+            // It may be online again by then.
             Later::Gone if self.known[&user].is_online() => {}
             Later::Gone => {
                 self.target.memory.remove(&user);
@@ -167,7 +167,7 @@ impl Simulation {
         self.target.later.push((self.now.saturating_add(delay), user, Later::Mirror));
     }
 
-    /// A user comes or goes, in one of all ways.
+    /// A user connects or disconnects in one of all ways.
     fn change(&mut self, user: u64) {
         let before = self.known.get(&user).copied().unwrap_or(Known::NEVER);
         let (change, node) = match before.is_online() {
@@ -205,7 +205,7 @@ impl Simulation {
                 self.mirror_later(user);
             }
         }
-        // From now on the mirror hears nothing more of one in a hundred.
+        // The mirror no longer gets changes of one percent of the users.
         if self.random.below(100) == 0 {
             self.target.wrong.insert(user);
         }
@@ -216,7 +216,8 @@ impl Simulation {
         snapshot(&users)
     }
 
-    /// A reading takes a second, in which users come and go; each is read at some moment of it.
+    /// A reading takes a second, in which users connect and disconnect; each is read at a random
+    /// moment of it.
     fn read(&mut self, of: fn(&Target) -> &BTreeMap<u64, Node>, asked: Option<&[u64]>) -> Reading {
         let from = self.now;
         let mut online = BTreeMap::new();
@@ -231,7 +232,7 @@ impl Simulation {
         Reading { from, to: self.now, online, asked, ..Reading::default() }
     }
 
-    /// What the books say once nothing happens any more.
+    /// The expected errors, once nothing changes.
     fn errors(&self) -> (u64, u64, u64) {
         let (mut false_online, mut false_offline, mut wrong_node) = (0, 0, 0);
         for (user, known) in &self.known {
@@ -251,13 +252,13 @@ fn counts(round: &ViewRound) -> (u64, u64, u64) {
 }
 
 #[test]
-fn what_is_found_is_what_the_books_say_in_twenty_runs() {
+fn the_expected_errors_are_found_in_twenty_runs() {
     let mut all_wrong = 0;
     for seed in 0..20 {
         let mut it = Simulation::new(seed);
         let mut judges = [Judge::new(WITHIN), Judge::new(WITHIN)];
         it.go_on(Time::from_secs(60), true);
-        // While users come and go, memory is never found wrong.
+        // While users connect and disconnect, memory is never found wrong.
         for _ in 0..3 {
             let memory = it.read(|target| &target.memory, None);
             let mirror = it.read(|target| &target.mirror, None);
@@ -279,7 +280,7 @@ fn what_is_found_is_what_the_books_say_in_twenty_runs() {
             let wrong_now: BTreeSet<u64> = mirror.wrong.iter().map(|wrong| wrong.user).collect();
             assert!(wrong_now.is_subset(&it.target.wrong), "seed {seed}: {wrong_now:?}");
         }
-        // In peace, the counts are those of the books.
+        // Once nothing changes, the counts are exact.
         it.go_on(it.now.saturating_add(Duration::from_secs(20)), false);
         let quiet = |it: &Simulation, of: &BTreeMap<u64, Node>| {
             let online = of.iter().map(|(user, node)| (*user, *node)).collect();
@@ -302,7 +303,7 @@ fn what_is_found_is_what_the_books_say_in_twenty_runs() {
     assert!(all_wrong > 100, "the books had errors to find: {all_wrong}");
 }
 
-/// The mirror is the view that lies, as the table of both says.
+/// The mirror is the wrong view, as the table of the pair shows.
 fn check_pairs(judges: &[Judge], mirror: &ViewRound) {
     let pair = pairs(judges)[0];
     let [off_none, off_mirror, off_memory, off_both, on_none, on_mirror, on_memory, on_both] =
@@ -312,10 +313,10 @@ fn check_pairs(judges: &[Judge], mirror: &ViewRound) {
     assert_eq!(off_none + off_mirror + on_memory + on_both, mirror.compared);
 }
 
-/// A restarted Redis is empty. Users that are online count as false offline until it is filled
-/// again, but only once `within` has passed since their last change.
+/// A restarted Redis is empty. Online users count as false offline until it is filled again, but
+/// only once `within` has passed since their last change.
 #[test]
-fn an_empty_view_is_wrong_about_everybody() {
+fn an_empty_view_is_wrong_about_all_online_users() {
     let mut judge = Judge::new(WITHIN);
     let users: Vec<_> = (1..=1000).map(|user| (user, known(Change::Login, 5.0, 1))).collect();
     let now = snapshot(&users);
@@ -331,10 +332,10 @@ fn an_empty_view_is_wrong_about_everybody() {
     assert_eq!(round.times[&Change::Login].count(), 1000, "the time until it was filled");
 }
 
-/// Of a fleet: a generator with every third user finds what is so of its own, and all of them
-/// together what one finds that has all users.
+/// In a fleet, each of three generators has every third user; together they find what a single
+/// generator with all users finds.
 #[test]
-fn generators_find_together_what_one_finds() {
+fn several_generators_find_the_same_as_one() {
     const GENERATORS: u64 = 3;
     let own = |generator: u64, reading: &Reading| {
         let is_own = |user: &u64| *user % GENERATORS == generator;
@@ -352,7 +353,7 @@ fn generators_find_together_what_one_finds() {
             for look in 0..6 {
                 let mut memory = it.read(|target| &target.memory, None);
                 let mut mirror = it.read(|target| &target.mirror, None);
-                // Users that nobody has.
+                // Users that no generator has.
                 mirror.online.extend([(USERS + 1, 0), (USERS + 2, 0)]);
                 memory.online.push((USERS + 3, 0));
                 let now = it.snapshot();

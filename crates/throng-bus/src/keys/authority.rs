@@ -1,5 +1,5 @@
-//! The fleet's own certificate authority: it signs the certificates of the bus and of all who
-//! come to it, and nobody else trusts it.
+//! The fleet's own certificate authority: it signs the certificates of the bus and of all its
+//! clients, and only they trust it.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyUsage
 use throng_base::Said;
 use throng_certificates::{Key, authority, dated, not_made};
 
-/// Clocks of machines may be behind by so much.
+/// Tolerance for slow clocks.
 const BEHIND: Duration = Duration::from_secs(3600);
 const NAME: &str = "throng fleet";
 
@@ -23,7 +23,7 @@ pub(super) struct Authority {
     key: Key,
 }
 
-/// Whom a certificate is for.
+/// The owner of a certificate.
 #[derive(Clone, Copy)]
 pub(super) enum Holder<'a> {
     Server(&'a [IpAddr]),
@@ -72,7 +72,7 @@ impl Authority {
     }
 }
 
-/// Of the authority itself. Whom it is called decides; its dates do not matter when it signs.
+/// Parameters of the authority itself. Only its name matters for signing, not its dates.
 fn params(key: &Key, now: Duration, until: Duration) -> Result<CertificateParams, Said> {
     authority(key, NAME, (now.saturating_sub(BEHIND), until))
 }

@@ -1,9 +1,9 @@
-//! What each may do at the bus, as the file of its server says it. A name in JetStream's API has
-//! two forms, as the server checks it as it was sent to the domain, and as it is mapped.
+//! Rights on the bus, in the format of the server's file. A name in JetStream's API has two forms,
+//! because the server checks it before and after mapping the domain.
 
 use crate::nats::names::{BLOBS_STREAM, DOMAIN, KEYS_PREFIX, KEYS_STREAM, LOG_PREFIX, NOBODY};
 
-/// What a machine may say and hear.
+/// What a machine may publish and subscribe to.
 pub(super) struct Rights {
     publish: Vec<String>,
     subscribe: Vec<String>,
@@ -14,8 +14,8 @@ impl Rights {
         Rights { publish: vec![">".to_string()], subscribe: vec![">".to_string()] }
     }
 
-    /// An agent says only what ends with its own name, and writes only its own register. It may be
-    /// a monitor instead.
+    /// An agent publishes only under its own name, and writes only its own register. It may be a
+    /// monitor instead.
     pub(super) fn of_agent(name: &str) -> Rights {
         let mut publish = vec![
             format!("thr.heartbeat.{name}"),
@@ -50,7 +50,7 @@ impl Rights {
         Rights { publish, subscribe }
     }
 
-    /// As the server's file has it.
+    /// In the format of the server's file.
     pub(super) fn text(&self) -> String {
         let list = |names: &[String]| {
             let quoted: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();

@@ -1,4 +1,4 @@
-//! A fleet's folder: who can read it, and what stands in it.
+//! A fleet's folder: its permissions and its content.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ fn address() -> IpAddr {
 }
 
 #[test]
-fn nobody_else_can_read_the_folder_and_a_second_fleet_is_refused() {
+fn only_the_owner_can_read_the_folder_and_a_second_fleet_is_refused() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("fleet");
     let mut keys = Keys::create(&folder, &[address()], 4222, NOW).unwrap();
@@ -35,7 +35,7 @@ fn nobody_else_can_read_the_folder_and_a_second_fleet_is_refused() {
 }
 
 #[test]
-fn an_agent_is_admitted_again_and_dismissed_and_its_keys_are_only_in_its_token() {
+fn an_agent_is_admitted_again_and_removed_and_only_its_token_has_its_keys() {
     let place = tempfile::tempdir().unwrap();
     let mut keys = Keys::create(place.path(), &[address()], 4222, NOW).unwrap();
     let first = keys.admit("a", NOW, DAY).unwrap();
@@ -79,9 +79,9 @@ fn only_the_operator_of_this_fleet_signs() {
     });
 }
 
-/// What an agent may say is its own; nothing of it is another's or the controller's.
+/// An agent can publish only its own messages, not those of other agents or the controller.
 #[test]
-fn an_agent_has_the_rights_of_nobody_else() {
+fn an_agent_has_only_its_own_rights() {
     let quoted = |name: &str| -> BTreeSet<String> {
         let text = Rights::of_agent(name).text();
         text.split('"').skip(1).step_by(2).map(str::to_string).collect()

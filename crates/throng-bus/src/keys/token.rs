@@ -1,5 +1,5 @@
-//! A token: one line of text by which a machine joins. It is all of its identity and the public key
-//! of the operator, with a digest by which a torn one is told from a whole one.
+//! A token: one line of text with which a machine joins. It contains its identity, the public key
+//! of the operator, and a digest that detects truncation.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use crate::identity::{Certificates, Identity};
 use crate::is_word;
 
 const BEGIN: &str = "throng-join-";
-/// What the bytes of a token are; others are refused.
+/// The format version of a token; others are refused.
 const FORM: u8 = 1;
 const DIGEST_BYTES: usize = 16;
-/// No token is longer, so that no text costs much.
+/// Maximum length, which bounds the cost of parsing.
 const CHARS_MAX: usize = 16 << 10;
 
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     pub identity: Identity,
-    /// The public key that plans are signed with.
+    /// The public key that verifies plans.
     pub operator: String,
-    /// Seconds since the Unix epoch until which it can be used.
+    /// End of its validity, in seconds since the Unix epoch.
     pub until_s: u64,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// As it is pasted.
+/// The form for copying.
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Identity { name, address, tls, seed } = &self.identity;
@@ -64,7 +64,7 @@ fn digest(bytes: &[u8]) -> [u8; DIGEST_BYTES] {
 }
 
 impl Token {
-    /// Reads what was pasted; breaks of lines and blanks in it do no harm.
+    /// Parses a copied token; line breaks and spaces are ignored.
     pub fn parse(text: &str) -> Result<Token, Said> {
         if text.len() > CHARS_MAX {
             return Err(none_such());
@@ -101,7 +101,7 @@ impl Token {
         is_whole.then_some(Token { identity, operator, until_s })
     }
 
-    /// Whether it can still be used, by the time since the Unix epoch.
+    /// Checks that it is still valid, by the time since the Unix epoch.
     pub fn check(&self, now: Duration) -> Result<(), Said> {
         if now.as_secs() < self.until_s {
             return Ok(());

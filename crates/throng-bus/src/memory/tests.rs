@@ -1,4 +1,4 @@
-//! The bus in memory keeps its promises under faults, and shows them.
+//! The in-memory bus keeps its guarantees under faults.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn faulty() -> Faults {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_acknowledged_is_in_the_log_once_and_in_order() {
+async fn acknowledged_entries_are_in_the_log_once_and_in_order() {
     for seed in 0..20 {
         let bus = Memory::new(seed, faulty());
         let (agent, controller) = (bus.join("a"), bus.join("desk"));
@@ -38,7 +38,7 @@ async fn what_was_acknowledged_is_in_the_log_once_and_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_writers_one_wins() {
+async fn one_of_two_concurrent_writes_wins() {
     let bus = Memory::new(1, Faults { delay_max: Duration::from_millis(5), ..Faults::default() });
     let (one, other) = (bus.join("one"), bus.join("other"));
     let mut told = other.subscribe("written.lease").await.unwrap();
@@ -54,7 +54,7 @@ async fn of_two_writers_one_wins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn questions_are_answered_and_a_cut_is_noticed() {
+async fn requests_get_replies_and_a_disconnect_is_noticed() {
     let bus = Memory::new(1, Faults::default());
     let (one, other) = (bus.join("one"), bus.join("other"));
     let mut asked = other.subscribe("time").await.unwrap();
@@ -77,7 +77,7 @@ async fn questions_are_answered_and_a_cut_is_noticed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_log_says_so_and_blobs_have_their_digest_for_a_name() {
+async fn a_full_log_is_reported_and_blobs_are_named_by_digest() {
     let bus = Memory::new(1, Faults::default());
     let one = bus.join("one");
     bus.set_log_max(1);

@@ -1,9 +1,9 @@
-//! Blobs: the object store `THR_BLOB`, whose objects are named by their digest. An object comes
-//! and goes in pieces; what is interrupted for too long is to be asked for again.
+//! Blobs: the object store `THR_BLOB`, whose objects are named by their digest. Objects are
+//! transferred in pieces; after a long interruption the transfer must be restarted.
 //!
-//! An object of one piece is asked for as a register is. Several pieces need a consumer, of which a
-//! bus allows so many, and a connection of their own: with a thousand agents that ask at once for a
-//! few lines of YAML, that is what would keep them from it.
+//! An object of one piece is read like a register. Several pieces need a consumer, of which a bus
+//! allows a limited number, and a separate connection, which would delay a thousand agents that
+//! request a few lines of YAML at the same time.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use crate::{BLOB_BYTES_MAX, BusError};
 
 /// Bytes of a piece.
 const PIECE_BYTES: usize = 128 << 10;
-/// Between two pieces may be so long, with a cut in between.
+/// Maximum time between two pieces, including a reconnect.
 const SILENT_TIME: Duration = Duration::from_secs(60);
 
 fn parts() -> Vec<String> {
@@ -80,7 +80,7 @@ pub(super) async fn fetch(connection: &Connection, name: &str) -> Result<Option<
     connection.asked(parts(), act).await
 }
 
-/// The whole object, where it is one piece.
+/// The whole object, if it is a single piece.
 async fn piece(connection: &Connection, info: &ObjectInfo, name: &str) -> Result<Bytes, BusError> {
     let stream = connection.context.get_stream_no_info(BLOBS_STREAM).await;
     let stream = stream.map_err(|_| BusError::Cut)?;

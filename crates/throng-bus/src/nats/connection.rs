@@ -1,6 +1,6 @@
-//! The connection and the thread it lives on. The thread is its own so that heartbeats and answers
-//! do not wait for a machine's other work; blobs have a connection of their own, as they would hold
-//! up the pings of the first.
+//! The connection and its thread. The thread is separate so that heartbeats and replies do not wait
+//! for a machine's other work; blobs use a separate connection, because they would delay the pings
+//! of the first one.
 
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -19,18 +19,18 @@ use super::state::NatsState;
 use crate::identity::Identity;
 use crate::{BusError, Link};
 
-/// A machine waits so long for an answer, and for a connection to ask over.
+/// How long a machine waits for a reply, and for a connection.
 pub(super) const ANSWER_TIME: Duration = Duration::from_secs(2);
-/// The bus keeps a piece of a blob within this time.
+/// Maximum time for storing a piece of a blob.
 const BLOB_ANSWER_TIME: Duration = Duration::from_secs(30);
 const CONNECT_TIME: Duration = Duration::from_secs(5);
-/// A ping goes out so often; two that stay unanswered end the connection.
+/// The interval of pings; two without a reply close the connection.
 const PING: Duration = Duration::from_secs(2);
-/// On the connection of blobs, which may be busy for long.
+/// The same for blobs, whose connection may be busy for long.
 const BLOB_PING: Duration = Duration::from_secs(20);
 const AGAIN_MIN: Duration = Duration::from_millis(50);
 const AGAIN_MAX: Duration = Duration::from_secs(2);
-/// What was said last gets so long to go out.
+/// How long the last messages get to be sent.
 const LAST_TIME: Duration = Duration::from_millis(500);
 
 pub(super) struct Connection {
@@ -41,7 +41,7 @@ pub(super) struct Connection {
     blobs: OnceCell<Context>,
 }
 
-/// The runtime of the connection's thread, for those who are on others.
+/// The runtime of the connection's thread, for callers on other threads.
 pub(super) struct Thread {
     pub(super) runtime: Handle,
     pub(super) connection: Arc<Connection>,
@@ -54,7 +54,7 @@ impl Drop for Thread {
 }
 
 impl Thread {
-    /// Begins to connect, again and again until the bus is there.
+    /// Starts to connect, and retries until the bus is available.
     pub(super) fn begin(identity: Identity) -> Result<Thread, Said> {
         let (told, begun) = sync_channel(1);
         let thread = std::thread::Builder::new().name("bus".to_string());
@@ -98,7 +98,7 @@ impl Connection {
         Ok(Connection { client, context, state, identity, blobs: OnceCell::new() })
     }
 
-    /// Comes back when there is a connection, or with why there is none.
+    /// Returns when there is a connection, or why there is none.
     pub(super) async fn up(&self) -> Result<(), BusError> {
         let mut link = self.state.link.subscribe();
         let known = link.wait_for(|link| matches!(link, Link::Up | Link::Refused(_)));
@@ -111,7 +111,7 @@ impl Connection {
         }
     }
 
-    /// Does something for which rights to names with these parts are needed.
+    /// Runs an operation that needs rights to names with these parts.
     pub(super) async fn asked<T>(
         &self,
         parts: Vec<String>,
@@ -126,7 +126,7 @@ impl Connection {
         }
     }
 
-    /// What blobs go over.
+    /// The connection for blobs.
     pub(super) async fn blobs(&self) -> Result<Context, BusError> {
         let begin = async || {
             let state = Arc::clone(&self.state);
@@ -179,7 +179,7 @@ async fn connect(
     connected.map_err(|error| Said::of_others(error.to_string()))
 }
 
-/// How long the client waits before its next go.
+/// How long the client waits before its next attempt.
 fn pause(goes: usize) -> Duration {
     match u32::try_from(goes.saturating_sub(1)).unwrap_or(u32::MAX) {
         0 => Duration::ZERO,

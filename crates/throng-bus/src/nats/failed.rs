@@ -1,4 +1,4 @@
-//! Why a stream did not take something.
+//! Why a stream refused something.
 
 use std::error::Error;
 
@@ -20,7 +20,7 @@ pub(super) fn too_long() -> BusError {
     BusError::Refused(say!("a line of the log is too long"))
 }
 
-/// Whether a stream, or the whole of JetStream, has no room.
+/// True if a stream or all of JetStream is full.
 pub(super) fn is_full(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -29,7 +29,7 @@ pub(super) fn is_full(error: &(dyn Error + 'static)) -> bool {
         }
         cause = error.source();
     }
-    // Of pieces of an object only the text of the error is left.
+    // For pieces of an object, only the text of the error is left.
     let text = error.to_string();
     FULL.iter().any(|code| text.contains(&format!("error code {})", code.0)))
 }

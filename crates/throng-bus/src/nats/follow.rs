@@ -1,5 +1,5 @@
-//! Following the log by an ordered consumer. What was handed on decides where it goes on after a
-//! cut, a restarted bus, or a consumer that fell silent; so there are neither gaps nor repeats.
+//! Follows the log with an ordered consumer. After a disconnect, a restart of the bus, or a stalled
+//! consumer it resumes after the last delivered entry, so there are neither gaps nor repeats.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use super::connection::Connection;
 use super::names::{LOG, LOG_PREFIX};
 use crate::{BusError, Following, Logged, WAITING_MAX};
 
-/// A pull lasts so long; half of it is how soon a silent consumer is noticed.
+/// The duration of a pull; half of it is how soon a stalled consumer is noticed.
 const PULL_TIME: Duration = Duration::from_secs(2);
-/// Where nothing has come for so long, it is asked whether there is something after all.
+/// After this time without entries, the stream is checked for missed ones.
 const SILENT_TIME: Duration = Duration::from_secs(5);
 const AGAIN_PAUSE: Duration = Duration::from_millis(200);
 
@@ -28,7 +28,7 @@ pub(super) async fn follow(
     from: u64,
 ) -> Result<Following, BusError> {
     let mut next = from.max(1);
-    // Where the right is missing that is said at once. All else may come later.
+    // A missing right is reported immediately. Other errors may be temporary.
     let begun = match begin(&connection, &subject, next).await {
         Err(BusError::Refused(said)) => return Err(BusError::Refused(said)),
         begun => begun.ok(),
@@ -76,7 +76,7 @@ async fn begin(connection: &Connection, subject: &str, next: u64) -> Result<Orde
     connection.asked(vec![LOG.to_string()], act).await
 }
 
-/// Hands on what comes, until the consumer has ended or missed something.
+/// Delivers entries until the consumer has ended or missed one.
 async fn hand_on(
     mut lines: Ordered,
     connection: &Connection,
@@ -106,7 +106,7 @@ async fn hand_on(
     }
 }
 
-/// Whether the log has something that should have come.
+/// True if the log has an entry that was not delivered.
 async fn is_missing(connection: &Connection, subject: &str, next: u64) -> bool {
     let Ok(stream) = log(connection).await else { return false };
     let found = stream.direct_get_next_for_subject(subject, Some(next)).await;

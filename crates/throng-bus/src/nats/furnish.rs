@@ -1,5 +1,5 @@
-//! Making the streams. A server that has just begun answers before its JetStream does, so all is
-//! tried again for a while.
+//! Creates the streams. A server that has just started replies before its JetStream does, so
+//! everything is retried for a while.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::failed::is_full;
 use super::names::{BLOBS, BLOBS_STREAM, KEYS, KEYS_PREFIX, KEYS_STREAM, LOG, LOG_PREFIX, PREFIX};
 use crate::BusError;
 
-/// How much the bus keeps, and for how long.
+/// How much the bus stores, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
     pub log_bytes_max: u64,
@@ -33,12 +33,12 @@ impl Default for Room {
     }
 }
 
-/// A message of the log that comes again within this time is known.
+/// Duplicates of a log message are detected within this time.
 const KNOWN_TIME: Duration = Duration::from_secs(120);
-/// Values of a register that are kept.
+/// Number of old values kept per register.
 const HISTORY: i64 = 16;
 const REGISTERS_BYTES_MAX: i64 = 256 << 20;
-/// JetStream gets so long to be there.
+/// How long JetStream gets to become ready.
 const READY_TIME: Duration = Duration::from_secs(20);
 const AGAIN_PAUSE: Duration = Duration::from_millis(200);
 
@@ -97,7 +97,7 @@ fn registers() -> kv::Config {
     }
 }
 
-/// As an object store is made, but so that it can be changed later.
+/// Like a regular object store, but with settings that can be changed later.
 fn blobs(room: Room) -> Config {
     Config {
         name: BLOBS_STREAM.to_string(),

@@ -1,12 +1,12 @@
-//! What the names of a [`crate::Bus`] are to NATS: subjects, streams, buckets.
+//! Names of a [`crate::Bus`] in NATS: subjects, streams, buckets.
 
 use crate::{BusError, is_word};
 
-/// All that is ours begins so.
+/// The prefix of all our subjects.
 pub(crate) const PREFIX: &str = "thr.";
-/// Answers go to names that begin so, and are used as they are.
+/// The prefix of reply subjects, which are used unchanged.
 pub(crate) const INBOX: &str = "_INBOX.";
-/// Nobody listens here: who asks hears that at once, behind what the bus said before.
+/// Has no listeners: a request gets an immediate error, after everything the bus sent before.
 pub(crate) const NOBODY: &str = "thr.nobody";
 pub(crate) const LOG: &str = "THR_LOG";
 pub(crate) const LOG_PREFIX: &str = "thr.log.";
@@ -18,7 +18,7 @@ pub(crate) const BLOBS_STREAM: &str = "OBJ_THR_BLOB";
 /// The JetStream domain, so that leaf nodes let its API through.
 pub(crate) const DOMAIN: &str = "hub";
 
-/// A name without wildcards, behind a prefix.
+/// A name without wildcards, with a prefix.
 pub(super) fn exact(prefix: &str, name: &str) -> Result<String, BusError> {
     match name.split('.').all(is_word) {
         true => Ok(format!("{prefix}{name}")),
@@ -26,7 +26,7 @@ pub(super) fn exact(prefix: &str, name: &str) -> Result<String, BusError> {
     }
 }
 
-/// A name that may have wildcards, behind a prefix.
+/// A name that can contain wildcards, with a prefix.
 pub(super) fn pattern(prefix: &str, pattern: &str) -> Result<String, BusError> {
     let words: Vec<&str> = pattern.split('.').collect();
     let last = words.len() - 1;
@@ -40,7 +40,7 @@ pub(super) fn pattern(prefix: &str, pattern: &str) -> Result<String, BusError> {
     }
 }
 
-/// Where a message goes: to a name of ours, or to an answer's place.
+/// The subject of a message: one of ours, or a reply subject.
 pub(super) fn to(subject: &str) -> Result<String, BusError> {
     match subject.starts_with(INBOX) {
         true => exact("", subject),
@@ -48,7 +48,7 @@ pub(super) fn to(subject: &str) -> Result<String, BusError> {
     }
 }
 
-/// A name as the trait has it.
+/// The name for the trait.
 pub(super) fn ours(subject: &str) -> &str {
     subject.strip_prefix(PREFIX).unwrap_or(subject)
 }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_words_and_patterns_may_have_wildcards() {
+    fn names_are_words_and_patterns_can_have_wildcards() {
         assert_eq!(exact(PREFIX, "m.run.a-7").as_deref(), Ok("thr.m.run.a-7"));
         assert_eq!(pattern(LOG_PREFIX, "m.*.a").as_deref(), Ok("thr.log.m.*.a"));
         assert_eq!(pattern(PREFIX, ">").as_deref(), Ok("thr.>"));

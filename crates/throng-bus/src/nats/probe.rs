@@ -1,5 +1,5 @@
-//! Why a connection does not come about: tries one by hand, and says what can be said for sure.
-//! A bus that is not there, or falls silent, may come back; one with a wrong certificate will not.
+//! Why a connection fails: connects without the client, and reports only what is certain. A bus
+//! that is unreachable or silent may come back; one with a wrong certificate will not.
 
 use std::io;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::identity::Identity;
 
 const STEP_TIME: Duration = Duration::from_secs(5);
 
-/// Why it will never come; none where it may.
+/// Why it can never succeed; None if it may.
 pub(super) async fn probe(identity: &Identity) -> Option<Said> {
     let config = match identity.tls.as_ref()?.client() {
         Ok(config) => config,
@@ -30,7 +30,7 @@ pub(super) async fn probe(identity: &Identity) -> Option<Said> {
         Ok(stream) => stream,
         Err(error) => return judge(&error, identity),
     };
-    // What the bus makes of our certificate comes with the first bytes.
+    // The reaction of the bus to our certificate arrives with its first bytes.
     let mut first = [0];
     match timeout(STEP_TIME, stream.read(&mut first)).await.ok()? {
         Ok(_) => None,

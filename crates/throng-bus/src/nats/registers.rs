@@ -1,5 +1,5 @@
-//! Registers: the bucket `THR_KEYS`. They are read straight from its stream, which needs neither
-//! a consumer nor the bucket's description.
+//! Registers: the bucket `THR_KEYS`. They are read directly from its stream, which needs neither a
+//! consumer nor the bucket's description.
 
 use async_nats::jetstream::stream::{DirectGetErrorKind, Stream};
 use futures_util::StreamExt as _;

@@ -1,5 +1,5 @@
-//! How a connection is, by what the client tells of it, and which of what is being done the bus
-//! has forbidden: it says so beside the answer, which then never comes.
+//! The state of a connection, from the client's events, and which pending operations the bus has
+//! refused: it reports refusals separately, and the reply then never arrives.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -12,14 +12,14 @@ use super::probe::probe;
 use crate::identity::Identity;
 use crate::{Link, Version};
 
-/// What a bus answers that does not know a key.
+/// The reply of a bus to an unknown key.
 const UNKNOWN: &str = "authorization violation";
-/// How the bus begins to say that a right is missing; the name follows in quotation marks.
+/// The start of the message about a missing right; the name follows in quotation marks.
 const FORBIDDEN: &str = "Permissions Violation for ";
 
 pub(super) struct NatsState {
     pub(super) link: watch::Sender<Link>,
-    /// Whether the connection is over for good, so that its thread ends.
+    /// True if the connection is closed permanently, so that its thread ends.
     pub(super) over: watch::Sender<bool>,
     pub(super) client: OnceLock<Client>,
     identity: Identity,
@@ -27,7 +27,7 @@ pub(super) struct NatsState {
     is_probing: AtomicBool,
 }
 
-/// Something that is being done, with parts of the names for which it needs rights.
+/// A pending operation, with parts of the names for which it needs rights.
 struct Claim {
     parts: Arc<[String]>,
     refused: oneshot::Sender<Said>,
@@ -45,7 +45,7 @@ impl NatsState {
         }
     }
 
-    /// What comes if the bus forbids a name with one of these parts.
+    /// Receives the refusal if the bus forbids a name with one of these parts.
     pub(super) fn claim(&self, parts: Arc<[String]>) -> oneshot::Receiver<Said> {
         let (refused, said) = oneshot::channel();
         let mut claims = self.claims();
@@ -58,7 +58,7 @@ impl NatsState {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What happened to the connection that messages go over.
+    /// Handles an event of the connection for messages.
     pub(super) fn happened(self: &Arc<Self>, event: &Event) {
         match event {
             Event::Connected => self.connected(),
@@ -73,7 +73,7 @@ impl NatsState {
         }
     }
 
-    /// What the bus said on any of the connections.
+    /// Handles a message from the server on any of the connections.
     pub(super) fn server_says(&self, text: &str) {
         if text.to_lowercase().contains("authentication revoked") {
             return self.unknown();
@@ -93,7 +93,7 @@ impl NatsState {
             is_claimed |= claim.refused.send(said.clone()).is_ok();
         }
         drop(claims);
-        // Nobody waits for a message to whoever listens: whoever sent it has to hear of it so.
+        // No operation waits for a published message, so its refusal is reported this way.
         if !is_claimed {
             self.becomes(Link::Refused(said));
         }
@@ -121,7 +121,7 @@ impl NatsState {
         ));
     }
 
-    /// The client says that it has not come through, but not why: looks for itself.
+    /// The client reports that connecting failed, but not why: probes the bus.
     fn look(self: &Arc<Self>) {
         if self.is_probing.swap(true, Ordering::Relaxed) {
             return;
@@ -135,13 +135,13 @@ impl NatsState {
         });
     }
 
-    /// It will never come, and is not tried any more.
+    /// It can never succeed, and is not retried.
     fn refuse(&self, said: Said) {
         self.becomes(Link::Refused(said));
         self.over.send_replace(true);
     }
 
-    /// What was refused stays so.
+    /// A refusal is final.
     fn becomes(&self, next: Link) {
         self.link.send_if_modified(|link| {
             let is_new = !matches!(link, Link::Refused(_)) && *link != next;

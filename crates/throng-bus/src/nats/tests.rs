@@ -1,4 +1,4 @@
-//! The real bus: a `nats-server` that is killed, frozen and filled up. `server` starts it.
+//! The real bus: a `nats-server` that is killed, frozen and filled. `server` starts it.
 
 mod server;
 
@@ -11,7 +11,7 @@ use super::*;
 use crate::contract;
 use server::{Server, until};
 
-/// What a slow machine may take for anything.
+/// Time limit for anything, for slow machines.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn furnished(server: &Server, name: &str) -> Nats {
@@ -29,14 +29,14 @@ async fn furnish(bus: &Nats, room: Room) {
 }
 
 #[tokio::test]
-async fn nats_keeps_the_contract() {
+async fn nats_meets_the_contract() {
     let server = Server::start("");
     let (one, other) = (furnished(&server, "one").await, furnished(&server, "other").await);
     contract::keep(&one, &other).await;
 }
 
 #[tokio::test]
-async fn it_is_connected_when_the_server_comes_after_all() {
+async fn it_connects_when_the_server_starts_later() {
     let mut server = Server::start("");
     server.kill();
     let bus = Nats::connect(server.identity("early")).unwrap();
@@ -54,9 +54,9 @@ async fn it_is_connected_when_the_server_comes_after_all() {
     until(async || bus.read("x").await == Ok(None)).await;
 }
 
-/// The handle is used on threads without a runtime of tokio's, and on others'.
+/// The handle works on threads without a tokio runtime and with another one.
 #[test]
-fn a_handle_works_wherever_it_is() {
+fn a_handle_works_on_any_thread() {
     let server = Server::start("");
     let bus = Nats::connect(server.identity("one")).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -76,7 +76,7 @@ async fn until_read(bus: &Nats) -> Bytes {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_survives_a_killed_server_and_is_followed_without_a_gap() {
+async fn acknowledged_entries_survive_a_killed_server_without_a_gap() {
     const LINES: u32 = 300;
     let mut server = Server::start("");
     let agent = furnished(&server, "agent").await;
@@ -85,7 +85,7 @@ async fn what_was_acknowledged_survives_a_killed_server_and_is_followed_without_
     let sending = tokio::spawn(async move {
         for number in 0..LINES {
             let payload = Bytes::from(number.to_string());
-            // One that is repeated though it was acknowledged, too.
+            // Some are repeated although they were acknowledged.
             for _ in 0..1 + u32::from(number % 7 == 0) {
                 while agent
                     .append("m.r.a", &format!("r.a.{number}"), payload.clone())
@@ -109,7 +109,7 @@ async fn what_was_acknowledged_survives_a_killed_server_and_is_followed_without_
     sending.await.unwrap();
     let wanted: Vec<String> = (0..LINES).map(|number| number.to_string()).collect();
     assert_eq!(seen, wanted);
-    // And the log itself has them once.
+    // The log itself contains each once.
     let mut again = controller.follow("m.>", 0).await.unwrap();
     for number in wanted {
         let line = timeout(PATIENCE, again.recv()).await.expect("in time").unwrap();
@@ -118,7 +118,7 @@ async fn what_was_acknowledged_survives_a_killed_server_and_is_followed_without_
 }
 
 #[tokio::test]
-async fn a_frozen_server_is_a_cut_and_then_all_goes_on() {
+async fn a_frozen_server_is_a_disconnect_and_then_everything_continues() {
     let server = Server::start("");
     let bus = furnished(&server, "one").await;
     let mut following = bus.follow("m.>", 0).await.unwrap();
@@ -141,7 +141,7 @@ async fn a_frozen_server_is_a_cut_and_then_all_goes_on() {
 }
 
 #[tokio::test]
-async fn a_full_log_says_so_and_goes_on_when_there_is_room() {
+async fn a_full_log_is_reported_and_continues_when_there_is_space() {
     let server = Server::start("");
     let bus = Nats::connect(server.identity("one")).unwrap();
     let small = Room { log_bytes_max: 64 << 10, blob_bytes_max: 64 << 10, ..Room::default() };

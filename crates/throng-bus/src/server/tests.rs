@@ -1,4 +1,4 @@
-//! A whole bus as a fleet has it, with certificates, keys and rights; and who does not get in.
+//! A complete bus with certificates, keys and rights; and clients that are refused.
 
 mod strangers;
 
@@ -15,11 +15,11 @@ use crate::nats::Room;
 use crate::port::free_address;
 use crate::{Bus, Link, contract};
 
-/// What a slow machine may take for anything.
+/// Time limit for anything, for slow machines.
 const PATIENCE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// A fleet whose server ends with it.
+/// A fleet whose server is stopped with it.
 struct Fleet {
     keys: Keys,
     server: Option<Server>,
@@ -48,7 +48,7 @@ impl Fleet {
         Fleet::with(wall_now(), |_| {})
     }
 
-    /// As one whose keys were made at that time, and with changes before the start.
+    /// With keys created at that time, and with changes before the start.
     fn with(now: Duration, change: impl Fn(&mut Keys)) -> Fleet {
         loop {
             let (folder, address) = (tempfile::tempdir().unwrap(), free_address());
@@ -56,7 +56,7 @@ impl Fleet {
             change(&mut keys);
             match Server::start(program(), &keys) {
                 Ok(server) => return Fleet { keys, server: Some(server), _folder: folder },
-                // Somebody else may have taken the port meanwhile.
+                // Another process may have taken the port meanwhile.
                 Err(said) => {
                     let said = said.english();
                     assert!(said.contains("address already in use"), "{said}");
@@ -79,7 +79,7 @@ impl Fleet {
         bus
     }
 
-    /// An agent with its rights, once the server has read that it has them.
+    /// An agent with its rights, once the server has read them.
     async fn agent(&mut self, name: &str) -> Nats {
         let token = self.keys.admit(name, wall_now(), DAY).unwrap();
         self.server().reload().unwrap();
@@ -106,7 +106,7 @@ async fn until(mut holds: impl AsyncFnMut() -> bool) {
     timeout(PATIENCE, tried).await.expect("in time");
 }
 
-/// What is answered in the end.
+/// Repeats until there is a reply.
 async fn again<T>(mut ask: impl AsyncFnMut() -> Result<T, BusError>) -> T {
     let tried = async {
         loop {
@@ -119,7 +119,7 @@ async fn again<T>(mut ask: impl AsyncFnMut() -> Result<T, BusError>) -> T {
     timeout(PATIENCE, tried).await.expect("in time")
 }
 
-/// The sentence by which a connection is refused for good.
+/// The message with which a connection is refused permanently.
 async fn refused(bus: &Nats) -> String {
     let mut link = bus.link();
     let refused = link.wait_for(|link| matches!(link, Link::Refused(_)));
@@ -130,14 +130,14 @@ async fn refused(bus: &Nats) -> String {
 }
 
 #[tokio::test]
-async fn controllers_of_a_whole_fleet_have_the_contract() {
+async fn controllers_of_a_complete_fleet_meet_the_contract() {
     let fleet = Fleet::start();
     let (one, other) = (fleet.controller().await, fleet.controller().await);
     contract::keep(&one, &other).await;
 }
 
 #[tokio::test]
-async fn it_says_whether_it_writes_at_once() {
+async fn it_reports_whether_it_syncs_immediately() {
     let fleet = Fleet::start();
     assert!(again(async || is_durable(&fleet.keys).await).await);
     let lazy = Fleet::with(wall_now(), |keys| {
@@ -149,7 +149,7 @@ async fn it_says_whether_it_writes_at_once() {
 }
 
 #[tokio::test]
-async fn a_server_is_taken_over_and_ends_in_order() {
+async fn a_server_is_taken_over_and_stops_gracefully() {
     let mut fleet = Fleet::start();
     let bus = fleet.controller().await;
     until(async || bus.append("lines.r.a", "1", "kept".into()).await.is_ok()).await;
@@ -167,7 +167,7 @@ async fn a_server_is_taken_over_and_ends_in_order() {
 }
 
 #[test]
-fn why_it_does_not_run_is_said() {
+fn the_reason_for_a_failed_start_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let listening = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = keys(&folder, listening.local_addr().unwrap(), wall_now());
@@ -179,7 +179,7 @@ fn why_it_does_not_run_is_said() {
 }
 
 #[test]
-fn an_unfit_program_is_refused_with_the_three_ways_to_get_another() {
+fn an_unsuitable_program_is_refused_with_the_three_ways_to_get_another() {
     let folder = tempfile::tempdir().unwrap();
     let fake = |name: &str, says: &str| {
         let path = folder.path().join(name);
@@ -205,7 +205,7 @@ fn an_unfit_program_is_refused_with_the_three_ways_to_get_another() {
 }
 
 #[tokio::test]
-async fn a_server_that_another_has_started_is_missed_when_it_is_killed() {
+async fn the_end_of_a_server_started_by_another_is_noticed() {
     let mut fleet = Fleet::start();
     let mut keeper = Server::start(program(), &fleet.keys).unwrap();
     assert!(keeper.is_anothers());

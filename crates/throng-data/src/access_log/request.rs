@@ -1,7 +1,7 @@
-//! What a line of an access log says of its request: who sent it, when, and what was asked for.
+//! The request in a line of an access log: its sender, its time, and its path.
 //!
-//! Formats: common, combined, combined with the session's cookie as one more quoted field, and
-//! JSON with the names that nginx, Caddy, Traefik and log shippers give.
+//! Formats: common, combined, combined with the session cookie as another quoted field, and JSON
+//! with the names that nginx, Caddy, Traefik and log shippers use.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -9,19 +9,20 @@ use serde_json::Value;
 
 use crate::moment::{clock_time, log_time};
 
-/// A request that was answered.
+/// A completed request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogRequest {
-    /// Since 1970. Most logs have whole seconds.
+    /// Since 1970. Most logs have a resolution of a second.
     pub at_s: f64,
-    /// The same for the requests of one visitor: of the cookie, or of address and user agent.
+    /// The same number for all requests of a visitor: from the cookie, or from address and user
+    /// agent.
     pub visitor: u64,
     pub method: String,
     /// With its query.
     pub path: String,
 }
 
-/// Names of fields in logs of JSON, in the order in which they are looked for.
+/// Names of fields in JSON logs, in order of preference.
 const TIMES: [&str; 8] =
     ["msec", "ts", "time_iso8601", "time_local", "time", "@timestamp", "timestamp", "StartUTC"];
 const COOKIES: [&str; 4] = ["cookie", "http_cookie", "session", "session_id"];
@@ -31,8 +32,8 @@ const AGENTS: [&str; 3] = ["http_user_agent", "user_agent", "agent"];
 const METHODS: [&str; 3] = ["request_method", "method", "RequestMethod"];
 const PATHS: [&str; 6] = ["request_uri", "uri", "path", "url", "RequestPath", "target"];
 
-/// None of a line that no format fits, or whose request was not one (a handshake on a plain port,
-/// a cut line).
+/// None for a line without a known format, or without a valid request (a handshake on a plain port,
+/// a truncated line).
 pub(super) fn parse(line: &[u8]) -> Option<LogRequest> {
     match line.trim_ascii_start().first()? {
         b'{' => of_json(line),
@@ -56,7 +57,7 @@ fn of_text(line: &[u8]) -> Option<LogRequest> {
 
 fn of_json(line: &[u8]) -> Option<LogRequest> {
     let value: Value = serde_json::from_slice(line).ok()?;
-    // Caddy and some others have the request as an object.
+    // Caddy and some others have a nested request object.
     let nested = value.get("request").filter(|request| request.is_object());
     let find = |names: &[&str]| {
         let of = |value: &Value| {
@@ -88,7 +89,7 @@ fn visitor(cookie: Option<&[u8]>, address: Option<&[u8]>, agent: Option<&[u8]>) 
     hasher.finish()
 }
 
-/// `GET /path HTTP/1.1`; a URL of a proxy's log loses its host.
+/// `GET /path HTTP/1.1`; the URL in a proxy's log loses its host.
 fn request_line(text: &str) -> Option<(String, String)> {
     let mut words = text.split_ascii_whitespace();
     let (method, target) = (words.next()?, words.next()?);
@@ -101,7 +102,7 @@ fn request_line(text: &str) -> Option<(String, String)> {
     is_good.then(|| (method.to_string(), path.to_string()))
 }
 
-/// Seconds since 1970, milliseconds (more than 10^11), or a date in ISO 8601 or that of logs.
+/// Seconds since 1970, milliseconds (above 10^11), or a date in ISO 8601 or log format.
 fn seconds(text: &str) -> Option<f64> {
     if let Ok(number) = text.parse::<f64>() {
         return Some(if number > 1e11 { number / 1e3 } else { number });
@@ -119,7 +120,7 @@ fn seconds(text: &str) -> Option<f64> {
     Some(clock_time(&format!("{date}T{clock}"))? - offset)
 }
 
-/// Fields between double quotes; a backslash keeps what follows it.
+/// Fields in double quotes; a backslash escapes the next character.
 struct Quoted<'a>(&'a [u8]);
 
 impl<'a> Iterator for Quoted<'a> {
@@ -137,7 +138,7 @@ impl<'a> Iterator for Quoted<'a> {
     }
 }
 
-/// `\xHH` as the byte it is (nginx), and `\"` as a quote (Apache).
+/// Decodes `\xHH` (nginx) and `\"` (Apache).
 fn text(field: &[u8]) -> String {
     let mut out = Vec::with_capacity(field.len());
     let mut at = 0;
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_passed_over() {
+    fn lines_without_a_request_are_skipped() {
         for rest in [
             "\"-\" 408 0",
             "\"\\x16\\x03\\x01\" 400 5",

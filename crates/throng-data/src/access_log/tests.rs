@@ -1,4 +1,4 @@
-//! Logs as servers write them: in order or nearly so, torn, compressed, and long.
+//! Logs as servers write them: mostly in order, truncated, compressed, and long.
 
 use std::io::Write as _;
 
@@ -32,7 +32,7 @@ fn requests_are_counted_by_their_second() {
     let combined: String = [7, 7, 8, 12, 11, 12].map(line).concat();
     let want = vec![(0, 2), (1, 1), (4, 1), (5, 2)];
     assert_eq!(read_bytes(combined.as_bytes()).unwrap(), want);
-    // Of another zone at the same time, without names, over IPv6, with an odd user, and torn.
+    // The same time in another zone, without names, over IPv6, with an unusual user, and truncated.
     let common = "\
 ::1 - - [10/Oct/2026:00:00:07 +0200] \"GET / HTTP/1.0\" 200 -\r
 a.example - [x] [09/Oct/2026:22:00:07 +0000] \"-\" 408 0
@@ -45,7 +45,7 @@ a - - [10/Oct/2026:00:0";
 }
 
 #[test]
-fn a_compressed_log_is_read_as_a_plain_one() {
+fn a_compressed_log_is_read_like_a_plain_one() {
     let text: String = (0..2000).map(|number| line(number / 10)).collect();
     let mut packed = Vec::new();
     for half in [&text[..text.len() / 2], &text[text.len() / 2..]] {
@@ -60,7 +60,7 @@ fn a_compressed_log_is_read_as_a_plain_one() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_line() {
+fn mistakes_have_their_line() {
     let back: String = [9000, 5401, 5399].map(line).concat();
     let other = format!("{}no time here\n{}", line(1), line(2));
     for (text, line, said) in [
@@ -78,7 +78,7 @@ fn what_is_wrong_is_told_with_its_line() {
 }
 
 #[test]
-fn lines_are_the_same_wherever_they_are_split_and_of_any_length() {
+fn lines_of_any_length_are_read_at_any_buffer_boundary() {
     let long = "x".repeat(3 * LINE_BYTES_MAX);
     let text = format!("{}{}{}{long}\n{}", line(1), line(2), line(2).trim_end(), line(3));
     let want = vec![(0, 1), (1, 2), (2, 1)];
@@ -89,7 +89,7 @@ fn lines_are_the_same_wherever_they_are_split_and_of_any_length() {
 }
 
 #[test]
-fn any_bytes_are_counts_or_a_mistake() {
+fn any_bytes_give_counts_or_a_mistake() {
     let mut random = Random::new(3);
     let good: String = (0..6).map(|number| line(number * 700)).collect();
     for _ in 0..20_000 {
@@ -110,7 +110,7 @@ fn any_bytes_are_counts_or_a_mistake() {
 }
 
 #[test]
-fn requests_come_in_the_order_of_their_lines() {
+fn requests_are_in_the_order_of_their_lines() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.log");
     let text = [line(7), "no request\n".into(), "\n".into(), line(9)].concat();

@@ -1,4 +1,4 @@
-//! What files of points mean, and what is wrong with them.
+//! Files of points, and their mistakes.
 
 use throng_base::Random;
 
@@ -36,7 +36,7 @@ fn times_are_seconds_durations_and_clock_times() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_line_and_column() {
+fn mistakes_have_their_line_and_column() {
     for (text, line, said) in [
         ("time,rate\n0,10\n60,20\n30,5\n", Some(4), "the time goes backward from `60` to `30`"),
         ("23:59:00,1\n00:01:00,2\n", Some(2), "the time goes back"),
@@ -63,7 +63,7 @@ fn what_is_wrong_is_told_with_its_line_and_column() {
 }
 
 #[test]
-fn any_bytes_are_points_in_order_or_a_mistake() {
+fn any_bytes_give_ordered_points_or_a_mistake() {
     let mut random = Random::new(2);
     let good = b"time,rate\n0,10\n1m30s,500/s\n12:01:30,0.5\n\"7\",1\n";
     for _ in 0..1_000 {

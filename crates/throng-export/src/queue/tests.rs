@@ -1,18 +1,18 @@
-//! Receivers that take all, that fail for a time, that are dead, and that never come back.
+//! Outputs that work, that fail for a while, that are dead, and that block.
 
 use std::sync::{Condvar, Mutex};
 
 use super::*;
 use throng_metrics::{Gauges, StepInterval};
 
-/// What a receiver took: second, count of attempts, users online.
+/// The seconds that an output received: second, number of attempts, users online.
 type Taken = Arc<Mutex<Vec<(u64, u64, u64)>>>;
 
-/// Fails so many times, takes what comes behind that.
+/// Fails this many times, then works.
 struct Stub {
     fails: u64,
     taken: Taken,
-    /// Closed: nothing is taken or failed until it opens.
+    /// While closed, each call blocks.
     gate: Arc<(Mutex<bool>, Condvar)>,
 }
 
@@ -52,7 +52,7 @@ impl Run {
         self.gate.1.notify_all();
     }
 
-    /// Two machines tell a second.
+    /// Two machines report a second.
     fn second(&mut self, second: u64) {
         for machine in 0..2 {
             let count = 10 + u64::from(machine);
@@ -73,7 +73,7 @@ impl Run {
 }
 
 #[test]
-fn each_second_is_told_once_with_all_machines() {
+fn each_second_is_sent_once_with_all_machines() {
     let mut run = Run::begin(0, true);
     (0..5).for_each(|second| run.second(second));
     let (told, taken) = run.finish();
@@ -83,7 +83,7 @@ fn each_second_is_told_once_with_all_machines() {
 }
 
 #[test]
-fn a_receiver_that_comes_back_gets_what_waited() {
+fn a_recovered_output_gets_the_waiting_seconds() {
     let mut run = Run::begin(3, false);
     (0..8).for_each(|second| run.second(second));
     run.open();
@@ -92,7 +92,7 @@ fn a_receiver_that_comes_back_gets_what_waited() {
 }
 
 #[test]
-fn a_dead_receiver_loses_its_seconds_and_nothing_else() {
+fn a_dead_output_loses_only_its_own_seconds() {
     let mut run = Run::begin(u64::MAX, true);
     (0..8).for_each(|second| run.second(second));
     let (told, taken) = run.finish();
@@ -101,9 +101,9 @@ fn a_dead_receiver_loses_its_seconds_and_nothing_else() {
 }
 
 #[test]
-fn a_slow_receiver_never_holds_the_run_up() {
+fn a_slow_output_never_blocks_the_run() {
     let mut run = Run::begin(0, false);
-    // No call of this waits, though nothing is taken.
+    // No call blocks, although the output does.
     (0..1_000).for_each(|second| run.second(second));
     run.open();
     let (told, taken) = run.finish();

@@ -1,5 +1,5 @@
-//! What the children of a run announce to each other. It goes to whoever listens now: children find
-//! out what is lost, and nothing of it is a line of the record.
+//! Announcements between the children of a run. They go to current listeners: children detect lost
+//! ones, and they are not recorded.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tokio::time::sleep;
 use super::{AGAIN_AFTER, Agent, Child, Done, Host};
 use crate::wire::{Announcement, names};
 
-/// Of a clock that was never compared with the controller's.
+/// For a clock that was never compared with the controller's.
 const UNKNOWN_ERROR_NS: u64 = 1_000_000_000;
 
-/// Without a run there is nothing to hear.
+/// Without a run there are no announcements.
 pub(super) async fn next(announced: &mut Option<Subscription>) -> Option<Message> {
     match announced {
         Some(announced) => announced.recv().await,
@@ -21,7 +21,7 @@ pub(super) async fn next(announced: &mut Option<Subscription>) -> Option<Message
 }
 
 impl<B: Bus, H: Host> Agent<B, H> {
-    /// Begins to hear the others of a run.
+    /// Subscribes to the announcements of a run.
     pub(super) fn listen(&self, run: String, after: Duration) {
         let (bus, sender) = (self.bus.clone(), self.done.0.clone());
         tokio::task::spawn_local(async move {
@@ -46,8 +46,8 @@ impl<B: Bus, H: Host> Agent<B, H> {
         Ok(())
     }
 
-    /// How far the clock of the run here may be from the controller's: by what was known at its
-    /// start and is known now, and by how far the machine's own clock has moved meanwhile.
+    /// The possible error of this machine's run clock against the controller's: from the offset at
+    /// the start and now, and the drift of the machine's own clock meanwhile.
     fn error_ns(&self) -> u64 {
         let began = self.duty.as_ref().and_then(|duty| duty.began);
         let (Some(began), Some(now)) = (began, self.offset) else { return UNKNOWN_ERROR_NS };
@@ -55,7 +55,7 @@ impl<B: Bus, H: Host> Agent<B, H> {
         began.error_ns.saturating_add(now.error_ns).saturating_add(moved)
     }
 
-    /// Hands on what its child has said.
+    /// Forwards the announcements of its child.
     pub(super) fn announce(&mut self) {
         let error_ns = self.error_ns();
         let Some(duty) = &mut self.duty else { return };
@@ -65,7 +65,7 @@ impl<B: Bus, H: Host> Agent<B, H> {
         }
     }
 
-    /// Hands on what the child of another has said.
+    /// Forwards an announcement of another agent's child.
     pub(super) fn hear(&mut self, message: &Message) {
         let error_ns = self.error_ns();
         let Some(duty) = &mut self.duty else { return };

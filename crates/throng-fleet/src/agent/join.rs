@@ -1,5 +1,5 @@
-//! What an agent does before it has a part: says what it is, measures its clock, reads and checks
-//! the plan, fetches the files, starts the child.
+//! How an agent gets a share: registers, measures its clock offset, reads and checks the plan,
+//! fetches the files, and starts the child.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::presence::Incarnation;
 use crate::wire::{Assigned, Plan, Registered, Signed, WIRE, from_json, names, to_json};
 
 const ANSWER_TIME: Duration = Duration::from_secs(1);
-/// Of all round trips, so many must come back.
+/// Minimum number of round trips.
 const ANSWERS_MIN: usize = 3;
-/// Where the first ones do not, nobody is there.
+/// If the first ones get no reply, there is no controller.
 const SILENT_MAX: usize = 2;
 
-/// A part that an agent has, with a child that gets ready.
+/// A share with a child that prepares.
 pub(super) struct Joined<H: Host> {
     pub(super) run: String,
     pub(super) life: Incarnation,
@@ -28,14 +28,14 @@ pub(super) struct Joined<H: Host> {
     pub(super) offset: Offset,
 }
 
-/// Why an agent does not take part.
+/// Why an agent does not join.
 #[derive(Debug, PartialEq)]
 pub(super) enum NotJoined {
-    /// The bus did not answer.
+    /// The bus did not reply.
     Again,
-    /// The plan does not name it, or names an earlier life of it.
+    /// The plan does not contain it, or only an earlier life of it.
     NoPart,
-    /// It will not.
+    /// It refuses.
     Refused(Said),
 }
 
@@ -48,8 +48,7 @@ impl From<BusError> for NotJoined {
     }
 }
 
-/// Writes what an agent is into its register, unless it stands there; a younger life has come
-/// instead of it.
+/// Writes the agent's register unless it is up to date; an error if a newer life has written it.
 pub(super) async fn register(
     bus: &impl Bus,
     name: &str,
@@ -72,8 +71,7 @@ pub(super) async fn register(
     Ok(())
 }
 
-/// How far the controller's clock is ahead; none where there is no controller, or hardly any answer
-/// comes.
+/// The offset of the controller's clock; None without a controller, or with too few replies.
 pub(super) async fn offset(bus: &impl Bus, host: &impl Host) -> Option<Offset> {
     let mut estimate = Estimate::default();
     let mut answers = 0;
@@ -134,7 +132,7 @@ fn strange(run: &str) -> NotJoined {
     NotJoined::Refused(say!("the plan of run {run} cannot be read"))
 }
 
-/// Whether this agent does what the plan says, by its owner's word.
+/// Checks that the plan is valid and within the owner's limits.
 fn checked(plan: &Plan, run: &str, part: LoadPart, about: &About, now_ms: u64) -> Result<(), Said> {
     let own = &about.registered;
     if plan.wire != WIRE || plan.version != own.version {
@@ -145,7 +143,7 @@ fn checked(plan: &Plan, run: &str, part: LoadPart, about: &About, now_ms: u64) -
             plan.version
         ));
     }
-    // What was signed once for another run, or long ago, is no order.
+    // A plan that was signed for another run, or long ago, is invalid.
     if plan.run != run || !(plan.valid_from_ms..plan.valid_until_ms).contains(&now_ms) {
         return Err(say!(
             "the plan of run {run} is not valid at this time: it may have been replayed"

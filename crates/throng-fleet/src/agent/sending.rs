@@ -1,5 +1,5 @@
-//! The lines of one part on their way to the log: read from the spool in batches, sent again until
-//! they are acknowledged. What is in memory is what is on its way, and that is bounded.
+//! Sends the lines of a share to the log: reads them from the spool in batches, and resends until
+//! they are acknowledged. Only batches in flight are in memory, which is bounded.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::presence::Incarnation;
 use crate::uplink::{Uplink, WINDOW};
 use crate::wire::{Batch, End, Head};
 
-/// Packed bytes that are on their way at a time.
+/// Maximum number of compressed bytes in flight.
 const OPEN_BYTES_MAX: usize = 8 << 20;
 
 pub(super) struct Sending<S> {
@@ -24,11 +24,11 @@ pub(super) struct Sending<S> {
     lines: u64,
     uplink: Uplink,
     batches: u64,
-    /// Those on their way, with their ids.
+    /// Batches in flight, with their IDs.
     open: BTreeMap<u64, (String, Bytes)>,
     open_bytes: usize,
     is_ended: bool,
-    /// Why the part ends before its time, where the agent knows it.
+    /// Why the share ends early, if the agent knows it.
     why: Option<Said>,
 }
 
@@ -59,12 +59,12 @@ impl<S: Spool> Sending<S> {
         sending
     }
 
-    /// The agent ends the part.
+    /// The agent ends the share.
     pub(super) fn cut_short(&mut self, why: Said) {
         self.why.get_or_insert(why);
     }
 
-    /// Takes from the spool what there is room for.
+    /// Reads as much from the spool as there is capacity for.
     pub(super) fn fill(&mut self) {
         while !self.is_ended && self.open.len() < WINDOW && self.open_bytes < OPEN_BYTES_MAX {
             let Some(spool) = &mut self.spool else { return };
@@ -84,7 +84,7 @@ impl<S: Spool> Sending<S> {
         let count = lines.iter().filter(|byte| **byte == b'\n').count() as u64;
         self.is_ended = end.is_some();
         let head = Head { life: self.life, first: self.lines, count, end };
-        // What is divided otherwise by a later life has another id.
+        // If a later life makes different batches, they have different IDs.
         let last = if self.is_ended { ".end" } else { "" };
         let id = format!("{}.{}.{}{last}", self.life.0, self.lines, count);
         let payload = Batch { head, lines }.to_bytes();
@@ -95,14 +95,14 @@ impl<S: Spool> Sending<S> {
         self.uplink.spooled(self.batches);
     }
 
-    /// The next batch to be sent now: its number, its id in the log, and what it is.
+    /// The next batch to send now: its number, its ID in the log, and its content.
     pub(super) fn next(&mut self, now: Time, agent: &str) -> Option<(u64, String, Bytes)> {
         let batch = self.uplink.send(now)?;
         let (id, payload) = self.open.get(&batch)?;
         Some((batch, format!("{}.{agent}.{id}", self.run), payload.clone()))
     }
 
-    /// The log has it. True when it has all there is.
+    /// The log has it. True if it has everything.
     pub(super) fn acknowledged(&mut self, batch: u64) -> bool {
         self.uplink.acknowledged(batch);
         if let Some((_, payload)) = self.open.remove(&batch) {
@@ -123,7 +123,7 @@ impl<S: Spool> Sending<S> {
         self.uplink.reconnected();
     }
 
-    /// Batches that are not in the log.
+    /// The number of batches that are not in the log.
     pub(super) fn waiting(&self) -> u64 {
         self.uplink.waiting()
     }

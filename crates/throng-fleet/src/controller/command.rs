@@ -1,4 +1,4 @@
-//! What has to be, as it is written for all agents: one write at a time, and always all of it.
+//! The desired state, written for all agents: one write at a time, and always complete.
 
 use bytes::Bytes;
 
@@ -9,9 +9,9 @@ pub(super) struct Command {
     run: String,
     agents: Vec<String>,
     desired: Desired,
-    /// Of the register as it was written last.
+    /// The revision of the last write.
     revision: u64,
-    /// The plan stands in its register: before that no agent may look for it.
+    /// The plan is in its register; agents must not look for it earlier.
     is_planned: bool,
     is_new: bool,
     is_writing: bool,
@@ -27,7 +27,7 @@ impl Command {
             desired,
             revision,
             is_planned,
-            // A controller that takes over says so, which deposes the one before.
+            // A new controller announces itself, which deposes the earlier one.
             is_new: true,
             is_writing: false,
         }
@@ -37,7 +37,7 @@ impl Command {
         &self.run
     }
 
-    /// Of the register, once it was written.
+    /// The revision of the register, once it was written.
     pub(super) fn revision(&self) -> Option<u64> {
         (self.revision > 0).then_some(self.revision)
     }
@@ -71,12 +71,12 @@ impl Command {
         self.is_new = true;
     }
 
-    /// Not all of what has to be is written.
+    /// True if the desired state is not completely written.
     pub(super) fn is_pending(&self) -> bool {
         self.is_planned && (self.is_writing || self.is_new)
     }
 
-    /// What is to be written now: the register, the revision that it has, and the value.
+    /// The next write: the register, its current revision, and the value.
     pub(super) fn write(&mut self, epoch: u64) -> Option<(String, u64, Bytes)> {
         if !self.is_planned || self.is_writing || !self.is_new {
             return None;
@@ -91,8 +91,8 @@ impl Command {
         self.revision = self.revision.max(revision);
     }
 
-    /// What stands there behind a write of which nothing is known. It may be ours; otherwise it is
-    /// written again. Another controller's deposes this one by the lease.
+    /// Handles the value after a write with unknown outcome. If it is not ours, it is written
+    /// again. Another controller deposes this one by the lease.
     pub(super) fn reread(&mut self, there: Option<(u64, Option<Desired>)>) {
         self.is_writing = false;
         let Some((revision, desired)) = there else {

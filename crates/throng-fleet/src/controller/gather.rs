@@ -1,5 +1,5 @@
-//! The lines of all agents of a run, each told once and in the order in which its agent has told
-//! them: what comes behind a gap waits. That is little, as an agent sends only so far ahead.
+//! The lines of all agents of a run, each reported once and in the order of its agent: lines after
+//! a gap wait. These are few, because an agent sends only a limited number ahead.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ struct Agent {
     name: String,
     life: Incarnation,
     receipt: Receipt,
-    /// The line to be told next, and those behind it that have come.
+    /// The next line to report, and later ones that have arrived.
     next: u64,
     waiting: BTreeMap<u64, Vec<u8>>,
     end: Option<End>,
@@ -39,12 +39,12 @@ impl Gather {
         Gather { agents: agents.collect() }
     }
 
-    /// What is new in a batch of the log.
+    /// The new lines in a batch of the log.
     pub(super) fn take(&mut self, logged: &Logged) -> Vec<Output> {
         let name = logged.subject.rsplit('.').next().unwrap_or_default();
         let found = self.agents.iter_mut().enumerate().find(|(_, agent)| agent.name == name);
         let Some((number, agent)) = found else { return Vec::new() };
-        // Nothing but an agent writes there, so what is no batch is none of this version.
+        // Only agents write there, so anything else is from another version.
         let Some(Batch { head, lines }) = Batch::from_bytes(&logged.payload) else {
             return Vec::new();
         };
@@ -77,7 +77,7 @@ impl Gather {
         {
             agent.end = Some(end);
         }
-        // Its end is told behind its last line, whatever came first.
+        // Its end is reported after its last line, whichever arrived first.
         if agent.receipt.is_complete()
             && let Some(end) = agent.end.clone().filter(|_| !agent.is_told)
         {
@@ -87,7 +87,7 @@ impl Gather {
         told
     }
 
-    /// Nothing more of this agent is waited for: tells what lies behind a gap, and what is missing.
+    /// Stops waiting for this agent: reports the lines after gaps, and what is missing.
     pub(super) fn give_up(&mut self, agent: usize) -> Vec<Output> {
         let Some(it) = self.agents.get_mut(agent) else { return Vec::new() };
         let lines: Vec<u8> = std::mem::take(&mut it.waiting).into_values().flatten().collect();

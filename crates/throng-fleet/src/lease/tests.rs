@@ -1,5 +1,5 @@
-//! Controllers that share a register over a bus that loses, delays and repeats, while they freeze,
-//! die and come back.
+//! Controllers that share a register over a bus that loses, delays and duplicates, while they
+//! freeze, die and come back.
 
 use throng_base::Random;
 
@@ -7,7 +7,7 @@ use super::*;
 
 const STEP: Duration = Duration::from_millis(10);
 
-/// On its way to the register, or back from it.
+/// A packet to the register, or back from it.
 enum Packet {
     Ask,
     Write(Write),
@@ -21,7 +21,7 @@ struct World {
     now: Time,
     register: RegisterValue,
     controllers: Vec<(Lease, /* frozen until */ Time)>,
-    /// When it comes, whose it is.
+    /// Arrival time, controller, direction, packet.
     packets: Vec<(Time, usize, bool, Packet)>,
     lost: f64,
     late: Duration,
@@ -70,7 +70,7 @@ impl World {
         self.now = self.now + STEP;
         let (due, later) = std::mem::take(&mut self.packets).into_iter().partition(
             |(at, whose, to_register, _)| {
-                // What comes to one that is frozen waits for it.
+                // Packets to a frozen controller wait.
                 *at <= self.now && (*to_register || self.controllers[*whose].1 <= self.now)
             },
         );
@@ -99,7 +99,7 @@ impl World {
         }
     }
 
-    /// One is frozen for a while, or dies and another begins in its place.
+    /// Freezes a controller for a while, or replaces it.
     fn trouble(&mut self) {
         let whose = usize::try_from(self.random.below(self.controllers.len() as u64)).unwrap();
         if self.random.chance(0.5) {
@@ -112,14 +112,14 @@ impl World {
         }
     }
 
-    /// Frozen ones count too: they would give an order as soon as they go on.
+    /// Including frozen ones, which would give an order as soon as they continue.
     fn holders(&self) -> Vec<u64> {
         self.controllers.iter().filter_map(|(lease, _)| lease.epoch(self.now)).collect()
     }
 }
 
 #[test]
-fn two_never_hold_it_at_once_and_epochs_only_grow() {
+fn two_never_hold_it_at_the_same_time_and_epochs_only_grow() {
     let mut taken = 0;
     for seed in 0..60 {
         let mut world = World::new(seed, 3);
@@ -168,7 +168,7 @@ fn a_standby_takes_over_in_time() {
 }
 
 #[test]
-fn one_that_lets_go_is_followed_at_once() {
+fn a_released_lease_is_taken_immediately() {
     let (mut first, mut second) = (Lease::new(Controller(1)), Lease::new(Controller(2)));
     let at = Time::from_secs(1);
     first.saw(RegisterValue { revision: 0, held: None }, at);
@@ -185,7 +185,7 @@ fn one_that_lets_go_is_followed_at_once() {
 }
 
 #[test]
-fn a_write_whose_answer_was_lost_counts_when_the_register_shows_it() {
+fn a_write_with_a_lost_reply_counts_when_the_register_shows_it() {
     let mut lease = Lease::new(Controller(1));
     lease.saw(RegisterValue { revision: 0, held: None }, Time::from_secs(1));
     let write = lease.write(Time::from_secs(1)).expect("it is free");

@@ -14,12 +14,12 @@ async fn seconds(seconds: u64) {
     sleep(Duration::from_secs(seconds)).await;
 }
 
-/// Another controller goes on with the run of one that is gone.
+/// Another controller continues the run of one that is gone.
 async fn resumed(world: &mut World) -> TestController {
     let mut controller = world.controller();
     controller.hears("commands").await;
     controller.says(Input::Resume { run: "r1".into() });
-    // The first may have died before its word had reached anybody.
+    // The first may have died before any of its orders arrived.
     let Output::Resumed { desired, .. } = controller.hears("resumed").await else { panic!() };
     if desired.start.is_none() {
         let unix_ns = UNIX_NS + world.ticking.now().as_nanos() + 3_000_000_000;
@@ -29,7 +29,7 @@ async fn resumed(world: &mut World) -> TestController {
 }
 
 #[test]
-fn no_line_is_lost_whoever_dies_and_whatever_is_cut() {
+fn no_line_is_lost_whatever_dies_or_is_disconnected() {
     for seed in 0..20 {
         story(move || async move {
             let mut random = Random::new(seed);
@@ -84,7 +84,7 @@ fn a_standby_takes_over_within_ten_seconds_with_all_lines() {
         standby.says(Input::Resume { run: "r1".into() });
         standby.hears("resumed").await;
         assert!(world.ticking.now() - dead < Duration::from_secs(10));
-        // Nothing has stopped, and the orders go on.
+        // Nothing has stopped, and orders continue.
         seconds(20).await;
         standby.stop();
         standby.hears("complete").await;
@@ -94,14 +94,14 @@ fn a_standby_takes_over_within_ten_seconds_with_all_lines() {
 }
 
 #[test]
-fn one_controller_commands_and_the_next_when_it_has_gone() {
+fn one_controller_commands_until_it_is_gone() {
     story(|| async {
         let mut world = World::new(5, Faults::default(), 1);
         let mut first = begun(&mut world).await;
         let mut second = world.controller();
         let waits = timeout(Duration::from_secs(60), second.hears("commands")).await;
         assert!(waits.is_err(), "two command");
-        // The first is cut off for so long that the second takes over, and comes back.
+        // The first is disconnected so long that the second takes over, and comes back.
         world.bus.cut("c1", true);
         second.hears("commands").await;
         second.says(Input::Resume { run: "r1".into() });
@@ -115,7 +115,7 @@ fn one_controller_commands_and_the_next_when_it_has_gone() {
 }
 
 #[test]
-fn an_agent_that_is_cut_off_ends_its_load_before_it_is_called_lost() {
+fn a_disconnected_agent_ends_its_load_before_it_is_declared_lost() {
     story(|| async {
         let mut world = World::new(6, Faults::default(), 2);
         let mut controller = begun(&mut world).await;
@@ -137,7 +137,7 @@ fn an_agent_that_is_cut_off_ends_its_load_before_it_is_called_lost() {
 }
 
 #[test]
-fn without_any_controller_the_load_ends_in_order_and_is_there_later() {
+fn without_a_controller_the_load_ends_gracefully_and_is_available_later() {
     story(|| async {
         let mut world = World::new(7, Faults::default(), 2);
         let controller = begun(&mut world).await;
@@ -156,7 +156,7 @@ fn without_any_controller_the_load_ends_in_order_and_is_there_later() {
 }
 
 #[test]
-fn lines_of_an_agent_that_never_comes_back_are_named() {
+fn lines_of_an_agent_that_never_returns_are_named() {
     story(|| async {
         let mut world = World::new(8, Faults::default(), 2);
         let mut controller = begun(&mut world).await;
@@ -178,7 +178,7 @@ fn lines_of_an_agent_that_never_comes_back_are_named() {
     });
 }
 
-/// What an agent says of a plan that it does not follow.
+/// An agent's reason for refusing a plan.
 async fn refusal(world: &mut World, change: impl FnOnce(&mut Plan, &mut Signed)) -> String {
     let mut controller = world.controller();
     controller.hears("commands").await;
@@ -198,7 +198,7 @@ fn signed_anew(plan: &Plan, signed: &mut Signed) {
 }
 
 #[test]
-fn what_an_agent_will_not_do_is_said_and_nothing_is_sent() {
+fn a_refused_plan_is_reported_and_nothing_is_sent() {
     type Change = fn(&mut Plan, &mut Signed);
     let cases: [(Change, &str); 4] = [
         (|_, signed| signed.signature = "stolen".into(), "is not signed by the operator"),
@@ -238,9 +238,9 @@ fn what_an_agent_will_not_do_is_said_and_nothing_is_sent() {
     }
 }
 
-/// Whoever can write on the bus, but has not the operator's key.
+/// A sender with access to the bus, but without the operator's key.
 #[test]
-fn an_order_that_the_operator_has_not_signed_is_not_done() {
+fn an_order_without_the_operators_signature_is_ignored() {
     story(|| async {
         let mut world = World::new(13, Faults::default(), 2);
         let mut controller = begun(&mut world).await;
@@ -250,7 +250,7 @@ fn an_order_that_the_operator_has_not_signed_is_not_done() {
         let (bus, key) = (world.bus.join("c9"), names::desired("r1"));
         let entry = bus.read(&key).await.unwrap().expect("what has to be");
         let mut desired: Desired = from_json(&entry.value).expect("JSON");
-        // A signature that was given for another place, and none.
+        // A signature for another position, and none.
         let mut again = desired.orders[0].clone();
         for order in ["abort", "more"] {
             again.order = Raw::new(&order);
@@ -269,7 +269,7 @@ fn an_order_that_the_operator_has_not_signed_is_not_done() {
 }
 
 #[test]
-fn an_owner_sets_the_ceiling_and_a_wrong_clock_is_said() {
+fn the_owners_limit_applies_and_a_wrong_clock_is_reported() {
     type Change = fn(&mut Registered);
     let hour = 3_600_000_000_000;
     let cases: [(Change, i64, &str); 4] = [
@@ -298,7 +298,7 @@ fn an_owner_sets_the_ceiling_and_a_wrong_clock_is_said() {
 }
 
 #[test]
-fn of_two_agents_of_one_name_the_older_leaves() {
+fn of_two_agents_with_the_same_name_the_older_leaves() {
     story(|| async {
         let mut world = World::new(11, Faults::default(), 1);
         let mut controller = world.controller();
@@ -315,7 +315,7 @@ fn of_two_agents_of_one_name_the_older_leaves() {
 }
 
 #[test]
-fn the_lines_of_sixty_agents_come_once() {
+fn the_lines_of_sixty_agents_arrive_once() {
     story(|| async {
         let mut world = World::new(12, bad_bus(), 60);
         let mut controller = begun(&mut world).await;
@@ -327,7 +327,7 @@ fn the_lines_of_sixty_agents_come_once() {
 }
 
 #[test]
-fn a_bus_in_wrong_hands_starts_nothing() {
+fn an_attacker_on_the_bus_starts_nothing() {
     story(|| async {
         let mut world = World::new(3, Faults::default(), 2);
         let mut controller = world.controller();
@@ -336,7 +336,7 @@ fn a_bus_in_wrong_hands_starts_nothing() {
         let (plan, signed) = world.plan(&agents);
         controller.says(Input::Begin { plan, signed });
         controller.ready(2).await;
-        // Nobody has told them to start, and the plan is signed.
+        // There is no start order yet, and the plan is signed.
         let (thief, key) = (world.bus.join("thief"), names::desired("r1"));
         let unix_ns = UNIX_NS + world.ticking.now().as_nanos() + 1_000_000_000;
         for run in ["r1", "r2"] {
@@ -344,7 +344,7 @@ fn a_bus_in_wrong_hands_starts_nothing() {
             let mut desired: Desired = from_json(&entry.value).expect("JSON");
             let mut begins = SignedStart { start: Start { unix_ns }, signature: String::new() };
             if run == "r2" {
-                // The start of another run.
+                // The start order of another run.
                 begins.signature = sign(&begins.signed_text(run));
             }
             desired.start = Some(begins);

@@ -1,5 +1,5 @@
-//! An agent whose lines go to a log over a network with faults, and a controller that reads the log
-//! and dies now and then.
+//! An agent that sends lines to a log over a network with faults, and a controller that reads the
+//! log and dies occasionally.
 
 use throng_base::Random;
 
@@ -8,14 +8,14 @@ use crate::receipt::{Receipt, Taken};
 
 const STEP: Duration = Duration::from_millis(20);
 
-/// The log of the bus: what it has acknowledged it keeps.
+/// The log of the bus: it keeps what it has acknowledged.
 #[derive(Default)]
 struct Log {
     entries: Vec<u64>,
     away_until: Time,
 }
 
-/// What the controller has made of the log.
+/// The controller's state from the log.
 #[derive(Default)]
 struct Merged {
     receipt: Receipt,
@@ -38,8 +38,7 @@ fn figure(line: u64) -> u64 {
     line * line + 1
 }
 
-/// All that is on its way to the log, and its answers: when they come, and whether it took the
-/// line.
+/// Packets to the log and its replies: arrival time, line, and whether it was stored.
 type Packets = Vec<(Time, u64, Option<bool>)>;
 
 struct World {
@@ -101,16 +100,16 @@ impl World {
 
     fn trouble(&mut self, lines: u64) {
         match self.random.below(4) {
-            // The bus is killed; what was on its way is lost.
+            // The bus is killed; packets in flight are lost.
             0 => {
                 let down = Duration::from_millis(self.random.below(8_000));
                 self.log.away_until = self.now + down;
                 self.packets.clear();
                 self.uplink.reconnected();
             }
-            // The controller is killed: another one reads the log from its beginning.
+            // The controller is killed: another one reads the log from the start.
             1 => self.merged = Merged::default(),
-            // The supervisor is killed: another one finds the spool, and nothing else.
+            // The supervisor is killed: another one has only the spool.
             2 => {
                 self.packets.clear();
                 self.uplink = Uplink::default();
@@ -122,7 +121,7 @@ impl World {
 }
 
 #[test]
-fn every_line_comes_whatever_is_killed_and_counts_once() {
+fn every_line_arrives_and_counts_once_whatever_is_killed() {
     let mut twice = 0;
     for seed in 0..100 {
         let mut world = World::new(seed);
@@ -150,14 +149,14 @@ fn every_line_comes_whatever_is_killed_and_counts_once() {
 }
 
 #[test]
-fn what_waits_lies_on_the_disk() {
+fn waiting_lines_are_only_on_disk() {
     let mut uplink = Uplink::default();
     uplink.spooled(1_000_000);
     let at = Time::from_secs(1);
     let sent: Vec<u64> = std::iter::from_fn(|| uplink.send(at)).collect();
     assert_eq!(sent, (0..WINDOW as u64).collect::<Vec<_>>());
     assert_eq!(uplink.next_at(), at + AGAIN_AFTER);
-    // The oldest one does not come through: no more than a window is sent beyond it.
+    // The oldest one never arrives: at most a window is sent after it.
     for line in 1..WINDOW as u64 {
         uplink.acknowledged(line);
         uplink.acknowledged(line);

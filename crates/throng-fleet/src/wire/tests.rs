@@ -1,4 +1,4 @@
-//! What goes over the bus comes back as it was, and nothing else is taken for it.
+//! Messages on the bus are read back, and anything else is refused.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn batch() -> Batch {
 }
 
 #[test]
-fn a_batch_comes_back_as_it_was() {
+fn a_batch_is_read_back() {
     let empty = Head { life: Incarnation(5), first: 0, count: 0, end: None };
     for batch in [batch(), Batch { head: empty, lines: Vec::new() }] {
         assert_eq!(Batch::from_bytes(&batch.to_bytes()), Some(batch));
@@ -21,7 +21,7 @@ fn a_batch_comes_back_as_it_was() {
 }
 
 #[test]
-fn what_is_torn_or_does_not_add_up_is_no_batch() {
+fn truncated_or_inconsistent_batches_are_refused() {
     let whole = batch().to_bytes();
     for end in 0..whole.len() {
         assert_eq!(Batch::from_bytes(&whole[..end]), None, "cut at {end}");
@@ -42,7 +42,7 @@ fn announcement() -> Announcement {
 }
 
 #[test]
-fn an_announcement_comes_back_whole_or_not_at_all() {
+fn an_announcement_is_read_back_completely_or_not_at_all() {
     let whole = announcement().to_bytes();
     assert_eq!(Announcement::from_bytes(&whole), Some(announcement()));
     for end in 0..whole.len() {
@@ -50,7 +50,7 @@ fn an_announcement_comes_back_whole_or_not_at_all() {
     }
 }
 
-/// As agents of version 4 of the wire read and write them.
+/// The JSON of agents with version 4 of the protocol.
 #[test]
 fn parts_and_starts_keep_their_json() {
     let part = r#"{"agent":"b1","life":5,"first":3,"width":4,"of":7}"#;

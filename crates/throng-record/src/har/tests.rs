@@ -1,4 +1,4 @@
-//! What a recording keeps in its file, and who may read it.
+//! The content and the permissions of a recording.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -44,7 +44,7 @@ fn read(path: &Path) -> Value {
 }
 
 #[test]
-fn the_file_is_whole_after_each_entry_and_its_owners_alone() {
+fn the_file_is_complete_after_each_entry_and_private() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.har");
     let har = Har::create(&path, false).unwrap();
@@ -60,7 +60,7 @@ fn the_file_is_whole_after_each_entry_and_its_owners_alone() {
 }
 
 #[test]
-fn an_entry_is_as_browsers_have_it() {
+fn an_entry_has_the_format_of_browsers() {
     let mut entry = entry("https://a.example/x?q=a+b%21&y");
     entry.response = response(&[("content-type", "text/html"), ("location", "/y")], b"<p>");
     let json = entry_json(&entry, Duration::from_millis(5));
@@ -78,13 +78,13 @@ fn an_entry_is_as_browsers_have_it() {
 }
 
 #[test]
-fn bodies_are_decoded_cut_or_base64() {
+fn bodies_are_decoded_truncated_or_base64() {
     let content = |headers: &[(&'static str, &'static str)], body: &[u8]| {
         let mut entry = entry("http://a.example/");
         entry.response = response(headers, body);
         entry_json(&entry, Duration::ZERO)["response"]["content"].clone()
     };
-    // "hello\n", as `gzip -n` makes it.
+    // "hello\n", compressed by `gzip -n`.
     let gzip =
         b"\x1f\x8b\x08\0\0\0\0\0\0\x03\xcb\x48\xcd\xc9\xc9\xe7\x02\0\x20\x30\x3a\x36\x06\0\0\0";
     let found = content(&[("content-encoding", "gzip"), ("content-type", "text/plain")], gzip);
@@ -98,7 +98,7 @@ fn bodies_are_decoded_cut_or_base64() {
 }
 
 #[test]
-fn what_got_no_response_says_why_and_sockets_have_their_messages() {
+fn requests_without_a_response_say_why_and_sockets_have_their_messages() {
     let mut entry = entry("ws://a.example/");
     entry.error = Some("connection refused".into());
     let time = Duration::from_millis(1_500);

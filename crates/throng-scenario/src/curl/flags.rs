@@ -5,14 +5,14 @@ use throng_base::Said;
 /// What an option does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// Changes only what curl prints or how it works inside.
+    /// Changes only the output of curl or how it works internally.
     Ignored,
     /// The same, with a value.
     IgnoredValue,
-    /// Accepted with a warning: what is different here.
+    /// Accepted with a warning that describes the difference.
     Different(Said),
     DifferentValue(Said),
-    /// Not possible: what to do instead.
+    /// Not supported: what to do instead.
     Refused(Said),
     RefusedValue(Said),
     /// Changes the request.

@@ -1,5 +1,5 @@
-//! What is secret in a command, so that no message shows it: passwords, tokens and cookies in the
-//! words of the command, which are shown with the place of a mistake.
+//! Secrets in a command: passwords, tokens and cookies. Diagnostics quote the command, so these
+//! words are masked.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use throng_base::{Diagnostic, Source, Span};
 use super::words::Word;
 use crate::syntax::Place;
 
-/// Options whose value is a secret or has one.
+/// Options whose value is or contains a secret.
 const OPTIONS: [&str; 8] = [
     "--user",
     "--proxy-user",
@@ -21,10 +21,10 @@ const OPTIONS: [&str; 8] = [
     "--tlspassword",
 ];
 const LETTERS: [&str; 4] = ["-u", "-U", "-b", "-E"];
-/// Headers that say who asks.
+/// Headers with credentials.
 const HEADERS: [&str; 3] = ["authorization:", "proxy-authorization:", "cookie:"];
 
-/// The words that are not shown.
+/// The words that must not be shown.
 pub(super) fn places(words: &[Word]) -> Vec<Place> {
     let mut places = Vec::new();
     let mut option = String::new();
@@ -38,7 +38,7 @@ pub(super) fn places(words: &[Word]) -> Vec<Place> {
         let is_header = HEADERS.iter().any(|name| lower.starts_with(name))
             || lower.split_once(':').is_some_and(|(name, _)| is_secret_name(name.trim()));
         let has_user = without_user(&text) != text;
-        // What stands for a file, or for a proxy that nobody logs in to, is no secret.
+        // The name of a cookie file and a proxy without credentials are not secrets.
         let is_value = match option.as_str() {
             "-b" | "--cookie" => text.contains('='),
             "-E" | "--cert" => text.contains(':'),
@@ -53,14 +53,14 @@ pub(super) fn places(words: &[Word]) -> Vec<Place> {
     places
 }
 
-/// Whether an option of one letter or several, such as `-u` and `-sSku`, ends with one whose value
-/// is a secret.
+/// True if the last letter of combined short options, such as `-u` and `-sSku`, is an option with a
+/// secret value.
 fn has_secret_letter(option: &str) -> bool {
     let letters = option.strip_prefix('-').filter(|it| it.chars().all(|c| c.is_ascii_alphabetic()));
     letters.is_some_and(|letters| LETTERS.iter().any(|one| letters.ends_with(&one[1..])))
 }
 
-/// A URL without who asks.
+/// A URL without its credentials.
 pub(super) fn without_user(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else {
         return text.to_string();
@@ -72,14 +72,14 @@ pub(super) fn without_user(text: &str) -> String {
     }
 }
 
-/// Makes the lines that are shown beside messages ones without these words.
+/// Masks these words in the source that diagnostics quote.
 pub(super) fn hide(source: &Arc<Source>, places: &[Place], told: &mut [Diagnostic]) {
     if places.is_empty() || told.is_empty() {
         return;
     }
     let mut text = source.text.clone().into_bytes();
     for place in places {
-        // As many bytes, so that all places stay where they are.
+        // The same number of bytes, so that all places stay valid.
         let bytes = &mut text[place.start()..place.end()];
         bytes.iter_mut().filter(|byte| !matches!(byte, b'\n' | b'\r')).for_each(|it| *it = b'*');
     }

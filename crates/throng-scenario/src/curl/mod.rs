@@ -1,5 +1,5 @@
-//! Reads a cURL command, as a browser's "Copy as cURL" gives it for bash and for cmd.exe, with
-//! the meaning that curl gives it.
+//! Reads cURL commands as browsers copy them ("Copy as cURL") for bash and for cmd.exe, and
+//! interprets them as curl does.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use words::Word;
 #[derive(Clone, Debug, Default)]
 pub struct CurlRequest {
     pub bench: Bench,
-    /// What is understood and done otherwise than curl does it.
+    /// Options that are accepted but behave differently than in curl.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -48,7 +48,7 @@ pub fn read(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
     Ok(Source::new(path.display().to_string(), without_mark(&text)))
 }
 
-/// Reads the one command of a file; all mistakes come back at once, every one with its place.
+/// Reads the only command of a file. Returns all mistakes, each with its place.
 pub fn parse(source: &Arc<Source>) -> Result<CurlRequest, Vec<Diagnostic>> {
     let commands = commands(source)?;
     let first = read_command(source, &commands[0]);
@@ -69,7 +69,7 @@ const SECOND_HELP: Said = say!(
      one file per command"
 );
 
-/// Reads all commands of a file, as "Copy all as cURL" gives them.
+/// Reads all commands of a file, as browsers write them with "Copy all as cURL".
 pub fn parse_all(source: &Arc<Source>) -> Result<Vec<CurlRequest>, Vec<Diagnostic>> {
     let (mut requests, mut errors) = (Vec::new(), Vec::new());
     for words in commands(source)? {
@@ -82,7 +82,7 @@ pub fn parse_all(source: &Arc<Source>) -> Result<Vec<CurlRequest>, Vec<Diagnosti
     if errors.is_empty() { Ok(requests) } else { Err(errors) }
 }
 
-/// The words of the commands, at least of one, each at least one word.
+/// The words of each command; at least one command, each with at least one word.
 fn commands(source: &Arc<Source>) -> Result<Vec<Vec<Word>>, Vec<Diagnostic>> {
     let place = Place::new(0, 0, source.text.len().min(1));
     let whole = |code, message: Said, help: Said| {
@@ -133,7 +133,7 @@ fn read_command(source: &Arc<Source>, words: &[Word]) -> Result<CurlRequest, Vec
     read
 }
 
-/// The file of `-E file:password`: the password is that of its key, which is given without one.
+/// Splits `-E file:password`: the password belongs to the key, which is given without one.
 pub fn certificate_of_curl(given: &Path) -> PathBuf {
     match given.to_str().and_then(|text| text.rsplit_once(':')) {
         Some((file, _)) if !given.exists() && !file.is_empty() => file.into(),
@@ -157,14 +157,14 @@ struct CurlReader<'s> {
     method: Option<(String, Place)>,
     json: bool,
     compressed: bool,
-    /// There was an unknown option: what follows it may be its value.
+    /// An unknown option precedes: the next word may be its value.
     unknown: bool,
     head: bool,
     get: bool,
-    /// Headers that `-H 'Name:'` takes away.
+    /// Headers that `-H 'Name:'` removes.
     removed: Vec<String>,
     proxy: ProxyWords,
-    /// Words with what is secret: messages do not show them.
+    /// Words with secrets, masked in messages.
     hidden: Vec<Place>,
 }
 
@@ -263,7 +263,7 @@ impl<'s> CurlReader<'s> {
             }
             let rest = at + letter.len_utf8();
             let value = match rest < letters.len() {
-                // The word may hold bytes that are no text: cut the bytes, not the text.
+                // The word may not be valid UTF-8: split its bytes.
                 true => {
                     let from = (1 + rest).min(word.bytes.len());
                     Some(Word { bytes: word.bytes[from..].to_vec(), place: word.place })
@@ -438,14 +438,14 @@ impl<'s> CurlReader<'s> {
             );
             return self.wrong("curl-value", message, place, help);
         }
-        // Both are made from the body that is sent.
+        // Both depend on the body that is sent.
         let lower = name.to_ascii_lowercase();
         if lower != "content-length" && lower != "transfer-encoding" {
             self.request.bench.headers.push((name.to_string(), value.to_string()));
         }
     }
 
-    /// What an option sets gives way to a header of the same name.
+    /// Sets a header from an option unless `-H` sets the same header.
     fn replace_header(&mut self, name: &str, value: &str, place: Place) {
         if !self.has_header(name) {
             self.add_header(name, value, place);
@@ -580,7 +580,7 @@ impl<'s> CurlReader<'s> {
     fn finish(mut self, start: Place) -> Result<CurlRequest, Vec<Diagnostic>> {
         self.pick_url(start);
         self.finish_proxy();
-        // A header replaces what curl itself makes of `-u`, except where it must respond.
+        // An explicit header replaces `-u`, except for digest, which responds to a challenge.
         if self.has_header("authorization") && !self.request.bench.digest {
             self.request.bench.basic_auth = None;
         }
@@ -613,7 +613,7 @@ impl<'s> CurlReader<'s> {
         let removed = std::mem::take(&mut self.removed);
         let keep = |name: &str| !removed.iter().any(|other| other.eq_ignore_ascii_case(name));
         self.request.bench.headers.retain(|(name, _)| keep(name));
-        // Headers that are sent unless somebody says otherwise: an empty one says it.
+        // Headers that are sent by default; an empty one removes them.
         let own = ["accept", "user-agent"].into_iter().filter(|name| !keep(name));
         self.request.bench.headers.extend(own.map(|name| (name.to_string(), String::new())));
         match self.errors.is_empty() {
@@ -680,7 +680,7 @@ impl<'s> CurlReader<'s> {
         self.request.bench.url = url;
     }
 
-    /// `-G` sends the data in the query.
+    /// `-G` moves the data to the query.
     fn data_into_url(&mut self, start: Place) {
         match self.join_data() {
             BenchBody::Text(query) => {
@@ -753,8 +753,8 @@ fn takes_value(meaning: &Meaning) -> bool {
     )
 }
 
-/// The type that curl gives a part without one (`Curl_mime_contenttype`), by the end of its name;
-/// a file of another kind is bytes.
+/// The type that curl assigns to a part without one (`Curl_mime_contenttype`), by file extension;
+/// other files are `application/octet-stream`.
 fn guessed_type(filename: Option<&str>, content: &FormContent) -> Option<String> {
     const TYPES: [(&str, &str); 9] = [
         (".gif", "image/gif"),
@@ -779,7 +779,7 @@ fn guessed_type(filename: Option<&str>, content: &FormContent) -> Option<String>
     filename.and_then(of_name).or_else(|| path.and_then(of_name))
 }
 
-/// Cuts at semicolons that are not in double quotes.
+/// Splits at semicolons outside of double quotes.
 fn split_form(text: &str) -> Vec<String> {
     let mut pieces = vec![String::new()];
     let mut quoted = false;

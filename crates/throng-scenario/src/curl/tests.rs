@@ -1,4 +1,4 @@
-//! What browsers copy, and what people type.
+//! Commands as browsers copy them and as users type them.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn header(request: &Bench, name: &str) -> Option<String> {
 }
 
 #[test]
-fn what_browsers_copy_for_bash() {
+fn commands_copied_for_bash_are_read() {
     let request = good(
         "curl 'https://example.com/api?x=1' \\\n  -H 'accept: */*' \\\r\n  \
          -H 'content-type: application/json' \\ \n  -H 'content-length: 3' -b 'a=b; c=d' \\\n  \
@@ -38,7 +38,7 @@ fn what_browsers_copy_for_bash() {
 }
 
 #[test]
-fn what_browsers_copy_for_cmd() {
+fn commands_copied_for_cmd_are_read() {
     let new = good(
         "curl ^\"https://e.com/a?b=1^&c=%^41^\" ^\r\n  -H ^\"x: y^\" ^\n  \
          --data-raw ^\"^{^\\^\"a^\\^\":^\\^\"b^\\^\\n^\\^\"^}^\n\nend^\"",
@@ -53,7 +53,7 @@ fn what_browsers_copy_for_cmd() {
 }
 
 #[test]
-fn options_mean_what_they_mean_to_curl() {
+fn options_mean_the_same_as_in_curl() {
     let text = |text: &str| BenchBody::Text(text.into());
     assert_eq!(
         body("curl a -d x=1 --data y=2 --data-urlencode 'z=a b&'"),
@@ -107,7 +107,7 @@ fn forms_have_files_names_and_types() {
 }
 
 #[test]
-fn messages_about_a_command_show_no_secret_of_it() {
+fn messages_mask_the_secrets_of_a_command() {
     for (words, secret) in [
         ("-u ann:pw4u", "pw4u"),
         ("-sSku ann:pw4u", "pw4u"),
@@ -123,14 +123,14 @@ fn messages_about_a_command_show_no_secret_of_it() {
         let told: String = errors.iter().map(|error| error.render(false)).collect();
         assert!(told.contains("--nonsense") && !told.contains(secret), "{words}: {told}");
     }
-    // What names a file is shown.
+    // File names are shown.
     let source = Source::new("request.curl", "curl -b jar.txt http://a/ --nonsense");
     let Err(errors) = parse(&source) else { panic!("it is good") };
     assert!(errors.iter().any(|error| error.render(false).contains("jar.txt")));
 }
 
 #[test]
-fn shell_around_the_command_is_seen() {
+fn shell_syntax_around_a_command_is_handled() {
     assert_eq!(good("$ curl \"a\" > out.txt 2>&1 # note").url, "http://a");
     assert_eq!(good("curl h/a\\ b -o x 2> /dev/null ; \n").url, "http://h/a b");
 }

@@ -1,4 +1,4 @@
-//! Options that say from where and on which way a connection goes.
+//! Options about the route of a connection: source address, resolution, proxies.
 
 use std::net::IpAddr;
 
@@ -13,19 +13,19 @@ use crate::syntax::Place;
 use crate::url::Url;
 use crate::words::shorten;
 
-/// What the options say of a proxy besides its URL.
+/// Options about a proxy, besides its URL.
 #[derive(Default)]
 pub(super) struct ProxyWords {
     place: Place,
     user: Option<(String, String)>,
-    /// `-p`: a tunnel for `http` too.
+    /// `-p`: use a tunnel for `http` too.
     pub(super) is_tunnel: bool,
-    /// Hosts that are reached without it.
+    /// Hosts that bypass the proxy.
     without: Vec<String>,
 }
 
 impl CurlReader<'_> {
-    /// Puts together what is said of a proxy, and says where it is another one than curl's.
+    /// Builds the proxy from its options and warns where the result differs from curl.
     pub(super) fn finish_proxy(&mut self) {
         let words = std::mem::take(&mut self.proxy);
         let url = Url::parse(&self.request.bench.url).ok();

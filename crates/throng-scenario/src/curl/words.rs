@@ -1,5 +1,5 @@
-//! Cuts a command into words, as bash does or as cmd.exe does, with the place of every word.
-//! Nothing is filled in: a word with a shell variable is a mistake that is named.
+//! Splits a command into words, as bash or cmd.exe does, with the place of each word. Nothing is
+//! expanded: a shell variable in a word is reported as a mistake.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use throng_base::{Diagnostic, Said, Source};
 
 use crate::syntax::Place;
 
-/// A word of the command: its bytes after quotes and escapes, and where it stands.
+/// A word of the command: its bytes without quotes and escapes, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) bytes: Vec<u8>,
@@ -54,7 +54,7 @@ pub(super) fn split(source: &Arc<Source>) -> Result<Vec<Vec<Word>>, Wrong> {
     Ok(commands)
 }
 
-/// What cmd.exe writes has carets where bash has backslashes.
+/// True if the text is for cmd.exe, which uses carets where bash uses backslashes.
 fn is_cmd(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim_end);
     text.contains("^\"http")
@@ -98,7 +98,7 @@ impl WordReader<'_> {
         }
     }
 
-    /// Skips space and continued lines; whether a line ended in between.
+    /// Skips spaces and continued lines. True if a line ended in between.
     fn space(&mut self, cmd: bool) -> bool {
         let escape = if cmd { b'^' } else { b'\\' };
         let mut ended = false;
@@ -113,7 +113,7 @@ impl WordReader<'_> {
                 Some(byte) if byte == escape && self.newline(1) > 0 => {
                     self.at += 1 + self.newline(1);
                 }
-                // A space behind the backslash is a usual slip of copying; it is forgiven.
+                // A space after the backslash is a common copying mistake and is accepted.
                 Some(byte) if byte == escape && self.blank_line_end() > 0 => {
                     self.at += self.blank_line_end();
                 }
@@ -139,7 +139,7 @@ impl WordReader<'_> {
         }
     }
 
-    /// Redirections of what curl prints change nothing here; a pipe or an input does.
+    /// Skips redirections of output, which have no effect here; rejects pipes and input.
     fn operator(&mut self, cmd: bool) -> Result<Operator, Wrong> {
         let start = self.at;
         match (self.peek(0), self.peek(1)) {
@@ -178,7 +178,7 @@ impl WordReader<'_> {
                 b'\'' => self.single_quoted(&mut bytes)?,
                 b'"' => self.double_quoted(&mut bytes)?,
                 b'$' if self.peek(1) == Some(b'\'') => self.ansi_quoted(&mut bytes)?,
-                // A text for translation: only the quotes matter.
+                // A string for translation: only its quotes matter.
                 b'$' if self.peek(1) == Some(b'"') => self.at += 1,
                 b'\\' if self.newline(1) > 0 => self.at += 1 + self.newline(1),
                 b'\\' => {
@@ -193,13 +193,13 @@ impl WordReader<'_> {
             }
         }
         self.at = self.at.min(self.text.len());
-        // `2>` redirects the second stream; the number is no word of the command.
+        // `2>` redirects standard error; the number is not a word of the command.
         if self.peek(0) == Some(b'>') && bytes.len() == 1 && bytes[0].is_ascii_digit() {
             self.operator(false)?;
             self.space(false);
             return match self.peek(0) {
                 None | Some(b';' | b'&' | b'|' | b'>' | b'<' | b'#') => {
-                    // An option that changes nothing takes its place.
+                    // An option without effect replaces it.
                     Ok(Word { bytes: b"-s".to_vec(), place: Place::new(0, start, self.at) })
                 }
                 Some(_) => self.bash_word(),
@@ -213,8 +213,8 @@ impl WordReader<'_> {
         self.at += 1;
     }
 
-    /// A `$` alone means itself; `$NAME`, `${NAME}`, `$(command)` and backquotes would be filled
-    /// in by a shell.
+    /// A single `$` is literal; `$NAME`, `${NAME}`, `$(command)` and backquotes would be expanded
+    /// by a shell.
     fn refuse_variable(&mut self) -> Result<(), Wrong> {
         let start = self.at;
         let filled = match (self.peek(0), self.peek(1)) {
@@ -330,7 +330,7 @@ impl WordReader<'_> {
         bytes.push(simple);
     }
 
-    /// A character or byte by its number; without digits the escape means itself.
+    /// A character or byte given by its number; without digits the escape is literal.
     fn coded(&mut self, out: &mut Vec<u8>, written: &[u8], radix: u32, most: usize, wide: bool) {
         let mut code: u32 = 0;
         let mut digits = 0;
@@ -352,7 +352,7 @@ impl WordReader<'_> {
         }
     }
 
-    /// Browsers write characters beyond U+FFFF as two escapes.
+    /// Browsers write characters above U+FFFF as two escapes.
     fn surrogates(&mut self, high: u32) -> Option<char> {
         let rest = self.text.get(self.at..self.at + 6)?.strip_prefix(b"\\u")?;
         let low = u32::from_str_radix(std::str::from_utf8(rest).ok()?, 16).ok()?;
@@ -364,8 +364,8 @@ impl WordReader<'_> {
         c.filter(|_| pair)
     }
 
-    /// A word as browsers write it for cmd.exe: carets escape, quotes of both kinds group, `\"`
-    /// and `""` are a quote, `\\` is a backslash.
+    /// A word as browsers write it for cmd.exe: carets escape, both kinds of quotes group, `\"` and
+    /// `""` mean a quote, `\\` means a backslash.
     fn cmd_word(&mut self) -> Result<Word, Wrong> {
         let start = self.at;
         let mut bytes = Vec::new();
@@ -377,7 +377,7 @@ impl WordReader<'_> {
                     break;
                 }
                 b'^' if self.newline(1) > 0 => {
-                    // The first line end is what the caret hides, the second one is meant.
+                    // The caret escapes the first line end; the second one is literal.
                     self.at += 1 + self.newline(1);
                     if quote.is_some() && self.newline(0) > 0 {
                         self.at += self.newline(0);
@@ -402,7 +402,7 @@ impl WordReader<'_> {
                 }
                 _ => self.take(&mut bytes),
             }
-            // A caret was skipped: the next character means itself, whatever it is.
+            // A caret was skipped: the next character is literal.
             if byte == b'^' && self.text.get(self.at - 1) == Some(&b'^') {
                 match self.peek(0) {
                     Some(b'\\') => self.cmd_backslash(&mut bytes),
@@ -417,14 +417,14 @@ impl WordReader<'_> {
         }
     }
 
-    /// Inside of plain quotes a caret escapes what browsers escape, and else means itself.
+    /// In plain quotes a caret escapes only what browsers escape, and is literal otherwise.
     fn caret_escapes(&self) -> bool {
         let keep = |b: u8| b.is_ascii_alphanumeric() || b.is_ascii_whitespace();
         let after_percent = self.at > 0 && self.text[self.at - 1] == b'%';
         after_percent || self.peek(1).is_some_and(|next| next.is_ascii() && !keep(next))
     }
 
-    /// `\\`, `\"` and their forms with carets; every other backslash means itself.
+    /// `\\`, `\"` and their forms with carets; any other backslash is literal.
     fn cmd_backslash(&mut self, bytes: &mut Vec<u8>) {
         let (length, byte) = match (self.peek(1), self.peek(2)) {
             (Some(b'\\'), _) => (2, b'\\'),

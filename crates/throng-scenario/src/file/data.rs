@@ -1,5 +1,5 @@
-//! The sources of rows behind `data:`. The first line of a file is read, so that its columns are
-//! known; the rows are read by the run.
+//! The sources of rows under `data:`. Compiling reads only the first line of a file, for its
+//! columns; the run reads the rows.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::scope::{Declared, FileRole, Known};
 use crate::syntax::{Key, Node, Place};
 use crate::words::{is_name, shorten};
 
-/// The most sources of a scenario.
+/// Maximum number of sources in a scenario.
 const SOURCES_MAX: usize = 1_000;
 
 const HELP: Said = say!("write `data: {{accounts: {{csv: accounts.csv, take: unique}}}}`");
 
-/// Reads the sources of one file; those of the scenario itself are read first and hold.
+/// Reads the sources of one file. The scenario's own are read first and win.
 pub(crate) fn read_data(cx: &mut Context<'_>, node: &Node) {
     let entries = cx.entries(node, say!("a map of sources"), HELP).unwrap_or_default();
     if let Some((key, _)) = entries.get(SOURCES_MAX) {
@@ -29,7 +29,7 @@ pub(crate) fn read_data(cx: &mut Context<'_>, node: &Node) {
     }
     for (key, value) in entries.into_iter().take(SOURCES_MAX) {
         if !matches!(cx.data.find(&key.text), Known::No) {
-            // The file that includes another has the last word.
+            // The including file wins.
             continue;
         }
         match read_source(cx, key, value) {
@@ -99,7 +99,7 @@ fn read_source(
     Some((Source::new(&key.text, origin, take, at_end), columns))
 }
 
-/// What is wrong with the data, at its place in the scenario.
+/// Reports what is wrong with the data, at its place in the scenario.
 pub(crate) fn data_error<T>(cx: &mut Context<'_>, reason: &DataError, place: Place) -> Option<T> {
     let mut error: Diagnostic = reason.diagnostic().at(cx.span(place));
     if error.help.is_none() {
@@ -185,8 +185,8 @@ fn read_list(cx: &mut Context<'_>, node: &Node) -> Option<Origin> {
     values.map(|values| Origin::List(values.into()))
 }
 
-/// The columns of a list: those that any of its rows has. None where some rows have columns and
-/// others have not.
+/// The columns of a list: all that any of its rows has. None if some rows have columns and others
+/// do not.
 fn list_columns(origin: &Origin) -> Option<Vec<String>> {
     let Origin::List(items) = origin else { return None };
     if !items.iter().any(|item| matches!(item, Value::Map(_))) {
@@ -238,8 +238,8 @@ fn read_generate(cx: &mut Context<'_>, fields: &ast::Data<'_>, node: &Node) -> O
     Some(Origin::Generate { columns, rows })
 }
 
-/// Warns of sources that no expression names; a file that others include may have more than each
-/// needs.
+/// Warns of sources that no expression uses, except in included files, which may offer more than
+/// each scenario needs.
 pub(crate) fn warn_unused(cx: &mut Context<'_>) {
     let unused: Vec<(String, Place)> = cx
         .data

@@ -1,5 +1,5 @@
-//! `include`: other files that lend the scenario their parts, variables, data and defaults. What
-//! the including file says itself wins; two included files must not say the same.
+//! `include`: other files whose parts, variables, data and defaults the scenario uses. The
+//! including file wins; two included files must not define the same thing.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use crate::scope::{FileRole, Named};
 use crate::syntax::{Key, Kind, Node, SOURCE_BYTES_MAX};
 use crate::words::shorten;
 
-/// How many files a scenario may include, those of the included files among them.
+/// Maximum number of files that a scenario includes, directly or indirectly.
 pub const INCLUDES_MAX: usize = 64;
 
-/// How deep files may include each other.
+/// Maximum depth of includes.
 const DEPTH_MAX: usize = 8;
 
 const HELP: Said = say!("write `include: common.yaml` or `include: [login.yaml, data.yaml]`");
 
-/// Puts what the included files have into the map of the scenario.
+/// Merges the included files into the map of the scenario.
 pub(crate) fn read_includes(cx: &mut Context<'_>, root: Node) -> Node {
     let Kind::Map(entries) = root.kind else { return root };
     if !entries.iter().any(|(key, _)| key.text == "include") {
@@ -36,8 +36,8 @@ pub(crate) fn read_includes(cx: &mut Context<'_>, root: Node) -> Node {
     Node { place: root.place, kind: Kind::Map(entries) }
 }
 
-/// Whether the value of a key in a map (`""` is the whole file) is itself a map of things that
-/// are lent one by one.
+/// True if the value of a key in a map (`""` is the whole file) is itself a map whose entries are
+/// merged one by one.
 fn is_open(map: &str, key: &str) -> bool {
     match map {
         "" => matches!(key, "parts" | "vars" | "data" | "defaults"),
@@ -46,12 +46,12 @@ fn is_open(map: &str, key: &str) -> bool {
     }
 }
 
-/// The name under which [`is_open`] knows a map inside another.
+/// The name that [`is_open`] uses for a map inside another.
 fn inner<'k>(map: &str, key: &'k str) -> &'k str {
     if map.is_empty() { key } else { "names" }
 }
 
-/// Adds an entry where it is missing.
+/// Adds an entry if it is missing.
 fn merge(entries: &mut Vec<(Key, Node)>, map: &str, key: Key, value: Node) {
     let Some((_, own)) = entries.iter_mut().find(|(own, _)| own.text == key.text) else {
         entries.push((key, value));
@@ -66,10 +66,10 @@ fn merge(entries: &mut Vec<(Key, Node)>, map: &str, key: Key, value: Node) {
 }
 
 struct IncludeReader {
-    /// The files that include each other at the moment, the scenario itself left out.
+    /// The files on the current include path, without the scenario itself.
     open: Vec<PathBuf>,
     read: Vec<PathBuf>,
-    /// What all included files have, one entry for each of their keys.
+    /// The merged entries of all included files, one for each key.
     lent: Vec<(Key, Node)>,
 }
 
@@ -120,13 +120,13 @@ impl IncludeReader {
         self.open.pop();
     }
 
-    /// Takes what an included file has.
+    /// Merges an included file.
     fn take(&mut self, cx: &mut Context<'_>, root: Node) {
         if ast::Included::read(cx, &root).is_none() {
             return;
         }
         let Kind::Map(entries) = root.kind else { return };
-        // What a file includes is behind it: the file itself wins.
+        // The file's own entries win over those of its includes.
         let outer = std::mem::take(&mut self.lent);
         self.read_entries(cx, &entries);
         let mut own: Vec<(Key, Node)> = Vec::new();
@@ -145,7 +145,7 @@ impl IncludeReader {
     }
 }
 
-/// Adds what one file lends to what the files beside it lend.
+/// Merges one file with the others that the same file includes.
 fn lend(cx: &mut Context<'_>, lent: &mut Vec<(Key, Node)>, map: &str, key: Key, value: Node) {
     let Some((first, there)) = lent.iter_mut().find(|(other, _)| other.text == key.text) else {
         lent.push((key, value));
@@ -159,7 +159,7 @@ fn lend(cx: &mut Context<'_>, lent: &mut Vec<(Key, Node)>, map: &str, key: Key, 
         return;
     }
     let place = first.place;
-    // A file that says something twice is told so where its map is read.
+    // Duplicates within a file are reported where its map is read.
     if place.file == key.place.file {
         return;
     }
@@ -171,7 +171,7 @@ fn lend(cx: &mut Context<'_>, lent: &mut Vec<(Key, Node)>, map: &str, key: Key, 
     cx.note(error.help(help));
 }
 
-/// What the person wrote, and the path of the file.
+/// The name as written, and the path of the file.
 fn file_name(cx: &mut Context<'_>, node: &Node) -> Option<(String, PathBuf)> {
     let Kind::Scalar { text, .. } = &node.kind else {
         return cx.wrong_type(node, say!("the path of a file"), HELP);
@@ -187,7 +187,7 @@ fn file_name(cx: &mut Context<'_>, node: &Node) -> Option<(String, PathBuf)> {
     Some((text.clone(), tidy(&cx.path(node.place, text))))
 }
 
-/// A path without `.` and needless `..`, so that one file has one path.
+/// Removes `.` and redundant `..` from a path, so that each file has one path.
 fn tidy(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -227,13 +227,13 @@ fn read_source(cx: &mut Context<'_>, node: &Node, name: &str, path: &Path) -> Op
             .fail(error.help(say!("put long text into separate files: `body: {{file: a.json}}`")));
     }
     match String::from_utf8(bytes) {
-        // Named as the file that includes it is, so that a person finds it.
+        // Named relative to the including file, so that users find it.
         Ok(text) => Some(Source::new(beside(&cx.source(node.place).name, name), text)),
         Err(_) => unreadable(cx, say!("it is not UTF-8"), say!("save the file as UTF-8")),
     }
 }
 
-/// The name of a file that another one names.
+/// The name of a file, relative to the file that includes it.
 fn beside(own: &str, name: &str) -> String {
     match Path::new(own).parent() {
         Some(folder) if !folder.as_os_str().is_empty() => {

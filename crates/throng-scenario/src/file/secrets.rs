@@ -1,5 +1,5 @@
-//! The secrets of a scenario: what stands under the names of secrets, in the tree as it was read;
-//! and the scenario as it is recorded, without them.
+//! The secrets of a scenario: values under names that mean secrets, found in the syntax tree; and
+//! the recorded text of the scenario, in which they are masked.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,8 +12,8 @@ use crate::read::Context;
 use crate::scope::names_in_text;
 use crate::syntax::{self, Key, Kind, Node, Place};
 
-/// Maps that hold what is looked for, files, or thresholds: nothing in them is sent, and their
-/// names are not those of values.
+/// Maps with matchers, files or thresholds: nothing in them is sent, and their keys do not name
+/// values.
 const NOT_SENT: [&str; 13] = [
     "save",
     "check",
@@ -29,35 +29,35 @@ const NOT_SENT: [&str; 13] = [
     "capture",
     "assert",
 ];
-/// How selectors and the placeholders of other tools begin: what a secret is taken from.
+/// How selectors and the placeholders of other tools begin: references, not literals.
 const SELECTORS: [&str; 6] = ["json.", "$.", "header.", "cookie.", "{{", "<%"];
-/// Maps whose names are given by the person to steps, which may be called `get_token`.
+/// Maps whose keys are names of steps, such as `get_token`.
 const NAMED_STEPS: [&str; 2] = ["sessions", "parts"];
-/// Maps of variables: of the scenario, and those that a part is given.
+/// Maps of variables: those of the scenario, and the arguments of a part.
 const VARIABLES: [&str; 2] = ["vars", "with"];
-/// A shorter literal is a part of a text and no secret: `'u' + user.id`.
+/// A shorter literal is part of a text and not a secret: `'u' + user.id`.
 const LITERAL_BYTES_MIN: usize = 4;
-/// How often variables are made of others until those are secrets.
+/// How many levels of variables are followed to find secrets.
 const DEPTH_MAX: usize = 8;
-/// The key of a variable that says where its value comes from.
+/// The key of a variable that names its environment variable.
 const ENV: &str = "env";
 
-/// What a walk through a tree finds.
+/// The result of walking a tree.
 #[derive(Default)]
 struct Found<'n> {
     secrets: Secrets,
-    /// Scalars that are secrets as a whole, and by what name they go.
+    /// Scalars that are entirely secret, and the name that makes them secret.
     whole: Vec<(Place, &'n str, String)>,
-    /// Scalars under the name of a secret that are put together from others.
+    /// Scalars under the name of a secret that are built from other values.
     made: Vec<(Place, &'n str)>,
-    /// The other scalars of what is sent, in which there may be some, and their keys.
+    /// The other scalars that are sent, with their keys; they may contain secrets.
     others: Vec<(Place, &'n str, Option<&'n str>)>,
-    /// What is never sent.
+    /// Scalars that are never sent.
     skipped: Vec<(Place, &'n str)>,
     keys: Vec<&'n Key>,
-    /// Variables that are made of others.
+    /// Variables that are built from others.
     defined: Vec<(&'n str, &'n str)>,
-    /// Secrets that are masked in this file already.
+    /// Secrets that are already masked in this file.
     masked: Vec<(Place, String)>,
 }
 
@@ -68,7 +68,7 @@ impl<'n> Found<'n> {
         found
     }
 
-    /// `under` is the name of the secret that this is a part of.
+    /// `under` is the name of the secret that contains the node.
     fn walk(&mut self, node: &'n Node, under: Option<&str>, key: Option<&'n str>) {
         match &node.kind {
             Kind::List(items) => items.iter().for_each(|item| self.walk(item, under, key)),
@@ -121,7 +121,7 @@ impl<'n> Found<'n> {
         }
     }
 
-    /// Notes the keys and what stands under them.
+    /// Notes the keys and the scalars below them as not sent.
     fn skip(&mut self, node: &'n Node) {
         match &node.kind {
             Kind::Scalar { text, .. } => self.skipped.push((node.place, text)),
@@ -133,8 +133,8 @@ impl<'n> Found<'n> {
         }
     }
 
-    /// Variables that secrets are made of are secret, too, where none of them is known to be; and
-    /// those that are made of secrets.
+    /// Marks variables as secret: those that are built from secrets, and those that a secret is
+    /// built from unless one of them is known to be secret. True if any was added.
     fn learn_variables(&mut self) -> bool {
         let before = self.secrets.clone();
         let names_of = |text: &'n str| {
@@ -156,10 +156,10 @@ impl<'n> Found<'n> {
         self.secrets != before
     }
 
-    /// Learns what the scenario says elsewhere, where it puts secrets, and their values. `set` is
-    /// what the command line gives to variables.
+    /// Learns which values occur elsewhere in the scenario, where secrets are used, and their
+    /// values. `set` contains the variables from the command line.
     fn learn_values(&mut self, set: &[(String, String)]) {
-        // What stands in a text under the name of a secret is not said elsewhere.
+        // A text under the name of a secret does not count as an occurrence elsewhere.
         let others: Vec<String> =
             self.others.iter().map(|(_, text, _)| self.secrets.mask(text).into_owned()).collect();
         let others = others.iter().map(String::as_str);
@@ -179,7 +179,7 @@ impl<'n> Found<'n> {
         }
         for (_, text) in &self.made {
             for literal in literals_in(text).into_iter().filter_map(|range| text.get(range)) {
-                // Of basic authentication: `user:password`.
+                // For basic authentication: `user:password`.
                 values.extend(literal.split_once(':').map(|(_, password)| password));
                 values.push(literal);
             }
@@ -188,7 +188,7 @@ impl<'n> Found<'n> {
     }
 }
 
-/// The expressions of a text, without their braces.
+/// The expressions in a text, without braces.
 fn expressions_in(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -213,8 +213,8 @@ fn expressions_in(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The texts in the expressions of a scalar; `['name']` looks something up and is none. The scalar
-/// may be as it is written, with quotes of YAML around it.
+/// The string literals in the expressions of a scalar, except those that index, as in `['name']`.
+/// The scalar may be in its written form, with YAML quotes.
 fn literals_in(text: &str) -> Vec<Range<usize>> {
     let quote: &[&str] = match text.as_bytes().first() {
         Some(b'\'') => &["''", "\""],
@@ -251,8 +251,8 @@ fn literals_in(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Whether what follows this part of an expression is the data of an HMAC, behind its key: the
-/// method and the path of a request, mostly, and no secret. The part has no literals.
+/// True if the next argument is the data of an HMAC, which follows the key: usually method and path
+/// of a request, not a secret. Literals are already removed from the part.
 fn is_signed(before: &str) -> bool {
     let mut open: Vec<(bool, usize)> = Vec::new();
     for (at, c) in before.char_indices() {
@@ -268,14 +268,14 @@ fn is_signed(before: &str) -> bool {
     open.iter().any(|(is_hmac, commas)| *is_hmac && *commas > 0)
 }
 
-/// What is put into credentials behind the user's name, which is no secret.
+/// Credentials without the user name, which is not secret.
 fn without_user(text: &str) -> &str {
     let is_basic = text.contains("base64.encode");
     let colons = ["':'", "\":\"", "}:${"].iter().filter_map(|colon| text.find(colon));
     colons.min().filter(|_| is_basic).map_or(text, |colon| &text[colon..])
 }
 
-/// Where secret variables and columns of data are put into a text.
+/// Where a text uses secret variables and columns of data.
 fn uses_in(text: &str, key: Option<&str>, secrets: &Secrets) -> Vec<Use> {
     let expressions = expressions_in(text);
     let mut uses = Vec::new();
@@ -305,8 +305,8 @@ fn uses_in(text: &str, key: Option<&str>, secrets: &Secrets) -> Vec<Use> {
     uses
 }
 
-/// The variables that are secret, because they say so or are called so, or come from one of the
-/// environment that is; and those of the environment that secret ones come from.
+/// Secret variables: declared as secret, named like a secret, or read from an environment variable
+/// that is. Also the environment variables that secret variables read.
 fn declared_names(root: &Node, secrets: &mut Secrets) {
     for (key, value) in variables(root) {
         let Kind::Map(fields) = &value.kind else { continue };
@@ -328,7 +328,7 @@ fn declared_names(root: &Node, secrets: &mut Secrets) {
     }
 }
 
-/// Learns which names are secret: a secret may be made of variables, and they of others.
+/// Learns which names are secret, following variables that are built from others.
 fn learned<'n>(root: &'n Node, mut secrets: Secrets) -> Found<'n> {
     declared_names(root, &mut secrets);
     for _ in 0..DEPTH_MAX {
@@ -342,8 +342,8 @@ fn learned<'n>(root: &'n Node, mut secrets: Secrets) -> Found<'n> {
     Found::of(root, secrets)
 }
 
-/// Learns the secrets of a scenario with all that it includes. One that is masked, as in a
-/// record, has to be given.
+/// Learns the secrets of a scenario and its includes. A masked one, as in a recorded scenario, must
+/// be given.
 pub(crate) fn collect(cx: &mut Context<'_>, root: &Node, set: &[(String, String)]) {
     let mut found = learned(root, Secrets::default());
     found.learn_values(set);
@@ -379,7 +379,7 @@ pub(crate) fn collect(cx: &mut Context<'_>, root: &Node, set: &[(String, String)
     cx.secrets = found.secrets;
 }
 
-/// All texts and numbers of the value of a secret variable.
+/// Adds all texts and numbers in the value of a secret variable.
 pub(crate) fn add_value(secrets: &mut Secrets, name: &str, value: &Value) {
     match value {
         Value::Text(text) => secrets.learn(&format!("vars.{name}"), text),
@@ -395,8 +395,8 @@ pub(crate) fn add_value(secrets: &mut Secrets, name: &str, value: &Value) {
     }
 }
 
-/// The text of a scenario or of a file it includes, as it is recorded: without secrets, and with
-/// words at its top on how to run it again.
+/// The text of a scenario or an included file as it is recorded: with secrets masked, and a comment
+/// at the top that says how to run it again.
 pub fn masked_scenario(text: &str, secrets: &Secrets) -> String {
     let source = Source::new("", text);
     let Ok(Some(root)) = syntax::parse(&source, 0) else {
@@ -406,7 +406,7 @@ pub fn masked_scenario(text: &str, secrets: &Secrets) -> String {
     let mut changes = Changes::default();
     changes.of_scalars(text, &found, false);
     let mut out = changes.made(text, &found, (&root, &*source));
-    // A part of a scalar that cannot be masked by itself: then all of it.
+    // If a part of a scalar cannot be masked alone, all of it is masked.
     if !matches!(syntax::parse(&Source::new("", out.as_str()), 0), Ok(Some(_))) {
         changes = Changes::default();
         changes.of_scalars(text, &found, true);
@@ -415,12 +415,12 @@ pub fn masked_scenario(text: &str, secrets: &Secrets) -> String {
     out
 }
 
-/// What is written in the place of secrets, by where that begins.
+/// The replacements for secrets, by their start.
 #[derive(Default)]
 struct Changes(BTreeMap<usize, (Range<usize>, String)>);
 
 impl Changes {
-    /// `is_whole` masks all of a scalar that has a secret in it.
+    /// `is_whole` masks each scalar that contains a secret completely.
     fn of_scalars(&mut self, text: &str, found: &Found<'_>, is_whole: bool) {
         for (place, ..) in &found.whole {
             self.whole(text, *place);
@@ -452,8 +452,8 @@ impl Changes {
         self.0.insert(place.start(), (place.start()..place.start() + written.len(), mask));
     }
 
-    /// Masks parts of a scalar. A plain one that would begin with the mask gets quotes, because `*`
-    /// begins an alias.
+    /// Masks parts of a scalar. A plain scalar that would start with the mask is quoted, because
+    /// `*` starts an alias.
     fn parts(&mut self, text: &str, place: Range<usize>, ranges: &[Range<usize>]) {
         let is_plain_start = ranges[0].start == 0 && !is_block(&text[..place.start]);
         if !is_plain_start {
@@ -475,7 +475,7 @@ impl Changes {
         self.0.insert(place.start, (place, quoted + "'"));
     }
 
-    /// The text with the changes, and those of its comments; the names of things stay.
+    /// The masked text, including its comments; names are kept.
     fn made(&mut self, text: &str, found: &Found<'_>, (root, source): (&Node, &Source)) -> String {
         let scalars: Vec<usize> = self.0.keys().copied().collect();
         let own = found.others.iter().map(|(place, ..)| *place);
@@ -516,9 +516,9 @@ impl Changes {
 /// What is masked in a recorded scenario.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Masked {
-    /// Variables, which can be given.
+    /// Variables that can be given.
     pub names: Vec<String>,
-    /// Where else.
+    /// Lines with other secrets.
     pub lines: Vec<usize>,
 }
 
@@ -553,7 +553,7 @@ fn variables(root: &Node) -> Vec<&(Key, Node)> {
     vars.flatten().collect()
 }
 
-/// The comment at the top: which variables to give, and which lines to complete.
+/// The comment at the top: which variables to set and which lines to complete.
 fn head(root: &Node, source: &Source, changes: impl Iterator<Item = usize>) -> String {
     let vars = variables(root);
     let variable_of = |at: usize| {
@@ -574,7 +574,7 @@ fn head(root: &Node, source: &Source, changes: impl Iterator<Item = usize>) -> S
         out += &format!("# To rerun it, set them: {}\n", given.join(" "));
     }
     if !lines.is_empty() {
-        // Behind the lines of this comment.
+        // The lines below move down by those of this comment.
         let above = 2 + usize::from(!names.is_empty());
         let lines: Vec<String> = lines.iter().map(|line| (line + above).to_string()).collect();
         let which = if lines.len() == 1 { "line" } else { "lines" };
@@ -583,18 +583,18 @@ fn head(root: &Node, source: &Source, changes: impl Iterator<Item = usize>) -> S
     out
 }
 
-/// Whether a comment has begun at the end of this text, unless that is in a scalar.
+/// True if a comment is open at the end of this text, assuming that it does not end in a scalar.
 fn is_in_comment(before: &str) -> bool {
     let line = before.rsplit('\n').next().unwrap_or_default();
     line.starts_with('#') || line.contains(" #") || line.contains("\t#")
 }
 
-/// A scalar as it is written, masked: it stays a scalar. `before` is all that stands before it.
+/// Masks a scalar in its written form, which stays a scalar. `before` is all text before it.
 fn mask_written(written: &str, before: &str) -> String {
     if !is_block(before) {
         return format!("\"{MASK}\"");
     }
-    // The lines of a block keep their indentation.
+    // Lines of a block scalar keep their indentation.
     let lines = written.lines().map(|line| {
         let indent = &line[..line.len() - line.trim_start().len()];
         format!("{indent}{}", if line.trim().is_empty() { "" } else { MASK })
@@ -602,7 +602,7 @@ fn mask_written(written: &str, before: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a block begins behind this text (YAML 1.2, 8.1).
+/// True if a block scalar starts after this text (YAML 1.2, 8.1).
 fn is_block(before: &str) -> bool {
     let last = before.trim_end().lines().next_back().unwrap_or_default();
     let header = last.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+'));

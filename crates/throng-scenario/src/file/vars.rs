@@ -1,5 +1,5 @@
 //! The variables of a scenario: declared in the file, overridden by `--set`, the same for all
-//! users. A variable may be made of others and of the environment, and be a list or a map.
+//! users. A variable can use other variables and the environment, and can be a list or a map.
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -29,13 +29,13 @@ struct Declared<'n> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum VarState {
     New,
-    /// Its value is being made: who needs it now goes in a circle.
+    /// Being evaluated: a reference to it now is a cycle.
     Open,
     Done,
 }
 
-/// Reads the `vars` of all files, those of the scenario itself first: they hold; and what the
-/// command line sets.
+/// Reads the `vars` of all files, those of the scenario first because they win, and the values of
+/// the command line.
 pub(crate) fn read(cx: &mut Context<'_>, nodes: &[&Node], set: &[(String, String)]) {
     let want = say!("a map of names and values");
     let help = say!("write `vars: {{users: 100}}`");
@@ -84,7 +84,7 @@ fn insert(cx: &mut Context<'_>, key: &Key, value: Option<Value>) {
     }
 }
 
-/// Makes a variable, and before it those that it names.
+/// Evaluates a variable, after the variables that it uses.
 fn make(
     cx: &mut Context<'_>,
     declared: &mut [Declared<'_>],
@@ -133,16 +133,16 @@ fn report_circle(cx: &mut Context<'_>, key: &Key, other: &Declared<'_>) {
     cx.note(error.help(say!("give one of them a value that does not use the other")));
 }
 
-/// A variable that `--set` may give, for who asks before there is a run.
+/// A variable that `--set` can set, for callers that ask before a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
     pub name: String,
-    /// As it is written, where it is a single value and no secret.
+    /// As written, if it is a scalar and not a secret.
     pub default: Option<String>,
     pub secret: bool,
 }
 
-/// The variables that a scenario declares itself, in their order; none of one that is no YAML.
+/// The variables that a scenario itself declares, in order; none if it is not YAML.
 pub fn inputs(source: &Arc<Source>) -> Vec<Input> {
     let root = syntax::parse(source, 0).ok().flatten();
     let vars = root.as_ref().and_then(|root| syntax::part_of(root, "vars"));
@@ -204,7 +204,7 @@ fn read_variable(cx: &mut Context<'_>, node: &Node) -> Option<Value> {
 }
 
 fn unknown_set(cx: &mut Context<'_>, name: &str, declared: &[Declared<'_>]) {
-    // What was to be set may be a secret, whose name is wrong.
+    // The name may be mistyped, so the value may be a secret.
     let typed = format!("--set {name}=…");
     let span = Span { start: 6, end: 6 + name.len(), source: Source::new("command line", typed) };
     let message = say!("the scenario has no variable `{}`", shorten(name));
@@ -220,7 +220,7 @@ fn unknown_set(cx: &mut Context<'_>, name: &str, declared: &[Declared<'_>]) {
     }));
 }
 
-/// Warns of variables that stand nowhere; a file that others include may have more than each
+/// Warns of unused variables, except in included files, which may offer more than each scenario
 /// needs.
 pub(crate) fn warn_unused(cx: &mut Context<'_>) {
     let unused: Vec<(String, Place)> = cx

@@ -1,7 +1,7 @@
-//! The keys of the network of users, of how fast users read and write, and of TLS that begins on an
+//! The keys for users' networks, for how fast users read and write, and for TLS that starts on an
 //! open connection.
 
-/// The keys of these maps, behind those of [`super`].
+/// The keys of these maps; [`super`] has the others.
 macro_rules! network_maps {
     ($then:ident $($more:tt)*) => { $then! { $($more)*
     NETWORK Network = "`network`" {

@@ -1,10 +1,10 @@
-//! What the tables of keys are made of: maps, their keys, and the shapes of values.
+//! The types of the key tables: maps, keys, and the shapes of values.
 
 use throng_base::Said;
 
 use super::{CHECK, CONDITIONS, EXPECTATION, MESSAGE};
 
-/// A kind of map and what may stand in it.
+/// A kind of map and its keys.
 #[derive(Debug)]
 pub struct MapKind {
     /// As in "`x` is not a key of …".
@@ -18,14 +18,14 @@ pub struct KeyDoc {
     pub name: &'static str,
     pub doc: &'static str,
     pub shape: Shape,
-    /// Known to the language, but not in this version: what to do instead.
+    /// Not supported in this version: what to do instead.
     pub later: Option<Said>,
 }
 
-/// What may stand behind a key. Wherever a single value stands, `${…}` may stand too.
+/// The shape of a key's value. Any scalar may be an expression `${…}` instead.
 #[derive(Debug)]
 pub enum Shape {
-    /// Any single value, taken as it is written.
+    /// Any scalar, as written.
     Text,
     /// `7`
     Whole,
@@ -47,14 +47,14 @@ pub enum Shape {
     Bool,
     /// One of these words.
     Words(&'static [&'static str]),
-    /// `${…}` that is true or false, or has the value that is asked for.
+    /// `${…}` with a boolean or the required value.
     Expression,
-    /// Nothing: the key alone.
+    /// No value.
     Nothing,
     /// A list of steps, see [`VERBS`].
     Steps,
     List(&'static Shape),
-    /// A map of names that the person gives.
+    /// A map with names that the user chooses.
     Map(&'static Shape),
     Kind(&'static MapKind),
     OneOf(&'static [Shape]),
@@ -66,14 +66,14 @@ impl MapKind {
         self.keys.iter().find(|key| key.name == name)
     }
 
-    /// Whether a private protocol adds keys of its own: its messages and their fields.
+    /// True if a declared protocol adds its own keys: its messages and their fields.
     pub(crate) fn of_protocol(&self) -> bool {
         [&MESSAGE, &EXPECTATION, &CHECK, &CONDITIONS]
             .into_iter()
             .any(|kind| std::ptr::eq(kind, self))
     }
 
-    /// The keys that can be used now.
+    /// The keys that this version supports.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.keys.iter().filter(|key| key.later.is_none()).map(|key| key.name)
     }

@@ -1,4 +1,4 @@
-//! Tables say each key once, and what it is.
+//! The tables list each key once, with a description.
 
 use super::*;
 

@@ -2,9 +2,8 @@
 
 use super::MapKind;
 
-/// The verbs of steps and the maps they make, and which may stand alone. Of one that uses a
-/// connection: the key that says which, and what compiles it, in `steps` or
-/// [`crate::builtin`].
+/// The verbs of steps with their maps, and which can stand alone. For verbs that use a connection:
+/// the key that names it, and the function that compiles it, in `steps` or [`crate::builtin`].
 macro_rules! scenario_verbs {
     ($then:ident) => {
         builtins! { verbs all_verbs {} {} $then }
@@ -51,10 +50,10 @@ macro_rules! verb_table {
     ($(
         $word:literal $key:ident $name:ident $struct:ident $($alone:ident)? $(($($use:tt)*))?,
     )*) => {
-        /// The verbs of steps and the maps they make.
+        /// The verbs of steps with their maps.
         pub static VERBS: &[(&str, &MapKind)] = &[$(($word, &super::$name),)*];
 
-        /// Verbs that may stand alone, as a word instead of a map.
+        /// Verbs that can be written as a word instead of a map.
         pub static BARE_VERBS: &[&str] = &[$($(word!($alone $word),)?)*];
     };
 }

@@ -1,6 +1,6 @@
-//! What a command changes of a load for once: the most users, the highest rate, the time of all of
-//! it. The shape stays: phases keep their names, their order and their part of the whole, so that
-//! a load of one phase and one of many are changed in the same way.
+//! Changes to a load from the command line: maximum users, peak rate, total duration. The shape is
+//! kept: phases keep their names, order and proportions, so loads with one phase and with many are
+//! changed in the same way.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::{Facts, Span};
 use crate::read::Context;
 use crate::syntax::Place;
 
-/// What a command changes of the load of a scenario; None leaves it as it is.
+/// Changes to the load of a scenario; None keeps the scenario's value.
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq)]
 #[command(next_help_heading = "Load overrides for this run")]
 pub struct LoadChanges {
@@ -44,7 +44,7 @@ pub struct LoadChanges {
     pub precision: Option<Duration>,
 }
 
-/// A flag: how late something may be: `0`, or a time.
+/// Parses the flag: a maximum delay, or `0`.
 pub fn precision(text: &str) -> Result<Duration, String> {
     let precision = match text {
         "0" => Duration::ZERO,
@@ -59,10 +59,10 @@ pub fn precision(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Why a load has nothing that could be changed so, and what to write instead.
+/// Why a load cannot be changed this way, and what to write instead.
 type Unfit = (Said, Said);
 
-/// Changes the only load, and the precision of the run, and says what was there before.
+/// Changes the only load and the precision of the run, and describes the previous values.
 pub(super) fn apply(
     cx: &mut Context<'_>,
     changes: LoadChanges,
@@ -111,7 +111,7 @@ fn change_users(load: &mut Load, users: u64) -> Result<Said, Unfit> {
         ));
     }
     let factor = users as f64 / before as f64;
-    // Of a few users a small part is still one.
+    // A small part of a few users is still one user.
     let scaled = |count: u64| match count {
         0 => 0,
         count if count == before => users,
@@ -185,7 +185,7 @@ fn change_time(load: &mut Load, time: Duration, facts: &Facts) -> Result<Said, U
         Duration::from_nanos(nanos as u64)
     };
     for (phase, Span { time, .. }) in load.phases.iter_mut().zip(&facts.spans) {
-        // A ramp that ended with its last user does so still: its own steps are changed below.
+        // A ramp that ends with its last user still does: its own steps are changed below.
         if phase.time.is_some() {
             phase.time = time.map(scaled);
         }
@@ -203,7 +203,7 @@ fn change_time(load: &mut Load, time: Duration, facts: &Facts) -> Result<Said, U
     Ok(say!("--for: {now} in total instead of {}", write_duration(before)))
 }
 
-/// The longest phase that keeps its load becomes so long; the others stay.
+/// Sets the duration of the longest phase with a constant load; other phases stay unchanged.
 fn change_hold(load: &mut Load, time: Duration) -> Result<Said, Unfit> {
     let keeps = |phase: &&mut Phase| {
         phase.measured
@@ -239,7 +239,7 @@ mod tests {
         format!("target: http://a\nsessions: {{a: {{steps: [{{http: GET /}}]}}}}\nload: {load}\n")
     }
 
-    /// As if the scenario had said it.
+    /// The result is the same as if the scenario contained the change.
     #[track_caller]
     fn same(load: &str, changes: LoadChanges, as_if: &str) -> Vec<Said> {
         let (got, said) = changed(load, changes);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_soak_makes_the_longest_hold_as_long_as_asked() {
+    fn a_soak_sets_the_duration_of_the_longest_hold() {
         let soak = LoadChanges { soak: Some(Duration::from_secs(3_600)), ..NONE };
         let three = "[{users: {to: 10, rate: 1/s}}, {users: 10, for: 20s}, {users: 10, for: 40s}]";
         let (load, said) = changed(three, soak);
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn one_phase_becomes_what_the_command_says() {
+    fn a_single_phase_takes_the_values_of_the_command() {
         let both = LoadChanges { time: Some(Duration::from_secs(10)), ..users(5) };
         let said = same("[{users: 100, for: 1m}]", both, "[{users: 5, for: 10s}]");
         assert_eq!(
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_load_does_not_have_is_refused_with_what_to_write() {
+    fn a_change_that_does_not_fit_the_load_is_refused_with_advice() {
         for (load, changes, said) in [
             ("[{arrivals: 5/s, for: 1m}]", users(5), "`--users` has no effect"),
             ("[{users: 5, for: 1m}]", rate(5.0), "`--rate` has no effect"),

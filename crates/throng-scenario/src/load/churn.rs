@@ -1,4 +1,4 @@
-//! `churn`: users whose connection ends and who come back, while a phase lasts.
+//! `churn`: users that disconnect and reconnect during a phase.
 
 use throng_base::Said;
 use throng_program::{Amount, Churn, CloseMode, Coming, Drive, Scheme, Users};
@@ -11,13 +11,12 @@ use crate::syntax::{Kind, Node, Place};
 
 const HELP: Said = say!("write `churn: {{share: 20%, every: 10s, how: [fin, reset, vanish]}}`");
 
-/// How a connection ends.
+/// The close mode of a connection.
 pub(crate) fn read_close_mode(cx: &mut Context<'_>, node: &Node) -> Option<CloseMode> {
     cx.word(node, &CloseMode::ALL.map(|close_mode| (close_mode.word(), close_mode)))
 }
 
-/// Reads `churn`, and where it says how often; `before` is how many users there are when the phase
-/// begins.
+/// Reads `churn`, and the place of its rate; `before` is the number of users when the phase begins.
 pub(super) fn read_churn(
     cx: &mut Context<'_>,
     fields: &ast::Phase<'_>,
@@ -66,7 +65,7 @@ pub(super) fn read_churn(
     churn.map(|churn| (churn, place_of_time(node)))
 }
 
-/// That of `every` or of the rate.
+/// The place of `every` or of the rate.
 fn place_of_time(node: &Node) -> Place {
     let Kind::Map(entries) = &node.kind else { return node.place };
     let of = |name: &str| entries.iter().find(|(key, _)| key.text == name);
@@ -122,7 +121,7 @@ fn read_share(cx: &mut Context<'_>, node: &Node) -> Option<f64> {
     }
 }
 
-/// One way, or several in turn.
+/// One close mode, or several in turn.
 fn read_ways(cx: &mut Context<'_>, node: &Node) -> Option<Vec<CloseMode>> {
     let items = match &node.kind {
         Kind::List(items) => items.as_slice(),

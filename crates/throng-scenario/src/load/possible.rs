@@ -1,5 +1,5 @@
-//! Whether the churn of loads can be as it is written, once sessions and deliveries are known.
-//! What cannot be is only said: the rest of the run is worth as much without it.
+//! Checks whether the churn of loads is possible, once sessions and deliveries are known. Problems
+//! are only warnings: the rest of the run is still useful.
 
 use std::time::Duration;
 
@@ -11,20 +11,19 @@ use crate::read::Context;
 use crate::syntax::Place;
 use crate::words::shorten;
 
-/// Without a wait users come back as fast as the target lets them; more often than once in this
-/// time is no life on a connection.
+/// Without a wait users reconnect as fast as the target lets them; an average time online below
+/// this is hardly a connection.
 const ONLINE_MIN: Duration = Duration::from_secs(1);
 
-/// Who stays for less than this many times the time after which a message is lost is gone too often
-/// before it is known whether a message came.
+/// A user that stays for less than this many loss timeouts often leaves before a message can be
+/// counted as received or lost.
 const LOST_TIMES: u32 = 3;
 
-/// What the users of the loads do, what is counted of it, and all rows.
+/// The sessions of the loads, their deliveries, and all rows.
 type Compiled<'a> = (&'a [Session], &'a [Delivery], &'a [Step]);
 
-/// Says which churn of these phases never happens, is faster than users come back, or hides what
-/// `deliveries` are
-/// to find.
+/// Warns of churn in these phases that never happens, is faster than users reconnect, or hides what
+/// `deliveries` measure.
 pub(crate) fn warn_churn(
     cx: &mut Context<'_>,
     phases: &[&Phase],
@@ -42,7 +41,7 @@ pub(crate) fn warn_churn(
         if is_never(cx, *place, churn, *span, sessions) {
             continue;
         }
-        // Nobody falls out twice.
+        // A user does not disconnect twice at the same time.
         let stays = stays(churn, span.users_max);
         if span.time.is_some_and(|time| time <= stays) {
             continue;
@@ -52,7 +51,7 @@ pub(crate) fn warn_churn(
     }
 }
 
-/// How long a user is there until it falls out again.
+/// How long a user stays online until it disconnects again.
 fn stays(churn: &Churn, users: u64) -> Duration {
     let seconds = match churn.amount {
         Amount::Rate(rate) => users as f64 / rate,
@@ -125,8 +124,8 @@ fn warn_fast(cx: &mut Context<'_>, place: Place, stays: Duration, sessions: &[Se
     cx.note(warning.label(label).help(help));
 }
 
-/// How long who fell out waits on average before it comes back; None where it has no connection.
-/// Half of the wait is chance.
+/// The average time until a disconnected user reconnects; None if it has no connection. Half of the
+/// wait is random.
 fn wait(session: &Session) -> Option<Duration> {
     let waits = session.all().filter_map(|step| match step {
         Statement::Connect(connect) => {

@@ -1,4 +1,4 @@
-//! Starts at a rate: users who arrive, and iterations of those who stay.
+//! Starts at a rate: arriving users, and iterations of users that stay.
 
 use throng_program::{Arrivals, Drive, Iterations, Rate, Spacing};
 
@@ -20,7 +20,7 @@ pub(super) fn positive_rate(cx: &mut Context<'_>, node: &Node) -> Option<f64> {
     }
 }
 
-/// `spacing` and `max` belong to starts at a rate.
+/// `spacing` and `max` require starts at a rate.
 pub(super) fn check_beside(
     cx: &mut Context<'_>,
     fields: &ast::Phase<'_>,
@@ -42,7 +42,7 @@ fn read_spacing(cx: &mut Context<'_>, fields: &ast::Phase<'_>) -> Option<Spacing
     }
 }
 
-/// How many users may be there at once, of whom nobody has to be free.
+/// Maximum number of concurrent users; new arrivals do not need a free one.
 fn read_max(cx: &mut Context<'_>, node: &Node) -> Option<u64> {
     match cx.count(node)? {
         0 => no_users(cx, node.place, say!("with a maximum of 0 users, no user ever starts")),
@@ -104,7 +104,7 @@ pub(super) fn read_iterations(
         return no_users(cx, node.place, say!("no iteration ever starts"));
     }
     let (users, drops) = read_workers(cx, fields)?;
-    // A rate that changes does so over a time.
+    // A rate that changes needs a duration.
     let has_time = match &rate {
         Some(Rate::Points(_)) => true,
         Some(Rate::Ramp { from, to }) if from != to => false,
@@ -143,8 +143,8 @@ fn read_iterations_map(
     Some((total, rate))
 }
 
-/// Who does iterations: `users`, for whom starts wait, or at most so many that what finds none of
-/// them free is dropped.
+/// The users that run iterations: `users`, for which starts wait, or `max`, whose excess starts are
+/// dropped.
 fn read_workers(cx: &mut Context<'_>, fields: &ast::Phase<'_>) -> Option<(u64, bool)> {
     if let Some((key, node)) = ast::one_of(cx, &[fields.users, fields.max])
         && fields.max.is(key)

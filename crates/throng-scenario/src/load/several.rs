@@ -1,4 +1,4 @@
-//! `loads`: several loads side by side, each with sessions, phases and a begin of its own.
+//! `loads`: several concurrent loads, each with its own sessions, phases and start.
 
 use std::collections::HashMap;
 
@@ -15,10 +15,10 @@ use crate::words::shorten;
 const HELP: Said =
     say!("write `loads: {{readers: {{sessions: reader, phases: [{{users: 100, for: 30s}}]}}}}`");
 const PHASES_HELP: Said = say!("write `phases: [{{users: 100, for: 30s}}]`");
-/// Each shard has figures and a schedule for every load.
+/// Each shard has statistics and a schedule for every load.
 const LOADS_MAX: usize = 100;
 
-/// Reads the loads, with the places where their phases have churn.
+/// Reads the loads, with the places where their phases declare churn.
 pub(super) fn read_loads(
     cx: &mut Context<'_>,
     node: &Node,
@@ -56,7 +56,7 @@ pub(super) fn read_loads(
 struct LoadsReader<'n> {
     entries: &'n [(&'n Key, &'n Node)],
     sessions: &'n [&'n Key],
-    /// By session: the load whose it is.
+    /// The load of each session.
     taken: HashMap<u16, usize>,
 }
 
@@ -96,7 +96,7 @@ impl LoadsReader<'_> {
         Some(if fields.after.is(key) { Start::After(other) } else { Start::With(other) })
     }
 
-    /// The sessions of a load. One load alone may leave it to them.
+    /// The sessions of a load. A single load need not name them.
     fn sessions(
         &mut self,
         cx: &mut Context<'_>,
@@ -121,7 +121,7 @@ impl LoadsReader<'_> {
         let found: Vec<Option<u16>> =
             items.iter().map(|item| self.session(cx, number, item)).collect();
         let mut found = found.into_iter().collect::<Option<Vec<u16>>>()?;
-        // As they stand in the scenario: those that are counted come in this order.
+        // In the order of the scenario, which is also the order of counted sessions.
         found.sort_unstable();
         Some(Some(found.into()))
     }
@@ -129,7 +129,7 @@ impl LoadsReader<'_> {
     fn session(&mut self, cx: &mut Context<'_>, load: usize, node: &Node) -> Option<u16> {
         let name = cx.text(node, say!("the name of a session"))?;
         let Some(found) = self.sessions.iter().position(|key| key.text == name) else {
-            // What has no sessions at all is said elsewhere.
+            // A scenario without sessions is reported elsewhere.
             if self.sessions.is_empty() {
                 return None;
             }
@@ -146,7 +146,7 @@ impl LoadsReader<'_> {
         cx.fail(error.label(label).help(help))
     }
 
-    /// A session that no load has would never be done.
+    /// Reports sessions that no load runs.
     fn check_sessions(&self, cx: &mut Context<'_>) {
         if self.taken.is_empty() {
             return;
@@ -161,7 +161,7 @@ impl LoadsReader<'_> {
         }
     }
 
-    /// A load that waits for itself never begins; said once for each circle.
+    /// Reports loads that wait for each other; each cycle once.
     fn check_circles(&self, cx: &mut Context<'_>, loads: &[(Load, Churns)]) {
         let next = |load: usize| match loads[load].0.start {
             Start::At(_) => None,
@@ -172,7 +172,7 @@ impl LoadsReader<'_> {
             let way: Vec<usize> = std::iter::successors(Some(first), |load| next(*load))
                 .take(loads.len() + 1)
                 .collect();
-            // It comes back to where it began, before it comes to one that was told already.
+            // Only a cycle that returns to its first load before a load that was already reported.
             let Some(length) = way.iter().skip(1).position(|load| *load == first) else { continue };
             let circle = &way[..=length];
             if circle.iter().any(|load| known[*load]) {

@@ -15,7 +15,7 @@ use crate::syntax::{Kind, Node};
 
 const SPEED_MAX: f64 = 1e6;
 
-/// The keys of a map that say what shape a rate has.
+/// The keys of a map that define the shape of a rate.
 pub(super) struct Shapes<'n> {
     pub(super) from: Field<'n>,
     pub(super) to: Field<'n>,
@@ -24,7 +24,7 @@ pub(super) struct Shapes<'n> {
     pub(super) log: Field<'n>,
 }
 
-/// The rate, where one of the keys is there.
+/// The rate, if one of the keys is given.
 pub(super) fn read(
     cx: &mut Context<'_>,
     shapes: &Shapes<'_>,
@@ -138,7 +138,7 @@ fn read_speed(cx: &mut Context<'_>, node: &Node) -> Option<f64> {
     }
 }
 
-/// A phase does not go on when its points are over.
+/// A phase cannot last longer than its points.
 fn check_time(cx: &mut Context<'_>, phase: &ast::Phase<'_>, length: Duration) -> Option<()> {
     let Some(node) = phase.r#for.node() else { return Some(()) };
     if cx.time_limit(node)? <= length {

@@ -1,4 +1,4 @@
-//! `users`: how many there are at the end of a phase, and how they come or go.
+//! `users`: the number of users at the end of a phase, and how they start or leave.
 
 use throng_base::Said;
 use throng_program::{Coming, Drive, Users};
@@ -105,7 +105,7 @@ fn read_coming(
     }
 }
 
-/// Whether `at_once` says the same as what stands beside it: `way` is the key of another way.
+/// Checks `at_once` against the keys next to it: `way` is the key of another way.
 fn check_at_once(cx: &mut Context<'_>, node: Option<&Node>, way: Option<&str>) -> Option<()> {
     let Some(node) = node else { return Some(()) };
     match (cx.bool(node)?, way) {
@@ -123,7 +123,7 @@ fn check_at_once(cx: &mut Context<'_>, node: Option<&Node>, way: Option<&str>) -
     }
 }
 
-/// `{from: 0, to: 10}` and `1..10`, which say where a ramp begins.
+/// Refuses `{from: 0, to: 10}` and `1..10`, which give the start of a ramp.
 fn no_from<T>(cx: &mut Context<'_>, place: Place, to: &str) -> Option<T> {
     let message = say!("`users` sets only the number of users at the end of the phase");
     let error = cx.error("bad-value", message, place);

@@ -1,4 +1,4 @@
-//! What is looked at by checks and saves.
+//! What checks and saves select from.
 
 use throng_program::StatusSet;
 
@@ -6,30 +6,29 @@ use crate::read::{AnswerKind, Context, Scope};
 use crate::scope::Kinds;
 use crate::syntax::Node;
 
-/// The words of checks that hold for messages with fields too; all others are fields of them.
+/// Keys of checks that messages with fields have too; all other keys are fields.
 const OF_FIELDS: &[&str] = &["text", "body", "regex", "size", "time", "digest", "that", "field"];
 
-/// What kind of answer is looked at.
+/// The kind of response that is selected from.
 #[derive(Clone, Copy)]
 pub(crate) enum Answer<'k> {
     Http,
     Message,
-    /// A message with fields: of a declared protocol, or of protobuf.
+    /// A message with fields: of a declared protocol or of Protobuf.
     Fields(&'k Kinds),
-    /// A reply of a call, which has a status and headers too.
+    /// The reply of a call, which also has a status and headers.
     Call(&'k Kinds, &'static StatusNames),
 }
 
-/// How the statuses of a protocol are written, where not as numbers.
+/// How the statuses of a protocol are written, if not as numbers.
 pub(crate) struct StatusNames {
-    /// Whether a check has such names, which no field has.
+    /// True if the value of a check contains such names, which cannot be fields.
     pub(crate) are_in: fn(&Node) -> bool,
     pub(crate) read: fn(&mut Context<'_>, &Node) -> Option<StatusSet>,
 }
 
 impl<'k> Answer<'k> {
-    /// Reads something in which expressions may use `response` (and `message`, the same), which is
-    /// this.
+    /// Reads something whose expressions can use `response` (or `message`, which is the same).
     pub(crate) fn read<T>(
         self,
         cx: &mut Context<'_>,
@@ -43,7 +42,7 @@ impl<'k> Answer<'k> {
         read(&mut cx.scoped(scope))
     }
 
-    /// What the message may be, where its fields are known.
+    /// The possible messages, if their fields are known.
     pub(crate) fn kinds(self) -> Option<&'k Kinds> {
         match self {
             Answer::Fields(kinds) | Answer::Call(kinds, _) => Some(kinds),
@@ -51,19 +50,19 @@ impl<'k> Answer<'k> {
         }
     }
 
-    /// Whether a check of a status has names of statuses.
+    /// True if a check of the status uses names of statuses.
     pub(crate) fn names_statuses(self, node: &Node) -> bool {
         matches!(self, Answer::Call(_, names) if (names.are_in)(node))
     }
 
-    /// Whether it has a status and headers.
+    /// True if it has a status and headers.
     pub(crate) fn has_head(self) -> bool {
         matches!(self, Answer::Http | Answer::Call(..))
     }
 
-    /// Whether a key of a check, or what is saved, has a meaning of its own and is no field.
+    /// True if a key of a check or save has its own meaning and is not a field.
     pub(crate) fn is_word(self, key: &str) -> bool {
-        // The bytes of protobuf are no text that anybody looks at.
+        // Protobuf bytes are not checked as text.
         let is_proto = matches!(self.kinds(), Some(Kinds::Proto { .. }));
         let of_bytes = ["text", "body", "regex", "digest"].contains(&key);
         match key {

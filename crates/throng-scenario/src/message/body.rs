@@ -1,4 +1,4 @@
-//! What an HTTP request carries: text, files, JSON, forms and forms with files.
+//! The body of an HTTP request: text, files, JSON, forms and forms with files.
 
 use throng_base::Said;
 use throng_program::{Body, Text};
@@ -12,8 +12,8 @@ use crate::scope::FileRole;
 use crate::syntax::{Kind, Node};
 use crate::words::shorten;
 
-/// Reads the body of an `http` step and sets its Content-Type where the person did not.
-/// The body that one of these keys gives.
+/// Reads the body of an `http` step from one of these keys, and sets its Content-Type unless the
+/// step does.
 pub(crate) fn read_body(cx: &mut Context<'_>, fields: &[Field<'_>], headers: &mut Headers) -> Body {
     let Some((key, node)) = ast::one_of(cx, fields) else { return Body::None };
     let read = match key.text.as_str() {
@@ -33,7 +33,7 @@ pub(crate) fn read_body(cx: &mut Context<'_>, fields: &[Field<'_>], headers: &mu
     Body::Text(text)
 }
 
-/// A wrong Content-Length would make the target wait, or take the rest for the next request.
+/// A wrong Content-Length makes the target wait, or read the rest as the next request.
 fn check_length(cx: &mut Context<'_>, headers: &Headers, body: &Text, node: &Node) {
     let said = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
     let (Some((_, said)), Some(body)) = (said, body.as_literal()) else { return };
@@ -89,7 +89,7 @@ pub(crate) fn read_hex(cx: &mut Context<'_>, node: &Node) -> Option<Vec<u8>> {
     }
 }
 
-/// Bytes from pairs of hexadecimal digits; spaces, colons and commas may stand between.
+/// Bytes from pairs of hexadecimal digits, optionally separated by spaces, colons or commas.
 pub fn parse_hex(text: &str) -> Option<Vec<u8>> {
     let separator = |c: char| c.is_whitespace() || matches!(c, ':' | ',');
     let digits: Option<Vec<u8>> = text
@@ -105,7 +105,7 @@ fn read_form(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
     read_pairs(cx, node, say!("write `form: {{name: value}}`"))
 }
 
-/// Names and values as forms and queries have them.
+/// Names and values for forms and queries.
 pub(crate) fn read_pairs(cx: &mut Context<'_>, node: &Node, help: Said) -> Option<Text> {
     let mut builder = TextBuilder::default();
     let mut good = Some(());
@@ -140,7 +140,7 @@ fn form_value(cx: &mut Context<'_>, node: &Node, out: &mut TextBuilder) -> Optio
     Some(())
 }
 
-/// The bytes of a text in base64, of either alphabet, padded or not.
+/// Decodes base64 in either alphabet, with or without padding.
 pub fn bytes_of_base64(text: &str) -> Option<Vec<u8>> {
     use base64::Engine as _;
     use base64::alphabet::{STANDARD, URL_SAFE};
@@ -215,7 +215,7 @@ fn read_part(cx: &mut Context<'_>, node: &Node) -> Option<Part> {
     Some(Part { head: lead, content })
 }
 
-/// A word for the head of a part, which control characters would break.
+/// A value for the header of a part; control characters are refused.
 fn part_word(cx: &mut Context<'_>, node: &Node) -> Option<String> {
     let text = cx.text(node, say!("text"))?;
     match text.chars().any(|c| c.is_ascii_control()) {
@@ -228,12 +228,12 @@ fn part_word(cx: &mut Context<'_>, node: &Node) -> Option<String> {
     }
 }
 
-/// As browsers write names in the head of a part (WHATWG HTML, multipart/form-data).
+/// Quotes a name like browsers do in multipart headers (WHATWG HTML, multipart/form-data).
 fn quoted(text: &str) -> String {
     text.replace('"', "%22")
 }
 
-/// A boundary that is in none of the parts; the same parts have the same boundary.
+/// A boundary that occurs in none of the parts; equal parts give the same boundary.
 fn boundary(parts: &[Part]) -> String {
     // FNV-1a.
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;

@@ -1,4 +1,4 @@
-//! What an answer has to be: the map behind `check:`.
+//! Checks of a response: the map under `check:`.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
 
-/// Reads a `check:`; expressions in it may look at the answer.
+/// Reads a `check:`, whose expressions can use the response.
 pub(crate) fn read_checks(
     cx: &mut Context<'_>,
     field: Field<'_>,
@@ -56,7 +56,7 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
                     fields::read_field_map(cx, value, kinds, out);
                     continue;
                 }
-                // The name of a status says what is meant.
+                // The name of a status is a complete check.
                 "status" if answer.names_statuses(value) => {}
                 _ if packets::read_packets(cx, (key, value), kinds, out) => continue,
                 word if answer.is_word(word) => {
@@ -69,7 +69,7 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
             }
         }
         match key.text.as_str() {
-            // Of an event: its name and its id.
+            // For an event: its name and ID.
             "header" if cx.scope.spoken.has_headers() => read_header_checks(cx, value, out),
             "status" | "header" | "cookie" if matches!(answer, Answer::Message) => {
                 only_http(cx, key);
@@ -113,7 +113,7 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
     checks
 }
 
-/// A message has neither status nor headers.
+/// Refuses checks of status and headers for messages, which have neither.
 pub(crate) fn only_http(cx: &mut Context<'_>, key: &Key) {
     let message = say!("a message has no `{}`", shorten(&key.text));
     let error = cx
@@ -122,7 +122,7 @@ pub(crate) fn only_http(cx: &mut Context<'_>, key: &Key) {
     cx.note(error.help(say!("check `text`, `json` or `time`")));
 }
 
-/// A header with a word of its own, which only one protocol has.
+/// Refuses a header that only another protocol has.
 pub(crate) fn need_header(cx: &mut Context<'_>, key: &Key) -> Option<()> {
     let word = key.text.as_str();
     let own = cx.scope.spoken.native().and_then(|native| native.only_here(word));
@@ -134,7 +134,7 @@ pub(crate) fn need_header(cx: &mut Context<'_>, key: &Key) -> Option<()> {
     cx.fail(error.label(native.not_spoken()).help(say!("remove `{word}`")))
 }
 
-/// Only a declared protocol has fields. What a protocol with a mistake has, is not known.
+/// Only declared protocols have fields. A protocol with a mistake may have any.
 pub(crate) fn no_fields(cx: &mut Context<'_>, place: Place) {
     if matches!(cx.scope.spoken, Spoken::Unknown) {
         return;
@@ -153,7 +153,7 @@ fn read_json_key(cx: &mut Context<'_>, key: &Key, value: &Node, checks: &mut Vec
     }
 }
 
-/// The way in `json.data.token`, `json[0].id` or `json.$..id`.
+/// The path in `json.data.token`, `json[0].id` or `json.$..id`.
 pub(crate) fn json_path_of(text: &str) -> &str {
     let text = text.strip_prefix("json").unwrap_or(text);
     text.strip_prefix('.').unwrap_or(text)
@@ -245,7 +245,7 @@ fn read_cookie_checks(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>
     }
 }
 
-/// What a text alone means.
+/// The meaning of a text without a key.
 #[derive(Clone, Copy)]
 enum Plain {
     Contains,

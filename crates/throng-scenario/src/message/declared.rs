@@ -1,4 +1,5 @@
-//! Messages of a declared protocol: what a step sends, and which of them are meant.
+//! Messages of a declared protocol: those that a step sends, and patterns that select received
+//! ones.
 
 use std::sync::Arc;
 
@@ -16,12 +17,12 @@ use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
 
-/// Whether it names a message, and is no other word of a step.
+/// True if it names a message and is not another keyword of the step.
 pub(crate) fn is_message(cx: &Context<'_>, name: &str) -> bool {
     matches!(cx.scope.spoken, Spoken::Declared(protocol) if protocol.message(name).is_some())
 }
 
-/// The message of this name.
+/// Finds the message with this name.
 pub(crate) fn find_message(
     cx: &mut Context<'_>,
     protocol: &Protocol,
@@ -46,7 +47,7 @@ pub(crate) fn find_message(
     cx.fail(error.help(say!("available: {}", list.join(", "))))
 }
 
-/// A message as a step sends it: its name, and what is given for its fields.
+/// A message that a step sends: its name and the values of its fields.
 pub(crate) fn read_declared(
     cx: &mut Context<'_>,
     protocol: &Arc<Protocol>,
@@ -106,8 +107,7 @@ fn sets_it<T>(cx: &mut Context<'_>, field: &str, place: Place) -> Option<T> {
     cx.fail(error.help(help))
 }
 
-/// In the body of a handler: the number of the message that came, where what is sent is a reply
-/// to it.
+/// In a handler: the number of the received message, if the sent message replies to it.
 fn carried(
     cx: &mut Context<'_>,
     protocol: &Protocol,
@@ -122,7 +122,7 @@ fn carried(
     Some(Text { segments: vec![Segment::Value { value, escape: Escape::None }] })
 }
 
-/// Which messages are meant, and what to call them.
+/// The selected messages, and a name for them.
 pub(crate) struct Meant {
     pub(crate) which: Which,
     pub(crate) name: Option<String>,
@@ -131,8 +131,8 @@ pub(crate) struct Meant {
 const PATTERN_HELP: Said =
     say!("write a message name, `{{said: {{from: 5}}}}`, a list of names, or `any`");
 
-/// Reads `said`, `[done, failed]` or `{said: {from: 5}}`. The outer None: it is no pattern of
-/// messages, but one of texts.
+/// Reads `said`, `[done, failed]` or `{said: {from: 5}}`. The outer None means a pattern for text,
+/// not for declared messages.
 pub(crate) fn read_pattern(
     cx: &mut Context<'_>,
     protocol: &Arc<Protocol>,
@@ -215,7 +215,7 @@ fn read_names(
     Some(Meant { which, name: Some(names.join(" or ")) })
 }
 
-/// The reply of a request: one of those that answer the message, or of those that `expect` names.
+/// The reply of a request: one of the declared replies, or of those that `expect` names.
 pub(crate) fn check_kind(protocol: &Protocol, wanted: &[MessageId]) -> Check {
     let names: Vec<&str> = wanted.iter().map(|id| &*protocol.info(*id).name).collect();
     Check { extractor: Extractor::Kind(wanted.into(), names.join("/")), matcher: Matcher::Present }

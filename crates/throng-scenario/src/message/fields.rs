@@ -1,5 +1,5 @@
-//! Messages with fields, of a declared protocol or of protobuf: what a step gives for the fields,
-//! and what checks and saves look at.
+//! Messages with fields, of a declared protocol or of Protobuf: the values that a step gives for
+//! fields, and the fields that checks and saves select.
 
 mod possible;
 
@@ -20,13 +20,13 @@ use crate::scope::Kinds;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
 
-/// The most values that a step gives for the fields of a message.
+/// Maximum number of values that a step gives for the fields of a message.
 const LEAVES_MAX: usize = 1_000;
 
-/// The most names that a message lists.
+/// Maximum number of names listed in a diagnostic.
 pub(crate) const SHOWN_MAX: usize = 12;
 
-/// What a step gives for a message, with the values that differ from user to user.
+/// The message that a step gives, with the values that differ between users.
 pub(crate) fn read_fields(
     cx: &mut Context<'_>,
     fields: Option<&Node>,
@@ -39,7 +39,7 @@ pub(crate) fn read_fields(
     Some((given, leaves))
 }
 
-/// A message of protobuf as a step sends it; without fields, one that has none.
+/// A Protobuf message that a step sends; without fields it is empty.
 pub(crate) fn read_proto(
     cx: &mut Context<'_>,
     schema: &Arc<Schema>,
@@ -55,7 +55,7 @@ pub(crate) fn read_proto(
     }
 }
 
-/// Says what is wrong with what is given, at its place.
+/// Reports a wrong value at its place.
 pub(crate) fn wrong_field<T>(
     cx: &mut Context<'_>,
     kinds: &Kinds,
@@ -75,7 +75,7 @@ pub(crate) fn wrong_field<T>(
     cx.fail(error.label(label).help(mistake.help))
 }
 
-/// A path in one text; numbers are indices.
+/// A path as text; numbers are indices.
 fn joined(path: &[String]) -> String {
     let mut text = String::new();
     for part in path {
@@ -125,7 +125,7 @@ fn read_given(cx: &mut Context<'_>, node: &Node, leaves: &mut Vec<Text>) -> Opti
                 true => Text::constant(Value::Null),
                 false => cx.value_text(node)?,
             };
-            // What is the same for all users is looked at once, and written once.
+            // Values that are the same for all users are checked and encoded at compile time.
             if let Some(value) = constant(&leaf) {
                 return Some(Given::Literal(value));
             }
@@ -141,9 +141,9 @@ fn read_given(cx: &mut Context<'_>, node: &Node, leaves: &mut Vec<Text>) -> Opti
     }
 }
 
-/// The places of the name and of the value that a path leads to, as far as it was written.
+/// The places of the name and of the value at a path, as deep as it was written.
 pub(crate) fn place_of(node: Option<&Node>, path: &[String], otherwise: Place) -> (Place, Place) {
-    // `items[2].price` may come as one part or as several.
+    // `items[2].price` may be one part or several.
     let parts = path.iter().flat_map(|part| part.split(['.', '[']));
     let parts = parts.map(|part| part.trim_end_matches(']')).filter(|part| !part.is_empty());
     let mut place = (otherwise, otherwise);
@@ -186,7 +186,7 @@ pub(crate) fn constant(text: &Text) -> Option<Value> {
     }
 }
 
-/// The way to a field, in every kind that has it.
+/// The path to a field, in each kind that has it.
 pub(crate) fn field_extractor(
     cx: &mut Context<'_>,
     kinds: &Kinds,
@@ -207,7 +207,7 @@ pub(crate) fn field_extractor(
     cx.fail(error.help(mistake.help))
 }
 
-/// The fields of a map and what they have to be.
+/// The fields of a map and their expected values.
 pub(crate) fn read_field_map(
     cx: &mut Context<'_>,
     node: &Node,
@@ -225,7 +225,7 @@ pub(crate) fn read_field_map(
     }
 }
 
-/// What the field at `path` has to be; maps and lists go deeper.
+/// The expected value of the field at `path`; maps and lists are nested fields.
 pub(crate) fn read_field(
     cx: &mut Context<'_>,
     node: &Node,
@@ -275,7 +275,7 @@ fn read_operator(cx: &mut Context<'_>, node: &Node) -> Option<Matcher> {
     crate::message::matchers::read_operator(cx, key, value)
 }
 
-/// Warns where a word of checks and saves hides a field of the same name.
+/// Warns if a keyword of checks and saves hides a field of the same name.
 pub(crate) fn warn_hidden(cx: &mut Context<'_>, kinds: &Kinds, word: &str, place: Place) {
     let is_body = match kinds {
         Kinds::Declared { protocol, .. } => {

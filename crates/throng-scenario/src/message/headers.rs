@@ -1,5 +1,5 @@
-//! Headers that a request may carry (RFC 9110): no control character gets in, so that no value can
-//! begin a header or a request of its own.
+//! Headers of a request (RFC 9110). Control characters are refused, so no value can start another
+//! header or request.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,7 +15,7 @@ use crate::words::{METHODS, shorten, switch};
 
 pub(crate) type Headers = Vec<(String, Text)>;
 
-/// Headers that are part of the framing; a wrong one would make every figure wrong.
+/// Headers that are part of the framing; a wrong one would falsify all results.
 const RESERVED: &[(&str, Said)] = &[
     ("transfer-encoding", say!("throng sends bodies with `Content-Length`")),
     ("sec-websocket-key", say!("throng generates a new key for each upgrade")),
@@ -36,7 +36,7 @@ fn is_value_byte(byte: u8) -> bool {
     byte == b'\t' || (byte >= 0x20 && byte != 0x7f)
 }
 
-/// Reads a map of names and values; a value may be a list, for headers that come several times.
+/// Reads a map of names and values; a list is a header that is sent several times.
 pub(crate) fn read_headers(cx: &mut Context<'_>, node: &Node) -> Headers {
     let mut headers = Vec::new();
     let help = say!("write `headers: {{Accept: text/html}}`");
@@ -95,7 +95,7 @@ fn check_name(cx: &mut Context<'_>, name: &str, place: Place) -> bool {
 
 fn header_value(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
     let text = match &node.kind {
-        // A header without a value is possible.
+        // A header can be empty.
         Kind::Scalar { .. } if node.is_null() => Text::default(),
         _ => cx.template(node, say!("the value of a header"), Escape::Header)?,
     };
@@ -122,8 +122,8 @@ pub(crate) fn has(headers: &Headers, name: &str) -> bool {
     headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
 }
 
-/// The headers of a step, `auth` and the defaults that it does not set itself; and who it is from,
-/// if that is no header of its own.
+/// The headers of a step, `auth`, and the defaults that the step does not override; and the
+/// credentials, if they are not a header.
 pub(crate) fn read_step_headers(
     cx: &mut Context<'_>,
     (headers, auth): (Field<'_>, Field<'_>),
@@ -152,7 +152,7 @@ pub(crate) fn read_step_headers(
     let missing = missing.map(|(name, value)| {
         let mut value = value.clone();
         let needs = if in_time { Vec::new() } else { cx.session.not_there(&value) };
-        // Where no step so far saves them, an iteration before may have.
+        // If no earlier step saves them, an earlier iteration may have.
         if !needs.is_empty() {
             value.segments.insert(0, Segment::Given(needs.into()));
         }
@@ -163,14 +163,14 @@ pub(crate) fn read_step_headers(
     (headers, digest)
 }
 
-/// What `auth` means.
+/// The meaning of `auth`.
 enum Auth {
     /// The value of a header.
     Basic(Text),
     Digest(Box<DigestAuth>),
 }
 
-/// The cookies of a step, if it may have any, and the defaults that it does not set itself.
+/// The cookies of a step, if it can have any, and the defaults that it does not override.
 pub(crate) fn read_step_cookies(cx: &mut Context<'_>, own: Option<Field<'_>>) -> Headers {
     let own = own.and_then(Field::node);
     let mut cookies = own.map(|node| read_cookies(cx, node)).unwrap_or_default();
@@ -186,7 +186,7 @@ pub(crate) fn read_step_cookies(cx: &mut Context<'_>, own: Option<Field<'_>>) ->
     cookies
 }
 
-/// A map of cookies (RFC 6265, 4.1.1): no value can begin another cookie.
+/// A map of cookies (RFC 6265, 4.1.1); no value can start another cookie.
 pub(crate) fn read_cookies(cx: &mut Context<'_>, node: &Node) -> Headers {
     if matches!(&node.kind, Kind::Scalar { text, .. } if switch(text).is_some()) {
         let message = say!("`cookies` takes names and values, not true or false");
@@ -279,7 +279,7 @@ fn read_auth(cx: &mut Context<'_>, node: &Node) -> Option<Auth> {
         let both = [user, b":", password].concat();
         return Some(Auth::Basic(Text::literal(format!("Basic {}", STANDARD.encode(both)))));
     }
-    // Both are good expressions by themselves, so that they are good together too.
+    // Both are valid expressions, so their combination is valid too.
     let mut source = String::from("base64(");
     write_concatenation(cx, user_node, &mut source)?;
     source.push_str(" + bytes(':')");
@@ -294,7 +294,7 @@ fn read_auth(cx: &mut Context<'_>, node: &Node) -> Option<Auth> {
     Some(Auth::Basic(Text { segments }))
 }
 
-/// A text with `${…}` as one expression, whose value is bytes: what is not text stays what it is.
+/// A text with `${…}` as one expression, whose value is bytes: binary values are preserved.
 fn write_concatenation(cx: &mut Context<'_>, node: &Node, out: &mut String) -> Option<()> {
     let Kind::Scalar { text, .. } = &node.kind else { return None };
     out.push_str("bytes('')");
@@ -339,10 +339,10 @@ pub(crate) fn check_method(cx: &mut Context<'_>, node: &Node, method: &str) -> O
     )))
 }
 
-/// A path and query that can stand in a request line.
+/// A path and query that are valid in a request line.
 pub(crate) fn check_path(cx: &mut Context<'_>, node: &Node, path: &Text) -> Option<()> {
     let first = path.segments.first();
-    // What a value begins with is seen when it is there.
+    // A leading expression is checked at run time.
     let slash = match first {
         Some(Segment::Literal(bytes)) => bytes.starts_with(b"/"),
         Some(Segment::Value { .. } | Segment::Given(_)) => true,
@@ -398,9 +398,9 @@ fn path_of_url(shown: &str) -> Said {
     }
 }
 
-/// The headers that a session gives to all its requests, and those of the defaults that it does not
-/// set itself. One with a saved value, such as a token, is sent as soon as the user has the value:
-/// in the first iteration behind the step that saves it.
+/// The headers that a session adds to all its requests, and the defaults that it does not override.
+/// A header with a saved value, such as a token, is sent as soon as the user has the value: in the
+/// first iteration, after the step that saves it.
 pub(crate) fn read_session_headers(cx: &mut Context<'_>, node: Option<&Node>) -> Headers {
     let read = |node| cx.in_time(|cx| read_headers(cx, node));
     let own = node.map(read).unwrap_or_default();

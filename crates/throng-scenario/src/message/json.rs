@@ -1,7 +1,7 @@
-//! JSON written as YAML: bodies and messages, the ways to fields of answers, and what those have
-//! to be. A plain word is a JSON number, `true`, `false` or `null` exactly when JSON says so;
-//! everything else, and everything in quotes, is a text. What is nothing but one `${…}` has the
-//! type of its value, with quotes or without.
+//! JSON written as YAML: bodies and messages, paths to fields of responses, and their expected
+//! values. A plain scalar is a number, `true`, `false` or `null` exactly if it is valid JSON;
+//! everything else, and everything in quotes, is a string. A scalar that is a single `${…}` has the
+//! type of its value, with or without quotes.
 
 use throng_extract::{JsonPath, PathError};
 use throng_program::{Check, Escape, Extractor, Matcher, Text};
@@ -13,7 +13,7 @@ use crate::read::template::{Part, TextBuilder, read_parts, single_expression};
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
 
-/// Compact JSON text of a YAML value, keys in their order.
+/// Compact JSON of a YAML value; the order of keys is preserved.
 pub(crate) fn json_text(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
     warn_quoted(cx, node);
     let mut builder = TextBuilder::default();
@@ -21,7 +21,7 @@ pub(crate) fn json_text(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
     Some(builder.finish())
 }
 
-/// Warns of JSON in a text: it is sent as a JSON text, with quotes around it.
+/// Warns of JSON in a text: it is sent as a JSON string, in quotes.
 fn warn_quoted(cx: &mut Context<'_>, node: &Node) {
     let Kind::Scalar { text, plain: false } = &node.kind else { return };
     let text = text.trim();
@@ -107,7 +107,7 @@ fn is_bare(text: &str) -> bool {
     matches!(text, "true" | "false" | "null") || is_number(text)
 }
 
-/// The fields of a `json:` check; maps and lists inside go deeper.
+/// The fields of a `json:` check; maps and lists are nested fields.
 pub(crate) fn read_json_checks(cx: &mut Context<'_>, node: &Node, out: &mut Vec<Check>) {
     let help = say!("write `json: {{data.code: 0, data.token: present}}`");
     let entries =
@@ -123,7 +123,7 @@ pub(crate) fn read_json_checks(cx: &mut Context<'_>, node: &Node, out: &mut Vec<
     }
 }
 
-/// The way to a field, from a text that stands at `place`.
+/// The path to a field, from a text at `place`.
 pub(crate) fn read_path(cx: &mut Context<'_>, text: &str, place: Place) -> Option<JsonPath> {
     match JsonPath::parse(text) {
         Ok(path) => Some(path),
@@ -138,7 +138,7 @@ fn bad_path<T>(cx: &mut Context<'_>, text: &str, place: Place, reason: PathError
     cx.fail(error.help(reason.help))
 }
 
-/// `json.items: {count: ">= 3"}` looks at what is found; any other map names fields inside.
+/// `json.items: {count: ">= 3"}` checks the matches; any other map names nested fields.
 pub(crate) fn read_path_check(
     cx: &mut Context<'_>,
     node: &Node,
@@ -154,7 +154,7 @@ pub(crate) fn read_path_check(
             let matcher = crate::message::matchers::read_found(cx, node, Meaning::Json);
             let Some(matcher) = matcher else { return };
             let counted = matches!(matcher, Matcher::Count(..)) && path.parts().is_some();
-            // The items of a list are what people count.
+            // For a list, its items are counted.
             let path = match JsonPath::parse("$[*]") {
                 Ok(items) if counted => path.join(&items),
                 _ => path,
@@ -165,8 +165,8 @@ pub(crate) fn read_path_check(
     }
 }
 
-/// Warns of a map that is probably meant as a condition for the field at `path`: in `json: {…}`, it
-/// names a field inside.
+/// Warns of a map that probably is meant as a check of the field at `path`: in `json: {…}`, it
+/// names a nested field.
 fn warn_condition(cx: &mut Context<'_>, entries: &[(Key, Node)], path: &JsonPath) {
     let [(key, value)] = entries else { return };
     let word = key.text.as_str();
@@ -202,7 +202,7 @@ fn read_field(cx: &mut Context<'_>, node: &Node, path: JsonPath, out: &mut Vec<C
         }
         Kind::Scalar { .. } if node.is_null() => Some(Matcher::Null),
         Kind::Scalar { .. } => crate::message::matchers::read_matcher(cx, node, Meaning::Json),
-        // An empty map or list: that it is there is all that can be said.
+        // For an empty map or list, only its presence is checked.
         _ => Some(Matcher::Present),
     };
     out.extend(matcher.map(|matcher| Check { extractor: Extractor::Json(path), matcher }));

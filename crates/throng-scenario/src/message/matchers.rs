@@ -1,4 +1,4 @@
-//! What something has to be: values, comparisons, patterns, and what finds them.
+//! Expected values: values, comparisons, patterns, and extractors.
 
 use regex::bytes::Regex;
 use throng_base::{Said, units};
@@ -15,10 +15,10 @@ use crate::read::template::single_expression;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
 
-/// The most of each that are remembered.
+/// Maximum number of cached entries of each kind.
 const REMEMBERED_MAX: usize = 1_000;
 
-/// A pattern, path or selector, by the word that says which of them it is.
+/// A pattern, path or selector; the word determines its kind.
 pub(crate) fn read_extractor(
     cx: &mut Context<'_>,
     kind: &str,
@@ -91,13 +91,13 @@ pub(crate) fn read_delimiter(cx: &mut Context<'_>, node: &Node) -> Option<Box<[u
     Some(text.into_bytes().into())
 }
 
-/// A regular expression; its own limits keep compiling it short.
+/// A regular expression; its own limits bound the time to compile it.
 pub(crate) fn read_regex(cx: &mut Context<'_>, node: &Node) -> Option<Regex> {
     let text = cx.text(node, say!("a regular expression"))?;
     if let Some(known) = cx.extractors.regexes.get(&text) {
         return Some(known.clone());
     }
-    // Whatever is a pattern is a regular expression; it says better what is wrong.
+    // Any pattern is a valid regular expression too; that parser has better errors.
     read_extractor(cx, "regex", &text, node.place)?;
     let mut builder = regex::bytes::RegexBuilder::new(&text);
     let regex = builder.size_limit(throng_extract::PATTERN_BYTES_MAX).build().ok()?;
@@ -107,16 +107,16 @@ pub(crate) fn read_regex(cx: &mut Context<'_>, node: &Node) -> Option<Regex> {
     Some(regex)
 }
 
-/// What is looked for, and what its values are.
+/// The source of matches, and the types of their values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// They have types.
+    /// Typed values.
     Json,
-    /// They are texts.
+    /// Texts.
     Text,
 }
 
-/// Whether a map with this key looks at what is found.
+/// True if this key makes a map a condition on matches.
 pub(crate) fn is_operator(key: &str) -> bool {
     keys::FOUND_CHECK.find(key).is_some()
 }
@@ -147,7 +147,7 @@ pub(crate) fn read_operator(cx: &mut Context<'_>, key: &Key, value: &Node) -> Op
     }
 }
 
-/// A value that something has to have: `present`, `0`, `< 10`, `text`, `${saved.x}`.
+/// An expected value: `present`, `0`, `< 10`, `text`, `${saved.x}`.
 pub(crate) fn read_matcher(cx: &mut Context<'_>, node: &Node, meaning: Meaning) -> Option<Matcher> {
     let help = say!("write `present`, `absent` or a value");
     let Kind::Scalar { text, plain } = &node.kind else {
@@ -174,7 +174,7 @@ pub(crate) fn read_matcher(cx: &mut Context<'_>, node: &Node, meaning: Meaning) 
     }
 }
 
-/// What a field has to be when it is a value: a constant has its type.
+/// The expected value of a field: a constant has its type.
 fn typed_matcher(text: Text) -> Matcher {
     match text.as_expression().and_then(Expression::as_constant) {
         Some(Value::Null) => Matcher::Null,
@@ -186,7 +186,7 @@ fn typed_matcher(text: Text) -> Matcher {
     }
 }
 
-/// `< 10` as the comparison and what stands behind it.
+/// Splits `< 10` into the comparison and the value.
 pub(crate) fn parse_comparison(text: &str) -> Option<(Comparison, &str)> {
     let words = [
         ("<=", Comparison::LessOrEqual),
@@ -220,7 +220,7 @@ fn read_count(cx: &mut Context<'_>, node: &Node) -> Option<Matcher> {
     }
 }
 
-/// What a field has to be, as a command line says it.
+/// The expected value of a field on a command line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JsonMatcher {
     Present,
@@ -249,7 +249,7 @@ pub(crate) fn is_number(text: &str) -> bool {
         && exponent.is_none_or(|e| digits(e.strip_prefix(['+', '-']).unwrap_or(e)))
 }
 
-/// `data.code=200`, `ok=true`, `name="x"`, or only `data.token`, which has to be there.
+/// `data.code=200`, `ok=true`, `name="x"`, or only `data.token`, which must exist.
 pub fn parse_json_expectation(text: &str) -> Result<(JsonPath, JsonMatcher), Said> {
     let (path, matcher) = match text.split_once('=') {
         Some((path, value)) => (path, value_of(value.strip_prefix('=').unwrap_or(value).trim())),
@@ -282,7 +282,7 @@ fn plain_want(text: &str) -> JsonMatcher {
     }
 }
 
-/// What a text without expressions asks of a field.
+/// The condition of a text without expressions.
 pub(crate) fn literal_matcher(text: &str, plain: bool) -> Matcher {
     if !plain {
         return Matcher::Equals(Text::literal(text));
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_those_of_json() {
+    fn numbers_follow_the_grammar_of_json() {
         for good in ["0", "-1", "1.5", "1e9", "-0.1E-3", "100"] {
             assert!(is_number(good), "{good}");
         }

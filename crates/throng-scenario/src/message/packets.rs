@@ -9,8 +9,8 @@ use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
 
-/// How many packets a reply has: `10`, or of some messages `{entry: 10}`; false if the check is
-/// about something else.
+/// The number of packets of a reply: `10`, or per message `{entry: 10}`; false if the check is not
+/// about packets.
 pub(crate) fn read_packets(
     cx: &mut Context<'_>,
     (key, value): (&Key, &Node),
@@ -48,7 +48,7 @@ pub(crate) fn no_packets(cx: &mut Context<'_>, place: Place) {
     cx.note(error.help(say!("remove `packets`, or declare a protocol whose replies have `more`")));
 }
 
-/// `packets`, or `packets.NAME` for those that are this message.
+/// `packets`, or `packets.NAME` for the packets of one message.
 pub(crate) fn packets_extractor(
     cx: &mut Context<'_>,
     kinds: &Kinds,

@@ -1,6 +1,6 @@
-//! `.proto` files and what they import, read and linked into descriptors. `protox-parse` parses the
-//! text, `prost-reflect` links the names; [`mistake`] tells what they find wrong. What the
-//! descriptors are for is left to those who ask for them.
+//! Reads `.proto` files and their imports and links them into descriptors. `protox-parse` parses
+//! the text, `prost-reflect` links the names; [`mistake`] reports their errors. Callers decide how
+//! to use the descriptors.
 
 mod mistake;
 #[cfg(test)]
@@ -23,16 +23,16 @@ use crate::scope::{Descriptors, FileRole, Named};
 use crate::syntax::{Kind, Node, Place};
 use crate::words::shorten;
 
-/// How many `.proto` files may be read, those that are imported among them.
+/// Maximum number of `.proto` files, imports included.
 pub(crate) const PROTO_FILES_MAX: usize = 256;
 
-/// The largest `.proto` file.
+/// Maximum size of a `.proto` file.
 pub(crate) const PROTO_BYTES_MAX: usize = 1024 * 1024;
 
-/// The largest set of descriptors.
+/// Maximum size of a descriptor set.
 pub(crate) const DESCRIPTORS_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// How the names of sets of descriptors end.
+/// File extensions of descriptor sets.
 const DESCRIPTORS: [&str; 5] = ["desc", "protoset", "binpb", "pb", "fds"];
 
 pub(crate) const PROTO_HELP: Said =
@@ -40,10 +40,10 @@ pub(crate) const PROTO_HELP: Said =
 
 const PROTO_PATH_HELP: Said = say!("write `proto_path: protos` or `proto_path: [protos, vendor]`");
 
-/// The number of the imports among the fields of a `FileDescriptorProto`.
+/// The number of the field for imports in a `FileDescriptorProto`.
 const IMPORTS: i32 = 3;
 
-/// What the files declare.
+/// The declarations in the files.
 pub(crate) struct ProtoFiles {
     pub(crate) pool: DescriptorPool,
     texts: Texts,
@@ -69,8 +69,8 @@ pub(crate) fn read_schema(cx: &mut Context<'_>, fields: &ast::Scenario<'_>) -> D
     }
 }
 
-/// Reads the files of the key `proto`, with the folders of `proto_path` beside it. None where one
-/// of them cannot be used; what is wrong is told then.
+/// Reads the files of the key `proto`, with the folders of `proto_path` next to it. None if a file
+/// cannot be used, which is then reported.
 pub(crate) fn read(
     cx: &mut Context<'_>,
     files: &Node,
@@ -89,7 +89,7 @@ pub(crate) fn read(
 }
 
 /// One text or several.
-#[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+#[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
 fn names(cx: &mut Context<'_>, node: &Node, want: Said, help: Said) -> Vec<(Place, String)> {
     let nodes = match &node.kind {
         Kind::List(items) => items.as_slice(),
@@ -107,7 +107,7 @@ fn names(cx: &mut Context<'_>, node: &Node, want: Said, help: Said) -> Vec<(Plac
 }
 
 impl ProtoFiles {
-    /// Where a declaration stands: `path` as `SourceCodeInfo` has it.
+    /// The place of a declaration: `path` is that of `SourceCodeInfo`.
     pub(crate) fn place(&self, file: &FileDescriptorProto, path: &[i32]) -> Place {
         self.texts.place(file, path).unwrap_or(self.place)
     }
@@ -129,7 +129,7 @@ impl Texts {
     }
 }
 
-/// Where a line and its byte are, both counted from 0.
+/// The byte offset of a line and column, both counted from 0.
 fn offset(text: &str, line: i32, column: i32) -> Option<usize> {
     let (line, column) = (usize::try_from(line).ok()?, usize::try_from(column).ok()?);
     let before: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
@@ -138,36 +138,36 @@ fn offset(text: &str, line: i32, column: i32) -> Option<usize> {
 
 #[derive(Default)]
 struct Reading {
-    /// Where imports are looked for first.
+    /// The folders that are searched first for imports.
     folders: Vec<PathBuf>,
     files: Vec<FileDescriptorProto>,
     texts: Texts,
     /// Files whose imports are not read yet.
     open: VecDeque<Open>,
-    /// Whether all that is imported could be read.
+    /// True if all imports could be read.
     is_whole: bool,
 }
 
 struct Open {
-    /// Its number among the files.
+    /// Its index among the files.
     at: usize,
     folder: PathBuf,
     /// The folder of the file that `proto` names.
     root: PathBuf,
 }
 
-/// A file that is to be read.
+/// A file to read.
 struct Wanted<'w> {
-    /// As it is written, and where.
+    /// As written, and its place.
     name: &'w str,
     place: Place,
-    /// Where it may be, in this order.
+    /// Candidate paths, in this order.
     paths: Vec<PathBuf>,
     root: Option<&'w Path>,
 }
 
 impl Reading {
-    /// Reads a file and all that it imports.
+    /// Reads a file and all its imports.
     fn read_all(&mut self, cx: &mut Context<'_>, place: Place, name: &str) {
         let mut paths = vec![cx.path(place, name)];
         paths.extend(self.folders.iter().map(|folder| folder.join(name)));
@@ -186,7 +186,7 @@ impl Reading {
         }
     }
 
-    /// Where the path of an import stands, in its quotes.
+    /// The place of an import, including its quotes.
     fn place_of_import(&self, at: usize, import: usize) -> Option<Place> {
         let file = &self.files[at];
         let place = self.texts.place(file, &[IMPORTS, import as i32])?;
@@ -197,14 +197,15 @@ impl Reading {
 
     /// Reads a file unless it is known. Returns its name among the descriptors.
     fn take(&mut self, cx: &mut Context<'_>, wanted: &Wanted<'_>) -> Option<String> {
-        // Ours come before those of `protoc`, whose later versions say what no parser but it reads.
+        // Our versions win: those of newer `protoc` releases contain syntax that only its parser
+        // reads.
         if let Some(file) = well_known(wanted.name) {
             return Some(match self.has(file.name()) {
                 true => wanted.name.to_owned(),
                 false => self.add(file, PathBuf::new(), PathBuf::new()),
             });
         }
-        // What a set of descriptors imports is mostly in it.
+        // A descriptor set usually contains its imports.
         if self.has(wanted.name) {
             return Some(wanted.name.to_owned());
         }
@@ -290,7 +291,7 @@ impl Reading {
         }
     }
 
-    /// The files of a set of descriptors, which have been parsed already. There is no name of all.
+    /// The files of a descriptor set, which are already parsed. The set itself has no name.
     fn take_set(
         &mut self,
         cx: &mut Context<'_>,
@@ -339,7 +340,7 @@ impl Reading {
     }
 
     fn too_many<T>(&mut self, cx: &mut Context<'_>, place: Place) -> Option<T> {
-        // It is told once.
+        // Reported only once.
         if std::mem::replace(&mut self.is_whole, false) {
             let message = say!("more than {PROTO_FILES_MAX} `.proto` files are read");
             let error = cx.error("too-many", message, place).label(say!("this exceeds the limit"));
@@ -376,8 +377,8 @@ impl Reading {
     }
 }
 
-/// The name of a file among the descriptors: the same file has the same name, as far as its path
-/// tells.
+/// The name of a file among the descriptors: the same file always has the same name, as far as its
+/// path shows.
 fn name_of(path: &Path) -> String {
     let mut parts: Vec<Component<'_>> = Vec::new();
     for part in path.components() {
@@ -392,13 +393,13 @@ fn name_of(path: &Path) -> String {
     parts.iter().collect::<PathBuf>().to_string_lossy().into_owned()
 }
 
-/// Whether a file has descriptors, by its name.
+/// True if the name is that of a descriptor set.
 fn is_set(name: &str) -> bool {
     let ending = Path::new(name).extension().and_then(|ending| ending.to_str());
     ending.is_some_and(|ending| DESCRIPTORS.contains(&ending))
 }
 
-/// The files that protobuf itself has.
+/// The files that come with Protobuf.
 fn well_known(name: &str) -> Option<FileDescriptorProto> {
     let file = DescriptorPool::global().get_file_by_name(name)?;
     Some(file.file_descriptor_proto().clone())

@@ -1,4 +1,4 @@
-//! What is kept from an answer: the map behind `save:`.
+//! Values saved from a response: the map under `save:`.
 
 use throng_base::Said;
 use throng_extract::JsonPath;
@@ -24,7 +24,7 @@ const HELP: Said = say!(
      `\"${{response.json.items.size()}}\"`"
 );
 
-/// Reads the `save:` of a step; expressions in it may look at the answer.
+/// Reads the `save:` of a step, whose expressions can use the response.
 pub(crate) fn read_saves(cx: &mut Context<'_>, field: Field<'_>, answer: Answer<'_>) -> Vec<Save> {
     let Some(node) = field.node() else { return Vec::new() };
     let help = say!("write `save: {{token: json.data.token}}`");
@@ -48,7 +48,7 @@ pub(crate) fn read_saves(cx: &mut Context<'_>, field: Field<'_>, answer: Answer<
     saves
 }
 
-/// What is kept, with a slot that is not the right one yet.
+/// A saved value, whose slot is set later.
 fn read_save(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Option<Save> {
     let first = |extractor| Save { slot: 0, extractor, all: false, default: None };
     let Kind::Scalar { text, .. } = &node.kind else { return read_save_map(cx, node, answer) };
@@ -146,7 +146,7 @@ fn unknown_save<T>(cx: &mut Context<'_>, node: &Node, text: &str) -> Option<T> {
         _ => say!("unknown"),
     });
     let path = text.strip_prefix("$.").unwrap_or(text);
-    // Written wrong is another thing than left out.
+    // A misspelled word is not a missing one.
     let is_near = throng_base::diagnostic::did_you_mean(word, words).is_some();
     cx.fail(match path != text || path.contains('.') && !is_near {
         true => error.label(say!("unknown")).help(say!("write `json.{}`", shorten(path))),
@@ -167,7 +167,7 @@ fn read_save_map(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Optio
         fields.field,
     ];
     let Some((key, value)) = ast::one_of(cx, &ways) else {
-        // What is no key of it is answered already.
+        // Unknown keys are already reported.
         return match node.is_empty() || fields.all.is_there() || fields.default.is_there() {
             true => cx.wrong_type(node, say!("a value to save"), HELP),
             false => None,

@@ -1,4 +1,4 @@
-//! What names the instance behind the address of a target: `instance` of a target.
+//! What identifies the instance behind the address of a target: `instance` of a target.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::words::shorten;
 
 const HELP: Said = say!("write `instance: header x-served-by`");
 
-/// `header x-served-by`: of all addresses of a target.
+/// `header x-served-by`, for all addresses of a target.
 pub(crate) fn read(cx: &mut Context<'_>, node: &Node, targets: &mut [Target]) {
     let Some(instance) = read_word(cx, node) else { return };
     let is_http = |target: &Target| matches!(target.scheme, Scheme::Http | Scheme::Https);
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_told_with_what_to_write() {
+    fn other_values_are_refused_with_advice() {
         let told = |target: &str| {
             let source = throng_base::Source::new("test.yaml", scenario(target));
             match compile_set(&source, &[]) {

@@ -1,4 +1,4 @@
-//! When the name of a target is looked up again: `resolve` of a target.
+//! When the name of a target is resolved again: `resolve` of a target.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::syntax::Node;
 use crate::words::shorten;
 
 const HELP: Said = say!("write `resolve: every 30s`, `resolve: on failure` or `resolve: once`");
-/// A name is looked up no more often.
+/// Minimum interval between lookups of a name.
 const EVERY_MIN: Duration = Duration::from_secs(1);
 
-/// `once`, `on failure`, `every 30s`: of all addresses of a target.
+/// `once`, `on failure`, `every 30s`, for all addresses of a target.
 pub(crate) fn read(cx: &mut Context<'_>, node: &Node, targets: &mut [Target]) {
     let Some(lookup) = read_word(cx, node) else { return };
     let has_name = |target: &Target| {
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_looked_up_as_the_target_says() {
+    fn names_are_resolved_as_the_target_configures() {
         let of = |target: &str| program(&scenario(target)).targets[0].lookup;
         assert_eq!(of("http://shop.example"), Lookup::Once);
         assert_eq!(of("{url: http://shop.example, resolve: once}"), Lookup::Once);
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_told_with_what_to_write() {
+    fn impossible_values_are_refused_with_advice() {
         let told = |target: &str| {
             let source = throng_base::Source::new("test.yaml", scenario(target));
             match compile_set(&source, &[]) {

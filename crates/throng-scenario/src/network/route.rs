@@ -1,5 +1,5 @@
-//! Where connections go, if not to what the name of a target resolves to: `connection: {resolve: …,
-//! connect_to: …}`, `unix_socket` of a target, and the flags of curl for them.
+//! Where connections go instead of the resolved address of a target: `connection: {resolve: …,
+//! connect_to: …}`, `unix_socket` of a target, and the corresponding flags of curl.
 
 use std::net::IpAddr;
 
@@ -18,10 +18,10 @@ const CONNECT_TO_HELP: Said =
     say!("write `connect_to: {{\"shop.example:443\": \"127.0.0.1:8443\"}}`");
 
 const PROXY_HELP: Said = say!("write `http://proxy.example:3128`");
-/// The port of a proxy where curl is told none.
+/// The default port of a proxy in curl.
 const CURL_PROXY_PORT: u16 = 1080;
 
-/// What is wrong, and what would be right.
+/// What is wrong, and what is valid.
 #[derive(Debug, PartialEq, Eq)]
 struct RouteError {
     message: Said,
@@ -80,7 +80,7 @@ pub(crate) fn read_routing(
     routing
 }
 
-/// A URL, or a map with it and with who asks.
+/// A URL, or a map with the URL and credentials.
 fn read_proxy(cx: &mut Context<'_>, node: &Node) -> Option<Proxy> {
     if matches!(node.kind, Kind::Scalar { .. }) {
         return read_proxy_url(cx, node);
@@ -124,7 +124,7 @@ fn read_proxy_url(cx: &mut Context<'_>, node: &Node) -> Option<Proxy> {
     }
 }
 
-/// `/run/app.sock`, or `@name` for one without a file.
+/// `/run/app.sock`, or `@name` for an abstract socket.
 pub(crate) fn read_unix_socket(cx: &mut Context<'_>, node: &Node) -> Option<UnixSocket> {
     const HELP: Said =
         say!("write `unix_socket: /run/app.sock`, or `@name` for an abstract socket");
@@ -153,7 +153,7 @@ pub(crate) fn read_unix_socket(cx: &mut Context<'_>, node: &Node) -> Option<Unix
     }
 }
 
-/// What `--unix-socket` says, as the scenario has it.
+/// Converts the value of `--unix-socket` for a scenario.
 pub fn unix_socket_of_curl(path: &str) -> String {
     match path.starts_with('@') {
         true => format!("./{path}"),
@@ -161,7 +161,7 @@ pub fn unix_socket_of_curl(path: &str) -> String {
     }
 }
 
-/// What `--abstract-unix-socket` says, as the scenario has it.
+/// Converts the value of `--abstract-unix-socket` for a scenario.
 pub fn abstract_socket_of_curl(name: &str) -> String {
     format!("@{name}")
 }
@@ -177,7 +177,7 @@ fn read_endpoints(cx: &mut Context<'_>, key: &Key, help: Said) -> Option<Endpoin
     }
 }
 
-/// What connections go to instead.
+/// Where connections go instead.
 fn read_other(cx: &mut Context<'_>, node: &Node) -> Option<Endpoints> {
     let text = cx.text(node, say!("a host and port"))?;
     let (reason, help) = match parse_endpoints(&text) {
@@ -215,7 +215,7 @@ fn read_address(cx: &mut Context<'_>, node: &Node) -> Option<IpAddr> {
     }
 }
 
-/// Names the entries that no connection asks for.
+/// Warns of entries that no connection uses.
 fn warn_unused(cx: &mut Context<'_>, node: &Node, name: &str, used: impl Fn(&Endpoints) -> bool) {
     let Kind::Map(entries) = &node.kind else { return };
     for (key, _) in entries {
@@ -259,13 +259,13 @@ fn parse_endpoints(text: &str) -> Result<Endpoints, RouteError> {
     Ok(Endpoints { host: Some(host.to_ascii_lowercase()), port })
 }
 
-/// `http://proxy.example:3128`; the scheme may be left out, the port not.
+/// `http://proxy.example:3128`; the scheme is optional, the port is not.
 fn parse_proxy(text: &str) -> Result<Proxy, RouteError> {
     let (scheme, rest) = text.trim().split_once("://").unwrap_or(("http", text.trim()));
     if !scheme.eq_ignore_ascii_case("http") {
         return wrong(say!("only `http://` proxies are supported"), PROXY_HELP);
     }
-    // The scheme without a port of its own: there is no usual one of proxies.
+    // A scheme without a default port: proxies have none.
     let url = Url::parse(&format!("tcp://{rest}")).map_err(|error| {
         let is_portless = Url::parse(&format!("http://{rest}")).is_ok();
         let help = if is_portless { PROXY_HELP } else { error.help };
@@ -277,8 +277,8 @@ fn parse_proxy(text: &str) -> Result<Proxy, RouteError> {
     Ok(Proxy { host: url.host, port: url.port, user: url.user })
 }
 
-/// What `--proxy` says, as the scenario has it: the URL without a user, and the user. Curl takes
-/// port 1080 if none is said.
+/// Converts the value of `--proxy` for a scenario: the URL without credentials, and the
+/// credentials. The default port is that of curl, 1080.
 pub fn proxy_of_curl(text: &str) -> Result<BenchProxy, (Said, Said)> {
     let text = text.trim();
     let with_port = format!("{}:{CURL_PROXY_PORT}", text.trim_end_matches('/'));
@@ -310,11 +310,11 @@ fn parse_address(text: &str) -> Result<IpAddr, RouteError> {
     })
 }
 
-/// What `--resolve` says, as the scenario has it: `HOST:PORT` and its addresses. The error is what
-/// is wrong and what would be right.
+/// Converts the value of `--resolve` for a scenario: `HOST:PORT` and its addresses. The error says
+/// what is wrong and what is valid.
 pub fn resolve_of_curl(text: &str) -> Result<(String, Vec<String>), (Said, Said)> {
     const HELP: Said = say!("write `HOST:PORT:ADDRESS`, or `HOST:PORT:ADDRESS,ADDRESS`");
-    // With the sign, curl forgets after a while what it was told.
+    // With the `+`, the entry expires in curl.
     let text = text.strip_prefix('+').unwrap_or(text);
     let place = split_host(text).and_then(|(host, rest)| Some((host, rest.split_once(':')?)));
     let Some((host, (port, addresses))) = place else {
@@ -332,8 +332,8 @@ pub fn resolve_of_curl(text: &str) -> Result<(String, Vec<String>), (Said, Said)
     Ok((key, addresses))
 }
 
-/// What `--connect-to` says, as the scenario has it. Parts that are left out are any, or those
-/// that the target has.
+/// Converts the value of `--connect-to` for a scenario. An omitted part on the left means any, on
+/// the right that of the target.
 pub fn connect_to_of_curl(text: &str) -> Result<(String, String), (Said, Said)> {
     const HELP: Said = say!("write `HOST:PORT:OTHER_HOST:OTHER_PORT`; parts may be empty");
     let missing = || (say!("a colon is missing"), HELP);
@@ -342,7 +342,7 @@ pub fn connect_to_of_curl(text: &str) -> Result<(String, String), (Said, Said)> 
     let (other_host, other_port) = split_host(rest).ok_or_else(missing)?;
     let from = written(host, port);
     let to = match (other_host, other_port) {
-        // To itself: nothing behind it is looked at.
+        // To itself: later entries are not used.
         ("", "") if from != "*" => from.clone(),
         ("", "") => return Err((say!("this is empty"), HELP)),
         _ => written(other_host, other_port),
@@ -353,7 +353,7 @@ pub fn connect_to_of_curl(text: &str) -> Result<(String, String), (Said, Said)> 
     Ok((from, to))
 }
 
-/// The host, with the brackets of IPv6, and what follows its colon.
+/// The host, including the brackets of IPv6, and the text after the colon.
 fn split_host(text: &str) -> Option<(&str, &str)> {
     match text.starts_with('[') {
         true => {
@@ -373,7 +373,7 @@ fn written(host: &str, port: &str) -> String {
     }
 }
 
-/// A proxy as a command line names it.
+/// A proxy from the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BenchProxy {
     /// `http://proxy.example:3128`

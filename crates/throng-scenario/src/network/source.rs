@@ -1,5 +1,5 @@
-//! Where connections come from: `source`, and `connection: {sources: …}`. Addresses are ranges
-//! until the run begins, so that a whole network is as short as one address.
+//! Source addresses of connections: `source`, and `connection: {sources: …}`. Addresses stay ranges
+//! until the run begins, so that a whole network takes as little space as one address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -16,17 +16,17 @@ const HELP: Said =
 
 const PORTS_HELP: Said = say!("write `ports: 20_000..60_000`");
 
-/// The longest name of an interface (if_nametoindex(3), IF_NAMESIZE).
+/// Maximum length of an interface name (if_nametoindex(3), IF_NAMESIZE).
 const INTERFACE_BYTES_MAX: usize = 15;
 
-/// What is wrong with an address, and what would be right.
+/// What is wrong with an address, and what is valid.
 #[derive(Debug, PartialEq, Eq)]
 struct SourceError {
     message: Said,
     help: Said,
 }
 
-/// What follows `--source` on a command line, if it is one.
+/// Checks the value of `--source` on a command line.
 pub fn check_source(text: &str) -> Result<(), (Said, Said)> {
     parse(text).map(|_| ()).map_err(|error| (error.message, error.help))
 }
@@ -76,7 +76,7 @@ fn read_block(cx: &mut Context<'_>, node: &Node) -> Option<SourceBlock> {
     }
 }
 
-/// Warns of addresses from which no target can be reached, as they are of another family.
+/// Warns of source addresses that cannot reach any target because of their address family.
 pub(crate) fn warn_family(
     cx: &mut Context<'_>,
     node: &Node,
@@ -90,7 +90,7 @@ pub(crate) fn warn_family(
     }
     let targets = targets.iter().filter(|target| target.unix_socket.is_none());
     let family = |target: &Target| target.host.parse::<IpAddr>().ok().map(|host| host.is_ipv4());
-    // What a name resolves to is known only when the run begins.
+    // The addresses of a name are unknown until the run begins.
     let Some(families) = targets.map(family).collect::<Option<Vec<bool>>>() else { return };
     let useless = sources.blocks.iter().find_map(|block| match block {
         SourceBlock::Range { first, .. } if !families.contains(&first.is_ipv4()) => Some(first),
@@ -106,7 +106,7 @@ pub(crate) fn warn_family(
     );
 }
 
-/// Warns of source addresses that users do not have who have a network of their own.
+/// Warns of source addresses that are not used by users with their own network.
 pub(crate) fn warn_network(
     cx: &mut Context<'_>,
     scenario: &ast::Scenario<'_>,
@@ -158,7 +158,7 @@ fn parse_address(text: &str) -> Result<IpAddr, SourceError> {
 
 fn parse_range(first: &str, last: &str) -> Result<SourceBlock, SourceError> {
     let first = parse_address(first)?;
-    // `127.1.0.1-200` is how others write it.
+    // Other tools write this as `127.1.0.1-200`.
     if let (IpAddr::V4(begin), Ok(end)) = (first, last.parse::<u8>()) {
         let [a, b, c, _] = begin.octets();
         return wrong(
@@ -193,7 +193,7 @@ fn parse_interface(name: &str) -> Result<SourceBlock, SourceError> {
     }
 }
 
-/// A network (RFC 4632). What its first and last addresses are for is left out.
+/// A network (RFC 4632), without the reserved first and last addresses.
 fn parse_network(network: &str, bits: &str) -> Result<SourceBlock, SourceError> {
     let network = parse_address(network)?;
     let width: u32 = if network.is_ipv4() { 32 } else { 128 };
@@ -222,8 +222,8 @@ fn parse_network(network: &str, bits: &str) -> Result<SourceBlock, SourceError> 
             say!("write `{begin}/{prefix}` for the network, or only `{network}` for the address"),
         );
     }
-    // IPv4 has a network and a broadcast address, IPv6 that of all routers (RFC 4291, 2.6.1);
-    // networks of one or two addresses have neither (RFC 3021, RFC 6164).
+    // IPv4 reserves a network and a broadcast address, IPv6 the subnet-router address (RFC 4291,
+    // 2.6.1); networks of one or two addresses reserve none (RFC 3021, RFC 6164).
     let (skipped_first, skipped_last) = match (host > 1, network) {
         (false, _) => (0, 0),
         (true, IpAddr::V4(_)) => (1, 1),
@@ -233,7 +233,7 @@ fn parse_network(network: &str, bits: &str) -> Result<SourceBlock, SourceError> 
     Ok(SourceBlock::Range { first: address(first), last: address(last) })
 }
 
-/// `20_000..60_000`, or a single one.
+/// `20_000..60_000`, or a single port.
 fn read_ports(cx: &mut Context<'_>, node: &Node) -> Option<(u16, u16)> {
     let text = cx.text(node, say!("source ports"))?;
     let (first, last) =
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_ranges() {
+    fn addresses_are_read_as_ranges() {
         for (text, want) in [
             ("127.0.0.2", "127.0.0.2..127.0.0.2"),
             ("::1", "::1..::1"),
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_say_what_would_be_right() {
+    fn mistakes_name_what_is_valid() {
         for (text, part) in [
             (
                 "127.1.0.5/16",

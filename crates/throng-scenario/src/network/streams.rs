@@ -1,5 +1,5 @@
-//! `streams` of `connection`: iterations that a user does at the same time over its connection of
-//! HTTP/2. None of them may look at what another one leaves behind.
+//! `streams` of `connection`: concurrent iterations of a user over its HTTP/2 connection. No
+//! iteration can use values of another one.
 
 use throng_base::Said;
 use throng_program::{ConnectionOptions, HttpVersion, Session, Target, statement};
@@ -9,7 +9,7 @@ use crate::read::Context;
 use crate::syntax::Node;
 use crate::words::{listed, shorten};
 
-/// Each is looked for among the others when something comes of it.
+/// A received frame searches its stream among all streams of the connection.
 const STREAMS_MAX: u64 = 1_000;
 
 pub(crate) fn read_streams(cx: &mut Context<'_>, node: &Node) -> Option<u16> {
@@ -25,8 +25,8 @@ pub(crate) fn read_streams(cx: &mut Context<'_>, node: &Node) -> Option<u16> {
     }
 }
 
-/// What goes with several streams: HTTP/2 that is kept open, and sessions of requests that leave
-/// nothing behind.
+/// Checks the requirements of several streams: HTTP/2 with persistent connections, and sessions of
+/// requests that keep no state.
 pub(crate) fn check_streams(
     cx: &mut Context<'_>,
     connection: Option<&Node>,

@@ -1,4 +1,4 @@
-//! What is loaded and how it is reached: `target`, `tls`, `connection`, `limits`.
+//! Targets and connections to them: `target`, `tls`, `connection`, `limits`.
 
 mod database;
 
@@ -114,7 +114,7 @@ fn read_weighted(cx: &mut Context<'_>, node: &Node) -> Option<Target> {
 
 const ADDRESS_HELP: Said = say!("write `{{url: http://127.0.0.1:8080, weight: 3}}`");
 
-/// An address that is written as a map.
+/// An address as a map.
 fn read_target(
     cx: &mut Context<'_>,
     url: Option<&Node>,
@@ -136,7 +136,7 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
     let text = cx.text(node, say!("a URL"))?;
     let bare = !text.contains("://");
     let parsed = match cx.scope.spoken {
-        // The protocol says the transport.
+        // The protocol determines the transport.
         Spoken::Declared(protocol) if bare => {
             let scheme = scheme_of(protocol.declaration().transport);
             Url::parse(&format!("{}://{text}", scheme.word()))
@@ -185,7 +185,7 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
     Some(Target { weight, ..Target::new(url.scheme, url.host, url.port) })
 }
 
-/// What a URL says besides its host: `redis://user:password@host/3`.
+/// Credentials and database in a URL: `redis://user:password@host/3`.
 fn read_login(
     cx: &mut Context<'_>,
     node: &Node,
@@ -211,7 +211,7 @@ fn read_login(
         return cx.fail(error.label(say!("the URL contains an `@`")).help(help));
     }
     if !password.is_empty() {
-        // As it is written, too.
+        // The written form, which is not decoded, is a secret too.
         let login = text.split_once("//").and_then(|(_, rest)| rest.rsplit_once('@'));
         let written = login.and_then(|(login, _)| login.split_once(':'));
         cx.secrets.learn("target.password", written.map_or(&password, |(_, written)| written));
@@ -264,7 +264,7 @@ pub(crate) fn read_tls(
     tls
 }
 
-/// A certificate and its key, which may be in one file.
+/// A certificate and its key, which can be in one file.
 fn read_identity(cx: &mut Context<'_>, fields: &ast::Tls<'_>) -> Option<(PathBuf, PathBuf)> {
     let mut file = |field: Field<'_>, role| field.node().and_then(|node| cx.file(node, role));
     let certificate = file(fields.certificate, FileRole::Certificate);
@@ -293,7 +293,7 @@ fn read_identity(cx: &mut Context<'_>, fields: &ast::Tls<'_>) -> Option<(PathBuf
     }
 }
 
-/// Whether a file of PEM has a private key, of whatever kind (RFC 7468).
+/// True if a PEM file contains a private key of any kind (RFC 7468).
 fn has_key(bytes: &[u8]) -> bool {
     const LABEL: &[u8] = b"PRIVATE KEY-----";
     bytes.windows(LABEL.len()).any(|piece| piece == LABEL)
@@ -373,7 +373,7 @@ pub(crate) fn read_limits(cx: &mut Context<'_>, node: Option<&Node>) -> Limits {
     limits
 }
 
-/// A number of redirects in a row; it is one for all steps.
+/// Maximum number of redirects in a row; the same for all steps.
 pub(crate) fn read_redirects(cx: &mut Context<'_>, node: &Node) -> Option<u8> {
     let count = cx.count(node)?;
     match u8::try_from(count) {

@@ -1,4 +1,4 @@
-//! The network between the users of a session and their targets.
+//! The simulated network between the users of a session and their targets.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::ast;
 use crate::read::Context;
 use crate::syntax::{Key, Kind, Node};
 
-/// No network on Earth has a longer round trip, and most handshakes would time out.
+/// No network on Earth has a longer round-trip time; most handshakes would time out.
 const DELAY_MAX: Duration = Duration::from_secs(10);
 
 const HELP: Said = say!("write `network: {{delay: 50ms..200ms, loss: 0.5%, rate: 1Mbit/s}}`");
@@ -54,7 +54,7 @@ fn read_loss(cx: &mut Context<'_>, node: &Node) -> Option<f64> {
     }
 }
 
-/// A unix socket is within this host: no network lies before it.
+/// A Unix socket is local, so no network is simulated for it.
 pub(crate) fn check_targets(
     cx: &mut Context<'_>,
     session: &Session,

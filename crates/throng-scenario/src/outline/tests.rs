@@ -24,7 +24,7 @@ fn tree(lines: &[Line]) -> String {
 }
 
 #[test]
-fn users_who_stay_are_told_with_all_they_listen_to() {
+fn users_that_stay_are_shown_with_their_handlers() {
     let text = "\
 target: ws://a
 load: [{users: 10, for: 1h}]
@@ -118,7 +118,7 @@ const STEPS: &str = "\
 ";
 
 #[test]
-fn the_outline_is_the_tree_of_the_scenario() {
+fn the_outline_has_the_structure_of_the_scenario() {
     let want = "\
 set n = 0
 set list = [1,2]
@@ -181,17 +181,17 @@ load: [{load}]
     let shares: Vec<f64> =
         outline(&closed, usize::MAX).sessions.iter().map(|it| it.share).collect();
     assert_eq!(shares, [0.02, 0.18, 0.2, 0.6]);
-    // Those who arrive are numbered like those who stay.
+    // Arriving users are numbered like users that stay.
     let open = program(&text("{arrivals: 2/s, for: 50s}"));
     assert_eq!(open.session_shares(), shares);
     assert_eq!(closed.users_of_sessions(0, 10.0), [2.0, 8.0, 0.0, 0.0]);
-    // Rows are those of the users' numbers: nobody else needs one.
+    // Only the rows of the users' own numbers are needed.
     assert_eq!((closed.last_user_with(0, 0, 100), closed.last_user_with(0, 0, 1)), (2, 1));
     assert_eq!((closed.last_user_with(0, 1, 100), closed.last_user_with(0, 1, 20)), (100, 0));
 }
 
 #[test]
-fn a_heartbeat_takes_rows_too() {
+fn a_heartbeat_uses_rows_too() {
     let heartbeat = "{send: {text: \"${data.keys}\"}, every: 1s}";
     let beating = program(&format!(
         "target: ws://a
@@ -206,7 +206,7 @@ load: [{{users: 100, for: 1m}}]
 }
 
 #[test]
-fn steps_of_several_connections_name_theirs() {
+fn steps_name_their_connection_if_there_are_several() {
     let several = program(
         "targets: {api: http://a, chat: ws://a:81}
 sessions:
@@ -237,7 +237,8 @@ every 10s
   http POST /here [target api]
 ";
     assert_eq!(tree(&sessions[0].beside), want);
-    // Beside its steps it may ask over HTTP while they do; the others have one connection each.
+    // A background task may send HTTP requests at the same time; the others need one connection
+    // each.
     assert_eq!(several.sessions[0].connections(), 3);
 }
 
@@ -268,7 +269,7 @@ load: [{users: 10, for: 1h}]
 }
 
 #[test]
-fn steps_without_a_header_of_the_session_are_named() {
+fn headers_that_are_sent_later_are_named_at_their_steps() {
     let text = "\
 target: http://a
 load: [{users: 10, for: 1h}]
@@ -295,7 +296,7 @@ http GET /late [header Accept: a/b] [header Authorization: Bearer ${saved.token}
 }
 
 #[test]
-fn what_a_connection_and_a_request_say_is_shown_whole() {
+fn settings_of_connections_and_requests_are_shown_completely() {
     let text = "\
 target: ws://a
 load: [{users: 10, for: 1h}]

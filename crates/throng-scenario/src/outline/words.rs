@@ -1,4 +1,4 @@
-//! Steps, checks and sources in the words in which a person writes them.
+//! Steps, checks and sources as written in scenarios.
 
 use throng_base::units::{format_bytes, write_duration};
 use throng_data::{Origin, Source, Take};
@@ -17,7 +17,7 @@ use crate::phrases::{
 };
 
 impl Words<'_> {
-    /// The line of an instruction, without the steps inside.
+    /// The line of a statement, without nested steps.
     pub(super) fn line(&self, instruction: &Statement) -> Line {
         let mut notes = Vec::new();
         let text = match instruction {
@@ -81,20 +81,20 @@ impl Words<'_> {
         let word = match instruction {
             asks if asks.opens_itself() => "target",
             Statement::Connect(_) => "as",
-            // Its handlers and its heartbeat say it.
+            // Its handlers and its heartbeat name it.
             Statement::Stay(_) => return None,
             _ => "on",
         };
         self.named(word, instruction.link()?)
     }
 
-    /// The name of a connection behind a word, where there are several.
+    /// A verb followed by the name of its connection, if there are several.
     fn named(&self, word: &str, link: u8) -> Option<String> {
         let link = self.session.links.get(usize::from(link)).filter(|link| !link.name.is_empty());
         link.map(|link| format!("{word} {}", link.name))
     }
 
-    /// Where the connections lead, if there are several.
+    /// The targets of the connections, if there are several.
     pub(super) fn connections(&self) -> Vec<Line> {
         let links = self.session.links.iter().filter(|link| !link.name.is_empty());
         let line = |link: &Link| {
@@ -155,8 +155,8 @@ impl Words<'_> {
         }
     }
 
-    /// What a request says besides, and which headers of the session are not sent until their
-    /// values are saved.
+    /// The headers and cookies of a request, and which headers of the session are not sent until
+    /// their values are saved.
     fn headers(
         &self,
         headers: &[(String, Text)],
@@ -280,7 +280,7 @@ impl Words<'_> {
         Line { text, notes, steps: Vec::new() }
     }
 
-    /// What the row of a step is called when nobody names it.
+    /// The default name of a step's row.
     fn usual(&self, link: u8, message: &Message, verb: &str) -> String {
         match (&message.content, self.protocol(link)) {
             (Content::Declared(one), Some(protocol)) => {
@@ -293,7 +293,7 @@ impl Words<'_> {
         }
     }
 
-    /// What is said on a connection that stays.
+    /// A message on a long-lived connection.
     fn spoken(&self, verb: &str, link: u8, message: &Message, own: Option<Written>) -> String {
         match own {
             Some((line, _)) => line,
@@ -306,7 +306,7 @@ impl Words<'_> {
         self.program.protocols.get(usize::from(number)).map(|protocol| &**protocol)
     }
 
-    /// Which messages are meant.
+    /// The messages that a pattern selects.
     fn which(&self, link: u8, which: &Which) -> String {
         which_of(self.protocol(link), which)
     }
@@ -338,7 +338,7 @@ impl Words<'_> {
     }
 }
 
-/// The type of a body that its key says already.
+/// True if the type of a body follows from its key.
 fn follows_from_body(name: &str, text: &Text) -> bool {
     let types: [&[u8]; 3] =
         [b"application/json", b"application/x-www-form-urlencoded", b"multipart/form-data"];

@@ -1,5 +1,4 @@
-//! Parts of the lines of steps, in the words in which a person writes them: names, checks, limits,
-//! and texts.
+//! Parts of the lines of steps as written in scenarios: names, checks, limits, and texts.
 
 mod shown;
 
@@ -15,10 +14,10 @@ use throng_program::{
 
 pub(crate) use shown::{expression, shorten, shown};
 
-/// What is not worth a note: what steps have when nobody says otherwise.
+/// The default, which needs no note.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Knows the names of rows and slots.
+/// Access to the names of rows and slots.
 pub(crate) struct Words<'p> {
     pub(crate) program: &'p Program,
     pub(crate) session: &'p Session,
@@ -29,7 +28,7 @@ impl Words<'_> {
         self.session.slots.get(usize::from(slot)).map_or("", String::as_str)
     }
 
-    /// A note of the row, when its name is not what stands in the line.
+    /// Adds the name of the row as a note, unless it equals the written form.
     pub(crate) fn name(&self, step: StepId, written: &str, notes: &mut Vec<String>) {
         let name = &self.program.step(step).name;
         if name != written {
@@ -92,7 +91,7 @@ pub(crate) fn attempts(key: &str, Retry { on, times, low, high }: Retry) -> Stri
 
 pub(crate) fn check(check: &Check) -> String {
     let what = extractor(&check.extractor);
-    // Of a time, numbers are nanoseconds.
+    // For a time, numbers are nanoseconds.
     let number = |value: &Value| match (&check.extractor, value.as_f64()) {
         (Extractor::Time, Some(nanos)) => write_duration(Duration::from_nanos(nanos as u64)),
         (Extractor::Size, Some(bytes)) => format_bytes(bytes),

@@ -1,12 +1,12 @@
-//! Texts and expressions as a line shows them.
+//! Texts and expressions as lines show them.
 
 use throng_expression::{Expression, Value};
 use throng_program::{Segment, Text};
 
-/// The longest text of a message or body that is shown.
+/// Maximum length of a message or body that is shown.
 const SHOWN_CHARS_MAX: usize = 60;
 
-/// A text as it was written, `${…}` in it.
+/// A text as written, including `${…}`.
 pub(crate) fn shown(text: &Text) -> String {
     let mut out = String::new();
     for segment in &text.segments {

@@ -1,4 +1,4 @@
-//! One field of a packet, a message or a structure: its type, where it ends, and what it is for.
+//! One field of a packet, a message or a structure: its type, its end, and its role.
 
 use throng_base::Said;
 use throng_protocol::framed::declaration::{
@@ -14,7 +14,7 @@ use crate::protocol::{FIELDS_HELP, Labels, ProtocolReader, check_encoding, read_
 use crate::syntax::{Key, Kind, Node};
 use crate::words::shorten;
 
-/// Where a list of fields stands.
+/// The owner of a list of fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Within {
     Packet,
@@ -29,11 +29,11 @@ const REPEAT_HELP: Said = say!(
 );
 const ENUM_HELP: Said = say!("write `{{0: ok, 1: full}}`, or the name of an entry in `enums`");
 
-/// The most items of `repeat: 3`.
+/// Maximum number of items of `repeat: 3`.
 const TIMES_MAX: i128 = 1 << 24;
 
 impl ProtocolReader<'_, '_> {
-    /// The fields of a list; those with mistakes are left out.
+    /// The fields of a list without those that have mistakes.
     pub(super) fn fields(&mut self, node: &Node, within: Within) -> Vec<Field> {
         let Some(items) = self.cx.items(node, say!("a list of fields"), FIELDS_HELP) else {
             return Vec::new();
@@ -115,7 +115,7 @@ impl ProtocolReader<'_, '_> {
         })
     }
 
-    /// The place of the field in a document.
+    /// The path of the field in a document.
     fn path(&mut self, fields: &FieldMap<'_>) -> Option<Placed<String>> {
         let (Some(key), Some(node)) = (fields.path.key(), fields.path.node()) else { return None };
         if self.format.is_none() {
@@ -129,7 +129,7 @@ impl ProtocolReader<'_, '_> {
         Some(Placed { value, place: self.at(node.place) })
     }
 
-    /// `{id: body}` in `packet` stands for the fields of the message.
+    /// `{id: body}` in `packet` is replaced by the fields of the message.
     fn body(
         &mut self,
         fields: &FieldMap<'_>,
@@ -167,7 +167,7 @@ impl ProtocolReader<'_, '_> {
         Some(Placed { value, place: self.at(node.place) })
     }
 
-    /// What the field is for; all but a checksum stand in the packet only.
+    /// The role of the field; only a checksum can be outside of the packet.
     fn role(&mut self, fields: &FieldMap<'_>, within: Within) -> Role {
         let roles = [fields.counts, fields.selects, fields.correlates, fields.checksum];
         let chosen = ast::one_of(self.cx, &roles);
@@ -241,7 +241,7 @@ impl ProtocolReader<'_, '_> {
         Some(Placed { value, place: self.at(node.place) })
     }
 
-    /// `max` is the largest value of a length, of the packet or before something.
+    /// `max` limits the value of a length, of the packet or of a following field.
     fn check_max(&mut self, fields: &FieldMap<'_>, role: &Role, extent: Option<&Extent>) {
         let Some(key) = fields.max.key() else { return };
         let is_length = matches!(role, Role::Length { .. });
@@ -263,7 +263,7 @@ impl ProtocolReader<'_, '_> {
         }
     }
 
-    /// Where a structure ends, if something else than its last field says it.
+    /// The end of a structure, unless its last field determines it.
     fn bound(&mut self, fields: &FieldMap<'_>) -> Option<Extent> {
         let others = [fields.terminator, fields.rest, fields.size_eos];
         if let Some((key, _)) = ast::first(others) {
@@ -286,7 +286,7 @@ impl ProtocolReader<'_, '_> {
     ) -> Option<(Type, Option<Endian>)> {
         let inner = if within == Within::Packet { Within::Type } else { within };
         let Some((key, node)) = chosen else {
-            // As in Kaitai Struct, what has a size and no type is bytes.
+            // As in Kaitai Struct, a field with a size and without a type is bytes.
             if ast::first(extents(fields)).is_some() {
                 let extent = self.extent(fields)?;
                 return Some((Type::Bytes(extent), None));
@@ -393,8 +393,8 @@ impl ProtocolReader<'_, '_> {
         self.cx.fail(error.help(words::TYPES_HELP))
     }
 
-    /// Refuses keys that say where something ends, of what has a size of its own.
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    /// Refuses keys that define an end, for a type with its own size.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     fn no_extent(&mut self, fields: &FieldMap<'_>, what: Said) {
         let Some((key, _)) = ast::first(extents(fields)) else {
             return;
@@ -405,7 +405,7 @@ impl ProtocolReader<'_, '_> {
         self.cx.note(error.help(say!("remove it, or write `type: bytes`")));
     }
 
-    /// Where a text, bytes, JSON or a message of protobuf ends.
+    /// The end of a text, bytes, JSON or a Protobuf message.
     fn extent(&mut self, fields: &FieldMap<'_>) -> Option<Extent> {
         if let (Some(last), Some(rest)) = (fields.terminator.node(), fields.rest.node())
             && ast::first([fields.length, fields.size, fields.size_eos]).is_none()
@@ -623,7 +623,7 @@ impl ProtocolReader<'_, '_> {
         Some(endian)
     }
 
-    /// The names of values, of this field or of `enums`.
+    /// The names of values, of this field or from `enums`.
     fn labels(&mut self, node: &Node) -> Labels {
         if matches!(node.kind, Kind::Map(_)) {
             return self.enumeration(node);
@@ -688,7 +688,7 @@ impl ProtocolReader<'_, '_> {
     }
 }
 
-/// The keys that say where something ends.
+/// The keys that define an end.
 fn extents<'n>(fields: &FieldMap<'n>) -> [ast::Field<'n>; 5] {
     [fields.length, fields.size, fields.terminator, fields.rest, fields.size_eos]
 }

@@ -1,5 +1,5 @@
-//! A message as it stands in a scenario, `join: {room: 42}`, from the command line: read as YAML
-//! with the place of every value, checked and encoded by the protocol.
+//! A message from the command line, written as in a scenario, `join: {room: 42}`: parsed as YAML
+//! with the place of each value, checked and encoded by the protocol.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use throng_protocol::framed::{EncodeError, Given, MessageId, Protocol};
 
 use crate::syntax::{self, Key, Kind, Node, Place};
 
-/// The longest message that is read.
+/// Maximum length of the text.
 const TEXT_BYTES_MAX: usize = 1 << 20;
-/// Messages that are listed where one is not known.
+/// Maximum number of messages listed if the name is unknown.
 const NAMES_SHOWN_MAX: usize = 12;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Encoded {
     pub message: MessageId,
-    /// With its delimiter, if packets have one.
+    /// Including the delimiter, if packets have one.
     pub bytes: Vec<u8>,
 }
 
-/// Encodes a message that a person has written.
+/// Encodes a message that a user has written.
 pub fn encode(protocol: &Protocol, text: &str, sequence: u64) -> Result<Encoded, Box<Diagnostic>> {
     let source = Source::new("command line", text);
     let reader = ValueReader { source: &source, protocol };
@@ -32,7 +32,7 @@ pub fn encode(protocol: &Protocol, text: &str, sequence: u64) -> Result<Encoded,
     let given = reader.given(fields.as_ref().unwrap_or(&nothing))?;
     let template = protocol.prepare(message, &given).map_err(|mistake| {
         let (start, end) = place_of(fields.as_ref(), &mistake.path, text.len());
-        // A name that no field has is wrong itself, not its value.
+        // For an unknown field, its name is wrong, not its value.
         let is_unknown = protocol.field(message, &mistake.path.join(".")).is_err();
         let (start, end) = match is_unknown {
             true => key_of(fields.as_ref(), &mistake.path).unwrap_or((start, end)),
@@ -79,7 +79,7 @@ impl ValueReader<'_> {
         Diagnostic::error(code, message).at(Span { source, start, end })
     }
 
-    /// The message and what is given for its fields.
+    /// The message and the values for its fields.
     fn message(&self) -> Result<(MessageId, Option<Node>), Box<Diagnostic>> {
         let end = self.source.text.len();
         let wrong = |message: Said| {
@@ -160,7 +160,7 @@ impl ValueReader<'_> {
     }
 }
 
-/// Where the value of a path stands, as far as it was written.
+/// The place of the value at a path, as deep as it was written.
 fn place_of(fields: Option<&Node>, path: &[String], end: usize) -> (usize, usize) {
     let mut place = fields.map_or((0, end), |node| (node.place.start(), node.place.end()));
     let mut here = fields;
@@ -189,7 +189,7 @@ fn place_of(fields: Option<&Node>, path: &[String], end: usize) -> (usize, usize
     place
 }
 
-/// Where the last name of a path of names stands.
+/// The place of the last name of a path.
 fn key_of(fields: Option<&Node>, path: &[String]) -> Option<(usize, usize)> {
     let (mut here, mut found) = (fields?, None);
     for part in path {

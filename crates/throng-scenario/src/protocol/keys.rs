@@ -1,5 +1,5 @@
-//! The keys of protocol files, each with its one-line meaning and the shape of its value: read by
-//! the reader, shown in messages, and the source of the JSON Schema and of the reference.
+//! The keys of protocol files, each with a one-line description and the shape of its value. The
+//! reader, diagnostics, the JSON Schema and the reference use these tables.
 
 use crate::keys::Shape::{
     self, Anything, Bool, Duration, Kind, List, Map, Nothing, OneOf, Size, Text, Whole, Words,

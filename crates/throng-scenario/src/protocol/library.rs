@@ -1,4 +1,4 @@
-//! The protocol files that come with throng: `protocol: throng:nats`.
+//! The protocol files included in throng: `protocol: throng:nats`.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use throng_program::Scheme;
 use crate::native;
 use crate::words::shorten;
 
-/// What a name of one of them begins with.
+/// The prefix of their names.
 pub const PREFIX: &str = "throng:";
 
-/// A protocol file that comes with throng.
+/// A protocol file included in throng.
 #[derive(Clone, Copy, Debug)]
 pub struct Shipped {
     pub name: &'static str,
@@ -41,7 +41,7 @@ impl Shipped {
         self.text.lines().next().unwrap_or_default().trim_start_matches("# ")
     }
 
-    /// As its mistakes name it: `throng:nats`.
+    /// Named as in diagnostics: `throng:nats`.
     pub fn source(&self) -> Arc<Source> {
         Source::new(format!("{PREFIX}{}", self.name), self.text)
     }
@@ -51,7 +51,7 @@ pub fn find(name: &str) -> Option<Shipped> {
     ALL.iter().find(|one| one.name == name).copied()
 }
 
-/// What is said of a name that none of them has.
+/// The diagnostic for an unknown name.
 pub fn unknown(name: &str) -> Diagnostic {
     let message = say!("`{PREFIX}{}` is not a built-in protocol", shorten(name));
     let error = Diagnostic::error("file-unreadable", message);

@@ -1,4 +1,4 @@
-//! Messages of `.proto` files for `protobuf(Message)`, found by their names.
+//! Messages of `.proto` files for `protobuf(Message)`, found by name.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::words::shorten;
 pub(super) struct Protos {
     files: ProtoFiles,
     pub(super) schema: Arc<Schema>,
-    /// The names of the messages that have been looked at.
+    /// The names of the messages that were already checked.
     known: HashSet<String>,
 }
 
@@ -26,7 +26,7 @@ impl Protos {
         Protos { files, schema, known: HashSet::new() }
     }
 
-    /// A message, which may be named without its package.
+    /// Finds a message, which can be named without its package.
     pub(super) fn message(
         &mut self,
         cx: &mut Context<'_>,
@@ -40,7 +40,7 @@ impl Protos {
             .filter(|one| one.full_name() == plain || one.full_name().ends_with(&ending))
             .collect();
         found.sort_unstable_by(|one, other| one.full_name().cmp(other.full_name()));
-        // The full name means itself, whatever else ends so.
+        // The full name wins over other names with the same ending.
         let exact = found.iter().position(|message| message.full_name() == plain);
         match (exact, &found[..]) {
             (None, []) => self.unknown(cx, name, place),
@@ -65,7 +65,7 @@ impl Protos {
         let error = cx.error("unknown-type", message, place);
         let messages = self.files.pool.all_messages().filter(|message| !message.is_map_entry());
         let mut names: Vec<String> = messages.map(|one| one.full_name().to_owned()).collect();
-        // Those of protobuf itself come last.
+        // Those of Protobuf itself are last.
         names.sort_unstable_by_key(|name| (name.starts_with("google."), name.clone()));
         let full = names.iter().map(String::as_str);
         let meant = did_you_mean(name, full.clone()).or_else(|| {
@@ -82,7 +82,7 @@ impl Protos {
         }))
     }
 
-    /// Says which groups there are in a message and in those that it has.
+    /// Reports groups in a message and in its fields.
     fn refuse_groups(&mut self, cx: &mut Context<'_>, message: MessageDescriptor) {
         let mut open = vec![message];
         while let Some(message) = open.pop() {

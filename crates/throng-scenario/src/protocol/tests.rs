@@ -1,5 +1,5 @@
-//! What protocol files become, and that broken ones are answered. Mistakes with their texts stand
-//! in `tests-md/protocol.md`.
+//! Compiled protocol files, and diagnostics for broken ones. Mistakes and their messages are in
+//! `tests-md/protocol.md`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -102,7 +102,7 @@ pub(crate) fn chat() -> Arc<Protocol> {
     read_text("chat.protocol.yaml", CHAT).expect("a good declaration").0
 }
 
-/// All that is said of a protocol file.
+/// All diagnostics of a protocol file.
 pub(crate) fn told(text: &str) -> Vec<Diagnostic> {
     match read_text("test.protocol.yaml", text) {
         Ok((_, warnings)) => warnings,
@@ -137,13 +137,13 @@ fn one(field: &str) -> Field {
     body(&format!("[{{id: a, {field}}}]")).remove(0)
 }
 
-/// Two fields, of which the first is an octet and the second is looked at.
+/// Two fields: the first is a byte, the second is returned.
 fn second(field: &str) -> Field {
     body(&format!("[{{id: n, type: u8}}, {{id: a, {field}}}]")).remove(1)
 }
 
 #[test]
-fn the_chat_room_is_read_as_it_is_written() {
+fn the_chat_example_is_read_completely() {
     let chat = declaration(CHAT);
     assert_eq!(
         (chat.transport, chat.endian, &chat.framing),
@@ -189,7 +189,7 @@ fn the_chat_room_is_read_as_it_is_written() {
 }
 
 #[test]
-fn protocols_that_come_with_throng_are_good_and_say_what_they_are() {
+fn included_protocols_are_valid_and_have_titles() {
     for shipped in library::ALL {
         let (protocol, warnings) =
             read_text(&shipped.source().name, shipped.text).unwrap_or_else(|wrong| {
@@ -224,7 +224,7 @@ fn message_told(message: &Message) -> String {
 }
 
 #[test]
-fn the_push_service_is_read_as_it_is_written() {
+fn the_push_example_is_read_completely() {
     let push = declaration(PUSH);
     let length = &push.packet[0];
     let Role::Length { counts: Counts::After, plus: 0, bytes_max: Some(max) } = &length.role else {
@@ -248,7 +248,7 @@ fn the_push_service_is_read_as_it_is_written() {
 }
 
 #[test]
-fn types_are_those_of_the_declaration() {
+fn types_match_the_declaration() {
     let text = Type::Text;
     let prefixed = |prefix, bytes_max| Extent::Prefixed { prefix, bytes_max };
     for (field, want) in [
@@ -348,7 +348,7 @@ fn fields_have_values_conditions_and_repetitions() {
 }
 
 #[test]
-fn ends_and_kinds_are_those_of_the_file() {
+fn ends_and_kinds_match_the_file() {
     assert_eq!(
         one("type: bytes, default: \"\"").default.unwrap().value,
         Literal::Bytes(Vec::new())
@@ -401,7 +401,7 @@ messages:
     assert_eq!(more(&text.replace("mark == more", "false")), None);
     let never = told(&text.replace("mark == more", "true"));
     assert_eq!(never[0].code, "protocol-bad-reply");
-    // A part may also be a push; nothing else is both, but the packets of a push.
+    // A part can also be a push; otherwise only packets of a push are both.
     let rows = "delimiter: \"\\n\"\npacket: [{id: k, type: u8, selects: message}]\nmessages: {ask: \
                 {kind: 1}, done: {kind: 2, answers: ask}, row: {kind: 3, answers: ask, push: true}}";
     assert_eq!(told(rows)[0].code, "protocol-bad-reply");
@@ -415,7 +415,7 @@ messages:
 }
 
 #[test]
-fn the_packets_of_a_push_go_together_and_apart() {
+fn packets_of_a_push_are_selected_together_and_separately() {
     let text = "\
 delimiter: \"\\r\\n\"
 packet: [{id: kind, type: str, size: 1, selects: message}, {id: body}]
@@ -505,17 +505,17 @@ fn proto_files_become_a_schema() {
     let order = read.schema.message("shop.Order").unwrap();
     let names: Vec<&str> = read.schema.field_names(order).collect();
     assert_eq!(names, ["id", "items", "prices", "post", "mail", "plain", "at", "parent"]);
-    // What it has comes from all the files.
+    // Its ranges include values from all the files.
     let range = |path: &str| read.schema.range(&read.schema.field(order, path).unwrap());
     assert!(matches!(range("items[0].state"), Range::Named(names) if names.len() == 3));
     assert_eq!(range("prices[\"a\"].currency"), Range::Text);
-    // A message may be named without its package where only one ends so.
+    // A message can be named without its package if the name is unique.
     let price = declaration(&text.replace("shop.Order", "Price"));
     assert_eq!(message_of(&price), "money.Price");
 }
 
 #[test]
-fn a_scenario_may_hold_a_protocol_or_name_its_file() {
+fn a_scenario_can_contain_a_protocol_or_name_its_file() {
     let text = "protocol: a/chat.protocol.yaml\nwrong: a/wrong.protocol.yaml\nnone: b.yaml\nlarge: large.yaml\n\
                 inline: {packet: [{id: size, type: u32, counts: after}, {id: body}], messages: {a: }}\n";
     let source = Source::new("dir/test.yaml", text);
@@ -555,7 +555,7 @@ fn a_scenario_may_hold_a_protocol_or_name_its_file() {
 }
 
 #[test]
-fn no_more_is_read_than_a_protocol_may_have() {
+fn reading_stops_at_the_limits_of_a_protocol() {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
     assert_eq!(crate::read_disk(&own, 100).unwrap().len(), 101);
     assert!(crate::read_disk(Path::new("/dev/zero"), 100).is_err());
@@ -580,14 +580,14 @@ fn contradictions_have_their_places() {
         .collect();
     let want = ["protocol-kind-twice 7:16 line 6: first occurrence", "protocol-bad-reply 8:28 "];
     assert_eq!(places, want);
-    // Sizes are looked at when all else is right.
+    // Sizes are checked only if everything else is valid.
     let sized = text.replace("pong: {kind: 1}", "pong: {kind: 3}").replace("pin}", "ping}");
     let one = &told(&sized)[0];
     let at = one.span.as_ref().unwrap().start;
     assert_eq!((one.code, &sized[at..at + 4]), ("protocol-bad-length", "4KiB"));
 }
 
-/// Whatever is said has a place, one line and a cure.
+/// Each diagnostic has a place, one line and a fix.
 fn check_told(told: &[Diagnostic]) {
     for one in told {
         let span = one.span.as_ref().expect("every diagnostic has a place");

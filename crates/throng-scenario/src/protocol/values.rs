@@ -15,10 +15,10 @@ const CONDITION_HELP: Said = say!(
      other than 0"
 );
 
-/// What turns a condition round, as `!` does.
+/// Negates a condition, like `!`.
 const NOT: &str = "not ";
 
-/// The most bytes of a delimiter, a terminator or constant bytes.
+/// Maximum size of a delimiter, a terminator or constant bytes.
 pub(super) const BYTES_MAX: usize = 4096;
 
 /// `42`, `-1`, `0xC4A7`, `0b101`, `0o17`, `1_000`.
@@ -40,14 +40,14 @@ pub(super) fn parse_int(text: &str) -> Option<i128> {
     Some(if negative { -value } else { value })
 }
 
-/// Letters, digits and `_`, and no digit first.
+/// Letters, digits and `_`, without a leading digit.
 pub(super) fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// A whole number of 64 bits.
-#[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+/// A 64-bit integer.
+#[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
 pub(super) fn read_int(cx: &mut Context<'_>, node: &Node, want: Said) -> Option<i64> {
     let text = cx.text(node, want.clone())?;
     match parse_int(text.trim()).map(i64::try_from) {
@@ -143,7 +143,7 @@ pub(super) fn read_literal(
 ) -> Option<Literal> {
     match ty {
         Type::Bytes(_) => {
-            // Only as a value may bytes be none.
+            // Bytes can be empty only as a value.
             return match &node.kind {
                 Kind::Scalar { text, plain: false } if text.is_empty() => {
                     Some(Literal::Bytes(Vec::new()))
@@ -198,7 +198,7 @@ pub(super) fn read_literal(
     cx.fail(error.label(label).help(help))
 }
 
-/// A value for a part of a document whose type is JSON.
+/// A value for a part of a document with type JSON.
 pub(super) fn read_json(cx: &mut Context<'_>, node: &Node) -> Option<Literal> {
     let help = say!("write a number, `true`, text, or JSON in quotes: `default: \"{{}}\"`");
     let Kind::Scalar { text, plain } = &node.kind else {
@@ -214,7 +214,7 @@ pub(super) fn read_json(cx: &mut Context<'_>, node: &Node) -> Option<Literal> {
     })
 }
 
-/// What a condition says: the name of a field, and how it compares.
+/// A condition: the name of a field, and a comparison.
 #[derive(Debug, PartialEq)]
 pub(super) struct Compared<'t> {
     pub(super) name: &'t str,
@@ -296,7 +296,7 @@ fn has_word(text: &str, words: &[&str]) -> bool {
     text.split_whitespace().any(|word| words.contains(&word))
 }
 
-/// `1`, `1 != 0`, `6 == 6`: what stands behind `&`.
+/// `1`, `1 != 0`, `6 == 6`: the text after `&`.
 fn bits<'t>(
     name: &'t str,
     rest: &str,

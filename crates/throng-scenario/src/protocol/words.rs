@@ -3,13 +3,13 @@
 use throng_base::{Said, diagnostic};
 use throng_protocol::framed::declaration::{Coding, Endian, Prefix, Type};
 
-/// What a word behind `type` means; what ends somewhere gets its extent from other keys.
+/// The meaning of the value of `type`; other keys determine where it ends.
 #[derive(Debug, PartialEq)]
 pub(super) enum TypeWord {
-    /// A type of its own size, with the byte order that the word names.
+    /// A type with its own size, and the byte order that the word names.
     Sized(Type, Option<Endian>),
     Text,
-    /// A text that ends with a zero.
+    /// A zero-terminated text.
     TextZero,
     Bytes,
     Json,
@@ -18,21 +18,21 @@ pub(super) enum TypeWord {
     Proto(String),
 }
 
-/// Why a word is no type.
+/// Why a word is not a type.
 #[derive(Debug, PartialEq)]
 pub(super) struct WordError {
     pub(super) label: Said,
     pub(super) help: Said,
 }
 
-/// Simple words, for messages; numbers of bits are told with [`TYPES_HELP`].
+/// Simple types, for diagnostics; bit types are described in [`TYPES_HELP`].
 const SIMPLE: &[&str] = &[
     "u8", "u16", "u24", "u32", "u40", "u48", "u56", "u64", "i8", "i16", "i24", "i32", "i40", "i48",
     "i56", "i64", "f32", "f64", "bool", "varint", "zigzag", "ber", "lenenc", "decimal", "str",
     "strz", "bytes", "json",
 ];
 
-/// Words of other languages and what they are called here.
+/// Words of other languages and their equivalents here.
 const OTHER_WORDS: &[(&[&str], &str)] = &[
     (&["string", "text", "utf8", "varchar"], "str"),
     (&["cstring", "cstr", "asciiz"], "strz"),
@@ -61,7 +61,7 @@ pub(super) const TYPES_HELP: Said = say!(
 pub(super) const PREFIX_HELP: Said =
     say!("write `u8`, `u16`, `u24`, `u32`, `u64`, `varint`, `ber` or `lenenc`");
 
-/// The meaning of a word; None is perhaps the name of a structure.
+/// The meaning of a word; None may be the name of a structure.
 pub(super) fn parse(word: &str) -> Result<Option<TypeWord>, WordError> {
     let simple = match word {
         "str" => Some(TypeWord::Text),
@@ -91,7 +91,7 @@ pub(super) fn parse(word: &str) -> Result<Option<TypeWord>, WordError> {
     parse_number(word)
 }
 
-/// What was perhaps meant by a word that is no type; `names` are those of the structures.
+/// The closest type to an unknown word; `names` are those of the structures.
 pub(super) fn meant<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let small = word.to_ascii_lowercase();
     let other = OTHER_WORDS.iter().find(|(words, _)| words.contains(&small.as_str()));
@@ -99,7 +99,7 @@ pub(super) fn meant<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Opt
     other.map(|(_, word)| *word).or_else(|| diagnostic::did_you_mean(word, names))
 }
 
-/// The number before something of no fixed size.
+/// The length prefix of a type without a fixed size.
 pub(super) fn prefix(word: &str) -> Option<Prefix> {
     Some(match word {
         "u8" | "u1" => Prefix::Unsigned(8),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_other_languages_lead_to_ours() {
+    fn words_of_other_languages_suggest_ours() {
         for (word, want) in
             [("string", "str"), ("UInt32", "u32"), ("double", "f64"), ("itm", "item")]
         {

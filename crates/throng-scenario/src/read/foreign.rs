@@ -1,16 +1,16 @@
-//! What people bring along from elsewhere: placeholders of other tools, the quotes of text
-//! processors, words and signs of other languages of checks.
+//! Syntax of other tools: placeholders, typographic quotes, and words and operators from other
+//! languages for checks.
 
 use super::Context;
 use super::names::ROOTS;
 use crate::syntax::{Kind, Node, OTHER_QUOTES};
 use crate::words::shorten;
 
-/// The longest name of a placeholder.
+/// Maximum length of the name of a placeholder.
 const NAME_BYTES_MAX: usize = 60;
 
-/// Warns where a text that is sent holds `{{name}}`, `#{name}`, `{user.id}` or `$user.id`, or
-/// JSON in quotes of a text processor.
+/// Warns if a text to send contains `{{name}}`, `#{name}`, `{user.id}` or `$user.id`, or JSON with
+/// typographic quotes.
 pub(crate) fn warn_placeholders(cx: &mut Context<'_>, node: &Node, text: &str) {
     if cx.is_full() {
         return;
@@ -57,7 +57,7 @@ fn warn_names(cx: &mut Context<'_>, node: &Node, text: &str) {
     }
 }
 
-/// What a name without its beginning means here.
+/// The full name for a name without its root.
 fn known_name(cx: &Context<'_>, name: &str) -> Option<String> {
     if cx.session.slot_of(name).is_some() {
         return Some(format!("saved.{name}"));
@@ -69,7 +69,7 @@ fn known_name(cx: &Context<'_>, name: &str) -> Option<String> {
     Some(format!("data.{source}.{}", name.rsplit('.').next()?))
 }
 
-/// A sign or a word in front of a value that means nothing there; None after a mistake.
+/// Reports an operator or word before a value that has no meaning there; None after a mistake.
 pub(crate) fn check_sign(cx: &mut Context<'_>, node: &Node) -> Option<()> {
     let Kind::Scalar { text, plain } = &node.kind else { return Some(()) };
     if let Some(sign) = sign(text) {
@@ -99,7 +99,7 @@ pub(crate) fn check_sign(cx: &mut Context<'_>, node: &Node) -> Option<()> {
     Some(())
 }
 
-/// Warns of a word that is compared as a text and looks like `present` or `absent`.
+/// Warns of a word that is compared as text and looks like `present` or `absent`.
 pub(crate) fn warn_word(cx: &mut Context<'_>, node: &Node) {
     let Kind::Scalar { text, plain: true } = &node.kind else { return };
     let Some(meant) = other_word(text) else { return };
@@ -112,12 +112,12 @@ pub(crate) fn warn_word(cx: &mut Context<'_>, node: &Node) {
     cx.note(warning.label(say!("did you mean `{meant}`?")).help(help));
 }
 
-/// The sign of another language in front of a value.
+/// An operator of another language before a value.
 pub(crate) fn sign(text: &str) -> Option<&'static str> {
     ["!~", "!=", "=~"].into_iter().find(|sign| text.starts_with(sign))
 }
 
-/// Other words for `absent` and `present`; `_` and `-` may stand for the spaces.
+/// Other words for `absent` and `present`; `_` and `-` can replace the spaces.
 const OTHER_WORDS: [(&str, &[&str]); 2] = [
     (
         "absent",
@@ -141,7 +141,7 @@ const OTHER_WORDS: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// `present` or `absent`, when the text is another word for it.
+/// `present` or `absent` if the text is a synonym.
 fn other_word(text: &str) -> Option<&'static str> {
     let same = |word: &&str| {
         let letter = |byte: u8| match byte {
@@ -154,7 +154,7 @@ fn other_word(text: &str) -> Option<&'static str> {
     found.map(|(meant, _)| *meant)
 }
 
-/// Whether it begins as a name of an expression does: `user.id`.
+/// True if it starts with a root of expressions, like `user.id`.
 fn is_rooted(name: &str) -> bool {
     const FUNCTIONS: [&str; 3] = ["random", "now", "run"];
     name.split_once('.').is_some_and(|(root, rest)| {
@@ -162,7 +162,7 @@ fn is_rooted(name: &str) -> bool {
     })
 }
 
-/// Names in a text that lack their `$` or their braces: `{user.id}` and `$user.id`.
+/// Names in a text without `$` or braces: `{user.id}` and `$user.id`.
 fn bare_names(text: &str) -> impl Iterator<Item = (usize, &str, &str)> {
     let signs =
         text.match_indices(['{', '$']).filter(|(at, _)| !text[..*at].ends_with(['$', '{', '#']));
@@ -183,8 +183,8 @@ fn bare_names(text: &str) -> impl Iterator<Item = (usize, &str, &str)> {
     })
 }
 
-/// Whether it is GraphQL's own: a variable that the text declares with a type, as `$stars` in
-/// `mutation Add($stars: Int!) {…}`, or the selection of a field, as `{id}`, after an operation.
+/// True for GraphQL syntax: a variable that the text declares with a type, like `$stars` in
+/// `mutation Add($stars: Int!) {…}`, or a field selection after an operation, like `{id}`.
 fn is_of_graphql(text: &str, written: &str) -> bool {
     const OPERATIONS: [&str; 4] = ["query", "mutation", "subscription", "fragment"];
     let is_type = |c: char| c == '[' || c == '_' || c.is_ascii_alphabetic();
@@ -200,7 +200,7 @@ fn is_of_graphql(text: &str, written: &str) -> bool {
     }
 }
 
-/// The first quote of a text processor where JSON has one of its own.
+/// The first typographic quote in JSON syntax.
 fn quoted_json(text: &str) -> Option<(usize, char)> {
     if text.is_ascii() || !text.trim_start().starts_with(['{', '[']) {
         return None;
@@ -209,7 +209,7 @@ fn quoted_json(text: &str) -> Option<(usize, char)> {
     found.find(|(at, _)| text[..*at].trim_end().ends_with(['{', '[', ',', ':']))
 }
 
-/// The placeholders in a text: where each begins, as it is written, and its name.
+/// The placeholders in a text: the start, the written form and the name of each.
 fn placeholders(text: &str) -> impl Iterator<Item = (usize, &str, &str)> {
     let ends = [("{{", "}}"), ("#{", "}")];
     ends.into_iter().flat_map(move |(open, close)| {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn names_without_their_signs_are_found() {
+    fn names_without_dollar_or_braces_are_found() {
         let found = |text| bare_names(text).map(|(_, written, _)| written).collect::<Vec<_>>();
         let text = "/a/{user.id}/$user.id. {random.u64()}";
         assert_eq!(found(text), ["{user.id}", "$user.id", "{random.u64()}"]);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_of_graphql_are_no_placeholders() {
+    fn graphql_variables_are_not_placeholders() {
         let typed = "mutation Add($stars: Int!, $of:[ID!]) { add(stars: $stars) {id} }";
         assert!(["$stars", "$of", "{id}"].into_iter().all(|written| is_of_graphql(typed, written)));
         assert!(
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn words_for_present_and_absent() {
+    fn synonyms_of_present_and_absent_are_known() {
         assert_eq!(other_word("missing"), Some("absent"));
         assert_eq!(other_word("not_present"), Some("absent"));
         assert_eq!(other_word("exists"), Some("present"));

@@ -1,4 +1,4 @@
-//! What is found out while a file is read: its sources, what they declare, and the mistakes so far.
+//! Findings while files are read: sources, declarations, and mistakes.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -14,37 +14,37 @@ use crate::synonyms::did_you_mean;
 use crate::syntax::{self, Key, Kind, Node, OTHER_QUOTES, Place};
 use crate::words::shorten;
 
-/// The most mistakes that are shown of one file; the last one tells how many more there are.
+/// Maximum number of mistakes that are shown per file; the last one says how many more there are.
 pub const DIAGNOSTICS_MAX: usize = 100;
 
-/// What the values of all expressions that are the same for all users may come to, written out: a
-/// variable that is made of others is as large as they are, and few lines make very large ones.
+/// Maximum total size of the constant values of all expressions: variables that are built from
+/// others grow with them, so a few lines can make huge values.
 pub(crate) const VALUE_BYTES_MAX: usize = 64 << 20;
-/// What is found out while a file is read: its sources, variables and rows, the mistakes so far.
+/// Findings while files are read: sources, variables, rows and mistakes.
 #[derive(Default)]
 pub(crate) struct Found {
-    /// The files, by the number in every [`Place`], with the folders that their paths count from.
+    /// The files, by the number in each [`Place`], with the base folders of their paths.
     sources: Vec<(Arc<Source>, PathBuf)>,
     pub(crate) vars: Vars,
     pub(crate) data: Data,
-    /// Saved values that have the same slots in all sessions.
+    /// Saved values with the same slots in all sessions.
     pub(crate) shared_slots: Vec<String>,
     pub(crate) extractors: Picks,
     /// `run.id`.
     pub(crate) run_id: String,
     pub(crate) redirects: Redirects,
-    /// What the files of `proto` declare.
+    /// The declarations in the files of `proto`.
     pub(crate) descriptors: Descriptors,
-    /// How many bytes the values of expressions come to so far.
+    /// The total size of expression values so far.
     value_bytes: usize,
     pub(crate) secrets: Secrets,
-    /// Places that are not shown.
+    /// Places that must not be shown.
     hidden: Vec<Place>,
-    /// For the record of the run.
+    /// For recording the run.
     pub(crate) named_files: Vec<Named>,
     pub(super) files: HashMap<PathBuf, Arc<[u8]>>,
     diagnostics: Vec<Diagnostic>,
-    /// By the number of a mistake: further places of the same one, as file and byte.
+    /// By the number of a mistake: more places of the same mistake, as file and byte.
     repeated: HashMap<usize, HashSet<(u16, usize)>>,
     more_errors: usize,
 }
@@ -54,7 +54,7 @@ impl Found {
         self.more_errors > 0 || self.diagnostics.iter().any(|one| one.severity == Severity::Error)
     }
 
-    /// All mistakes, in the order of their places; those of the command line first.
+    /// All mistakes in the order of their places; those of the command line first.
     pub(crate) fn finish(mut self) -> (Vec<Diagnostic>, bool) {
         let failed = self.has_errors();
         for (number, places) in &self.repeated {
@@ -77,7 +77,7 @@ impl Found {
         (self.diagnostics, failed)
     }
 
-    /// Takes the secrets out of what is said and shown.
+    /// Masks secrets in messages and quoted lines.
     fn mask(&mut self) {
         let blotted: Vec<Arc<Source>> = self
             .sources
@@ -107,8 +107,7 @@ impl Found {
         }
     }
 
-    /// Takes so much of what the values of all expressions may come to; false when it is more
-    /// than what is left.
+    /// Counts the size of a value; false if that exceeds what is left of the limit.
     pub(crate) fn take_value(&mut self, value: &Value) -> bool {
         let left = VALUE_BYTES_MAX - self.value_bytes;
         let bytes = value.written_bytes(left);
@@ -125,7 +124,7 @@ impl Found {
         &self.sources[usize::from(place.file)].0
     }
 
-    /// What the person wrote at a place.
+    /// The written text at a place.
     pub(crate) fn written(&self, place: Place) -> &str {
         self.source(place).text.get(place.start()..place.end()).unwrap_or("")
     }
@@ -135,14 +134,14 @@ impl Found {
         self.source(place).line_column(place.start()).0
     }
 
-    /// Takes a further file; its number stands in the places of its nodes.
+    /// Adds a file; its number is part of the places of its nodes.
     pub(crate) fn add_source(&mut self, source: Arc<Source>, base: PathBuf) -> u16 {
         self.sources.push((source, base));
         (self.sources.len() - 1) as u16
     }
 
-    /// Takes and parses a further file. Of one that is not of this kind no line is shown: it may
-    /// be any file that this user can read, and a scenario may be a stranger's.
+    /// Adds and parses a file. If it is not of this kind, no line of it is quoted: it can be any
+    /// file that the user can read, and the scenario may come from a stranger.
     pub(crate) fn parse_file(
         &mut self,
         source: &Arc<Source>,
@@ -179,7 +178,7 @@ impl Found {
         self.error("wrong-type", say!("this file is not {}", kind.what), place)
     }
 
-    /// What stands at this place is not shown where mistakes are.
+    /// Hides the text at this place in diagnostics.
     pub(crate) fn hide(&mut self, place: Place) {
         self.hidden.push(place);
     }
@@ -196,8 +195,8 @@ impl Found {
         Diagnostic::warning(code, message).at(self.span(place))
     }
 
-    /// Whether no more mistakes are shown: then places and likely words need not be looked for,
-    /// which would take long in a large file full of mistakes.
+    /// True if no more mistakes are shown. Then places and suggestions are not searched, which
+    /// would be slow in a large file with many mistakes.
     pub(crate) fn is_full(&self) -> bool {
         self.diagnostics.len() >= DIAGNOSTICS_MAX
     }
@@ -206,10 +205,10 @@ impl Found {
         self.note_numbered(diagnostic);
     }
 
-    /// Notes it; gives its number if it is shown.
+    /// Notes a mistake; returns its number if it is shown.
     pub(crate) fn note_numbered(&mut self, mut diagnostic: Diagnostic) -> Option<usize> {
         diagnostic.label.get_or_insert_with(|| say!("here"));
-        // What is wrong in a part is found wherever it is used.
+        // A mistake in a part is found at each use.
         if let Some(number) = self.diagnostics.iter().position(|known| *known == diagnostic) {
             return Some(number);
         }
@@ -223,7 +222,7 @@ impl Found {
         None
     }
 
-    /// The mistake of this number is in this place too: it is said once, with how often.
+    /// Adds a place to a mistake: it is shown once, with the number of places.
     pub(crate) fn repeat(&mut self, number: usize, place: Place) {
         let span = self.span(place);
         if self.diagnostics.get(number).is_some_and(|first| first.span.as_ref() != Some(&span)) {
@@ -231,19 +230,19 @@ impl Found {
         }
     }
 
-    /// How many mistakes there are so far.
+    /// The number of mistakes so far.
     pub(crate) fn errors(&self) -> usize {
         let shown = self.diagnostics.iter().filter(|one| one.severity == Severity::Error);
         shown.count() + self.more_errors
     }
 
-    /// Notes a mistake where a value was to be read.
+    /// Notes a mistake in place of a value.
     pub(crate) fn fail<T>(&mut self, diagnostic: Diagnostic) -> Option<T> {
         self.note(diagnostic);
         None
     }
 
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     pub(crate) fn not_yet(&mut self, what: Said, place: Place, help: Said) {
         let message = say!("{what} is not supported in this version");
         let error =
@@ -251,7 +250,7 @@ impl Found {
         self.note(error);
     }
 
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     pub(crate) fn wrong_type<T>(&mut self, node: &Node, want: Said, help: Said) -> Option<T> {
         let message = say!("expected {want} here, not {}", node.what());
         let error =
@@ -259,7 +258,7 @@ impl Found {
         self.fail(error.help(help))
     }
 
-    /// The place of a part of a scalar's text, as far as quotes and escapes let it be found.
+    /// The place of a part of a scalar's text, if quotes and escapes permit finding it.
     pub(crate) fn place_of(&self, node: &Node, part: &str) -> Place {
         match self.written(node.place).find(part) {
             Some(at) if !part.is_empty() => node.place.part(at, part.len()),
@@ -267,12 +266,12 @@ impl Found {
         }
     }
 
-    /// The path of a file that is named at this place.
+    /// The path of a file named at this place.
     pub(crate) fn path(&self, place: Place, name: &str) -> PathBuf {
         self.sources[usize::from(place.file)].1.join(name)
     }
 
-    /// As [`Found::path`], of a file that the record of the run has to know.
+    /// Like [`Found::path`], for a file that is recorded with the run.
     pub(crate) fn named_path(&mut self, place: Place, name: &str, role: FileRole) -> PathBuf {
         let path = self.path(place, name);
         self.named_files.push(Named { place, path: path.clone(), role });
@@ -285,9 +284,9 @@ impl Found {
     }
 }
 
-/// Lists and maps of things that have names.
+/// Lists and maps of named things.
 impl Found {
-    /// The entries of a map; keys that stand there twice are mistakes.
+    /// The entries of a map; duplicate keys are mistakes.
     pub(crate) fn entries<'n>(
         &mut self,
         node: &'n Node,
@@ -300,12 +299,12 @@ impl Found {
         }
     }
 
-    /// Entries without those whose keys stand there already, which are mistakes.
+    /// Removes entries with duplicate keys, which are mistakes.
     pub(crate) fn unique<'n>(
         &mut self,
         entries: impl ExactSizeIterator<Item = &'n (Key, Node)>,
     ) -> Vec<(&'n Key, &'n Node)> {
-        // Almost all maps are small: looking through them beats hashing.
+        // Almost all maps are small, and scanning them is faster than hashing.
         const SMALL_MAX: usize = 16;
         let small = entries.len() <= SMALL_MAX;
         let mut seen: HashMap<&str, Place> = HashMap::new();
@@ -323,7 +322,7 @@ impl Found {
         out
     }
 
-    /// One more mistake, which is not shown.
+    /// Counts a mistake that is not shown.
     pub(crate) fn count_error(&mut self) {
         self.more_errors += 1;
     }
@@ -355,7 +354,7 @@ impl Found {
 
 /// Texts with expressions in them.
 impl Found {
-    /// Before a value is written into the program: all of them together have a limit.
+    /// Called before a value is written into the program: their total size is limited.
     pub(super) fn bounded(
         &mut self,
         node: &Node,
@@ -377,7 +376,7 @@ impl Found {
         self.fail(error.help(help))
     }
 
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     pub(super) fn differs<T>(
         &mut self,
         node: &Node,
@@ -392,7 +391,7 @@ impl Found {
         self.fail(error.label(say!("the value differs from user to user")).help(help))
     }
 
-    /// Warns of a text that stands in quotes which YAML does not know.
+    /// Warns of quotes that are not YAML quotes.
     fn warn_quotes(&mut self, node: &Node, text: &str) {
         let first = text.chars().next().filter(|c| OTHER_QUOTES.contains(c));
         let Some(first) = first.filter(|_| text.ends_with(OTHER_QUOTES)) else { return };
@@ -406,7 +405,7 @@ impl Found {
         self.note(warning.label(say!("a typographic quote")).help(help));
     }
 
-    /// The text of a scalar that is not nothing.
+    /// The text of a scalar that is not null.
     pub(crate) fn scalar<'n>(&mut self, node: &'n Node, want: Said) -> Option<&'n str> {
         match &node.kind {
             Kind::Scalar { .. } if node.is_null() => {
@@ -422,8 +421,8 @@ impl Found {
         }
     }
 
-    /// The place of a part of a scalar, by its position in the text; the whole scalar where
-    /// quotes and escapes hide it.
+    /// The place of a part of a scalar, by its position in the text; the whole scalar if quotes and
+    /// escapes hide it.
     pub(crate) fn place_in(&self, node: &Node, at: usize, length: usize) -> Place {
         let Kind::Scalar { text, .. } = &node.kind else { return node.place };
         let Some(part) = text.get(at..at + length) else { return node.place };
@@ -433,7 +432,7 @@ impl Found {
         }
     }
 
-    /// The place of a part of a text that stands at `place`, perhaps in quotes.
+    /// The place of a part of a text at `place`, which may be quoted.
     pub(crate) fn place_inside(&self, place: Place, text: &str, start: usize, end: usize) -> Place {
         if start >= end {
             return place;

@@ -1,14 +1,14 @@
-//! What expressions may name: variables, data, saved values, items of loops, the answer. A session
-//! has names of its own, each with a slot in which its users keep the value.
+//! Names in expressions: variables, data, saved values, loop items, the response. Each session has
+//! its own names, with a slot for each user's value.
 //!
 //! How a session is compiled:
 //! 1. [`SessionNames::of_session`],
-//! 2. [`Context::declare_all`] with everything the session does, so that a value can be used in a
-//!    step before the one that saves it (the next iteration has it),
-//! 3. its steps: [`Context::slot`] where a step saves, [`Context::enter_item`] and
+//! 2. [`Context::declare_all`] for the whole session, so that a step can use a value that a later
+//!    step saves (it exists from the next iteration on),
+//! 3. its steps: [`Context::slot`] for saved values, [`Context::enter_item`] and
 //!    [`SessionNames::leave_item`] around the steps of a `for_each`, [`Context::with_answer`]
-//!    around what looks at an answer,
-//! 4. [`check_names`] says which of them are not used, or too early.
+//!    around expressions on a response,
+//! 4. [`check_names`] reports names that are unused, or used too early.
 
 use std::cell::Cell;
 
@@ -25,10 +25,10 @@ use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::{is_name, shorten};
 
-/// What is to be said of the names of a session when all of it is compiled.
+/// Reports unused and premature names once a session is compiled.
 pub(crate) fn check_names(cx: &mut Context<'_>) {
     if !cx.has_errors() {
-        // What a setup saves, others use.
+        // Other sessions use what the setup saves.
         if !matches!(cx.scope.setup, SetupNames::Open) {
             warn_unused_saves(cx);
         }
@@ -36,7 +36,7 @@ pub(crate) fn check_names(cx: &mut Context<'_>) {
     }
 }
 
-/// A value that nobody uses costs every user memory.
+/// An unused value costs memory for each user.
 fn warn_unused_saves(cx: &mut Context<'_>) {
     let session = &cx.session;
     let unused = session.slots.iter().filter_map(|name| {
@@ -66,8 +66,8 @@ fn warn_early(cx: &mut Context<'_>) {
 }
 
 impl Context<'_> {
-    /// Reads steps behind a condition; one on the number of the iteration says itself when values
-    /// are there.
+    /// Reads steps that run under a condition; a condition on the iteration number determines when
+    /// values exist.
     pub(crate) fn behind<T>(
         &mut self,
         condition: Option<&Expression>,
@@ -79,19 +79,19 @@ impl Context<'_> {
         }
     }
 
-    /// Reads what is only used where its values are there.
+    /// Reads something that is evaluated only when its values exist.
     pub(crate) fn in_time<T>(&mut self, read: impl FnOnce(&mut Context<'_>) -> T) -> T {
         let scope = Scope { in_time: true, ..self.scope };
         read(&mut self.scoped(scope))
     }
 
-    /// Declares what the steps of a session save, by the keys that name it; and whether the session
-    /// itself does, or a part.
+    /// Declares the values that a session saves, by their keys; true if the session itself saves
+    /// them, not a part.
     pub(crate) fn declare_all(&mut self, saved: &[(&Key, bool)]) {
         saved.iter().for_each(|(key, own)| self.declare(key, *own));
     }
 
-    /// Declares a saved value; a name that cannot be one is answered where it is saved.
+    /// Declares a saved value; an invalid name is reported where it is saved.
     fn declare(&mut self, key: &Key, own: bool) {
         if is_name(&key.text) && !self.session.saved.contains_key(&key.text) {
             self.add_slot(&key.text, key.place, |names, slot| {
@@ -142,13 +142,13 @@ impl Context<'_> {
         self.session.slot_of(&key.text)
     }
 
-    /// A slot that expressions cannot name, such as the list of a `for_each`.
+    /// A slot without a name in expressions, such as the list of a `for_each`.
     pub(crate) fn hidden_slot(&mut self, name: &str, place: Place) -> Option<u16> {
         self.add_slot(name, place, |_, _| {})
     }
 
-    /// Makes `name` mean the running item until [`SessionNames::leave_item`]; gives its slot. The
-    /// name stands alone in expressions: `${item}`, `${item.id}`.
+    /// Binds `name` to the current item until [`SessionNames::leave_item`]; returns its slot.
+    /// Expressions use the name alone: `${item}`, `${item.id}`.
     pub(crate) fn enter_item(&mut self, name: &str, place: Place) -> Option<u16> {
         const TAKEN: &[&str] = &[
             "vars",
@@ -186,8 +186,8 @@ impl Context<'_> {
         })
     }
 
-    /// Reads the body of a handler, in which `message` is what came. Gives what has to be kept of
-    /// it for that.
+    /// Reads the steps of a handler, in which `message` is the received message. Returns the parts
+    /// of it that must be kept.
     pub(crate) fn with_heard<T>(
         &mut self,
         heard: Heard,
@@ -201,12 +201,12 @@ impl Context<'_> {
         (result, heard.map_or_else(Vec::new, |heard| heard.saves))
     }
 
-    /// A field of the message that a handler does something with, as an expression.
+    /// A field of the received message in a handler, as an expression.
     pub(crate) fn heard_field(&mut self, path: &FieldPath, place: Place) -> Option<Expression> {
         let is_simple = path.written.split('.').all(is_name);
         let name = match is_simple {
             true => path.written.to_string(),
-            // Expressions find it by a name that no field has.
+            // Expressions find it by a name that no field can have.
             false => {
                 let number = self.session.heard.as_ref().map_or(0, |heard| heard.slots.len());
                 format!("field__{number}")
@@ -221,7 +221,7 @@ impl Context<'_> {
         self.expression_of(&format!("message.{name}"), place)
     }
 
-    /// The same inside of an answer, or where it is not told what it is.
+    /// The same for an expression on a response, or on something unspecified.
     pub(crate) fn with_answer<T>(&mut self, read: impl FnOnce(&mut Context<'_>) -> T) -> T {
         let answer = self.scope.answer.or(Some(AnswerKind::Parts));
         let scope = Scope { answer, ..self.scope };
@@ -229,11 +229,11 @@ impl Context<'_> {
     }
 }
 
-/// The most expressions that are remembered.
+/// Maximum number of cached expressions.
 const REMEMBERED_MAX: usize = 10_000;
 
 impl Context<'_> {
-    /// Compiles `inner`, which stands at `at` in the text of `node`.
+    /// Compiles `inner`, at position `at` in the text of `node`.
     pub(crate) fn compile_expression(
         &mut self,
         node: &Node,
@@ -269,14 +269,14 @@ impl Context<'_> {
                 if let Some(early) = self.session.look(&slots, in_time) {
                     self.add_early(early, node, inner, at);
                 }
-                // What looks at the answer is a mistake elsewhere.
+                // An expression on the response is invalid elsewhere, so it is not cached.
                 let remembered = &mut self.session.expressions;
                 if !expression.uses_answer() && remembered.len() < REMEMBERED_MAX {
                     remembered.insert(inner.into(), (expression.clone(), slots));
                 }
                 Some(expression)
             }
-            // A name whose own mistake is answered already.
+            // The mistake of this name is already reported.
             Err(reason) if reason.message.is_empty() => None,
             Err(reason) if quiet => {
                 let error = self.error(reason.code, Said::default(), node.place);
@@ -285,7 +285,7 @@ impl Context<'_> {
             Err(reason) => {
                 let length = reason.end.saturating_sub(reason.start).max(1);
                 let place = self.place_in(node, at + reason.start, length);
-                // A text between quotes may have line ends; a message is one line.
+                // A string literal can contain line ends, but a message is one line.
                 let mut message = reason.message;
                 message.change_texts(&|text| text.replace(|c: char| c.is_control(), " "));
                 let code = code.unwrap_or(reason.code);
@@ -315,7 +315,7 @@ impl Context<'_> {
         }
     }
 
-    /// An expression that nobody wrote, for what stands at this place.
+    /// A generated expression for something at this place.
     pub(crate) fn expression_of(&mut self, text: &str, place: Place) -> Option<Expression> {
         let node = Node { place, kind: Kind::Scalar { text: text.to_string(), plain: true } };
         self.compile_expression(&node, text, 0)
@@ -337,11 +337,11 @@ const EXPRESSION_HELP: Said = say!(
      literal `${{`, write `$${{`"
 );
 
-/// The words that names begin with.
+/// The roots of names.
 pub(crate) const ROOTS: [&str; 10] =
     ["vars", "env", "data", "saved", "setup", "user", "iteration", "run", "response", "message"];
 
-/// What names mean where an expression stands.
+/// Resolves names in an expression.
 struct KnownNames<'k, 'a> {
     vars: &'k Vars,
     data: &'k mut Data,
@@ -351,15 +351,15 @@ struct KnownNames<'k, 'a> {
     has_fields: bool,
     env: ReadVariable<'a>,
     run_id: &'k str,
-    /// No more mistakes are shown: likely words need not be looked for.
+    /// No more mistakes are shown, so suggestions are not needed.
     quiet: bool,
-    /// The code of the mistake, where it has one of its own.
+    /// The code of the mistake, if it has a special one.
     code: Option<&'static str>,
 }
 
 type Resolved = Result<(Name, usize), UnknownName>;
 
-/// A name with a mistake that is answered already.
+/// The mistake of this name is already reported.
 fn answered() -> Resolved {
     Err(UnknownName::default())
 }
@@ -411,7 +411,7 @@ impl Names for KnownNames<'_, '_> {
 }
 
 impl KnownNames<'_, '_> {
-    /// A name that means nothing, and what was perhaps meant.
+    /// Reports an unknown name, with a suggestion.
     fn unknown<'w>(
         &self,
         message: Said,
@@ -543,7 +543,7 @@ impl KnownNames<'_, '_> {
         }
     }
 
-    /// A value that the setup has saved.
+    /// A value that the setup saved.
     fn setup(&self, name: Option<&str>) -> Resolved {
         let names = match self.setup {
             SetupNames::Known(names) => names,
@@ -613,7 +613,7 @@ impl KnownNames<'_, '_> {
         }
     }
 
-    /// Fields of declared messages are looked at by their names.
+    /// Fields of declared messages are used by name.
     fn no_part(&self, word: &str) -> Resolved {
         let word = shorten(word);
         Err(UnknownName {
@@ -623,7 +623,7 @@ impl KnownNames<'_, '_> {
         })
     }
 
-    /// A part of the message that a handler does something with: it is kept in a slot.
+    /// A part of the received message in a handler, which is kept in a slot.
     fn heard(&mut self, path: &[&str]) -> Resolved {
         let Some(heard) = &mut self.session.heard else { return self.nothing(path) };
         if let Some(slot) = heard.slots.get(&path[1..].join(".")) {
@@ -696,7 +696,7 @@ impl KnownNames<'_, '_> {
             Some(say!("did you mean `data.{source}.{name}`?"))
         } else {
             let near = did_you_mean(name, ROOTS.into_iter().chain(self.session.item_names()));
-            // A word alone, such as `username`, is no beginning of a name.
+            // A single word, such as `username`, is not a root.
             let is_whole = |near: &&str| path.len() > 1 || *near == "iteration";
             let is_item = |near: &&str| self.session.item_names().any(|item| item == *near);
             let near = near.filter(|near| is_whole(near) || is_item(near));
@@ -713,7 +713,7 @@ impl KnownNames<'_, '_> {
     }
 }
 
-/// The longest part of a path that is a field of a message, and how many of its words that are.
+/// The longest prefix of a path that is a field of a message, and its number of words.
 fn extractor_of(kinds: &Kinds, path: &[&str]) -> Result<(Extractor, usize), UnknownName> {
     let mut mistake = UnknownName::default();
     for used in (1..=path.len()).rev() {

@@ -1,6 +1,6 @@
-//! Texts with `${…}` inside, compiled into segments: what is the same for all users is filled in
-//! at once. `$${` writes `${`, and `$$${x}` a dollar sign and the value: dollars before a brace
-//! count in pairs.
+//! Texts with `${…}`, compiled into segments; constant expressions are evaluated at compile time.
+//! `$${` writes `${`, and `$$${x}` a dollar sign and the value: dollars before a brace count in
+//! pairs.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use crate::url::form_encode;
 use crate::words;
 use crate::words::shorten;
 
-/// A text as it is written in YAML so that it means itself, and so that nobody takes it for a
+/// Escapes a text for YAML scenarios, so that nothing in it is read as an expression or taken for a
 /// placeholder of another tool.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = [rest.find("{{"), rest.find("#{")].into_iter().flatten().min() {
-        // A `$` right before an expression would be read as a part of its beginning.
+        // A `$` right before an expression would become part of its start.
         let before = rest[..at].trim_end_matches('$');
         out.push_str(&doubled(before));
         out.push_str(&format!("${{'{}'}}", &rest[before.len()..at + 2]));
@@ -32,7 +32,7 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// With twice the dollars wherever a brace follows them.
+/// Doubles dollars before braces.
 fn doubled(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut dollars = 0;
@@ -50,14 +50,14 @@ fn doubled(text: &str) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part<'t> {
     Literal(&'t str),
-    /// What stands between `${` and `}`, and where the `$` is.
+    /// The text between `${` and `}`, and the position of the `$`.
     Expression {
         inner: &'t str,
         at: usize,
     },
 }
 
-/// Cuts a text; the error is the place of a `${` without end.
+/// Splits a text; the error is the position of an unterminated `${`.
 pub(crate) fn parts(text: &str) -> Result<Vec<Part<'_>>, usize> {
     let mut parts = Vec::new();
     let mut begin = 0;
@@ -66,7 +66,7 @@ pub(crate) fn parts(text: &str) -> Result<Vec<Part<'_>>, usize> {
         let at = look + found;
         let before = text[look..at].len() - text[look..at].trim_end_matches('$').len();
         if before % 2 == 1 {
-            // `$${`: of each pair one is written, and the literal goes on with the last one.
+            // `$${`: each pair writes one dollar; the literal continues with the last one.
             push_literal(&mut parts, &text[begin..at - before.div_ceil(2)]);
             begin = at;
             look = at + 2;
@@ -89,8 +89,8 @@ fn push_literal<'t>(parts: &mut Vec<Part<'t>>, literal: &'t str) {
     }
 }
 
-/// How long an expression is that ends with a `}` of its own: braces of maps and all that stands
-/// in quotes belong to it.
+/// The length of an expression up to its own `}`; braces of maps and in quotes belong to the
+/// expression.
 fn expression_length(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut depth = 0;
@@ -112,7 +112,7 @@ fn expression_length(text: &str) -> Option<usize> {
     None
 }
 
-/// The place behind a string of CEL, which may be raw or in three quotes.
+/// The position after a CEL string, which can be raw or triple-quoted.
 fn string_end(bytes: &[u8], begin: usize, quote: u8, raw: bool) -> Option<usize> {
     let triple = bytes[begin..].starts_with(&[quote; 3]);
     let mut at = begin + if triple { 3 } else { 1 };
@@ -128,7 +128,7 @@ fn string_end(bytes: &[u8], begin: usize, quote: u8, raw: bool) -> Option<usize>
     None
 }
 
-/// Puts segments together; literals that touch become one.
+/// Builds segments; adjacent literals are merged.
 #[derive(Default)]
 pub(crate) struct TextBuilder {
     segments: Vec<Segment>,
@@ -140,7 +140,7 @@ impl TextBuilder {
         self.literal.extend_from_slice(bytes);
     }
 
-    /// What the person wrote, as it stands in this place.
+    /// Adds literal text as it was written.
     pub(crate) fn literal(&mut self, text: &str, escape: Escape) {
         match escape {
             Escape::JsonText | Escape::Json => words::escape_json(text, &mut self.literal),
@@ -158,7 +158,7 @@ impl TextBuilder {
         }
     }
 
-    /// A value; one that is the same for all users is written at once.
+    /// Adds a value; a constant one is evaluated immediately.
     pub(crate) fn value(
         &mut self,
         value: Expression,
@@ -193,7 +193,7 @@ impl TextBuilder {
     }
 }
 
-/// For what is the same for all users: there is no user yet.
+/// Evaluates constants: there is no user yet.
 struct NoUser {
     null: Value,
     random: Random,
@@ -244,8 +244,8 @@ impl Scope for NoUser {
 }
 
 impl Context<'_> {
-    /// A text that may differ from user to user. `escape` says how values are written into it;
-    /// what the person wrote is escaped too where it cannot stand as it is (JSON, forms).
+    /// A text that can differ between users. `escape` determines how values are written; literal
+    /// text is escaped too if the format requires it (JSON, forms).
     pub(crate) fn template(&mut self, node: &Node, want: Said, escape: Escape) -> Option<Text> {
         let text = self.scalar(node, want)?;
         warn_placeholders(self, node, text);
@@ -268,14 +268,14 @@ impl Context<'_> {
         good.map(|()| builder.finish())
     }
 
-    /// A key as a text that may differ from user to user.
+    /// A key as a text that can differ between users.
     pub(crate) fn key_template(&mut self, key: &Key, escape: Escape) -> Option<Text> {
         let kind = Kind::Scalar { text: key.text.clone(), plain: false };
         self.template(&Node { place: key.place, kind }, say!("a name"), escape)
     }
 
     /// An expression: `${…}` alone, or without `${` and `}`.
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     pub(crate) fn expression(&mut self, node: &Node, want: Said) -> Option<Expression> {
         let text = self.scalar(node, want.clone())?;
         let (inner, at) = match read_parts(self, node, text)?.as_slice() {
@@ -291,7 +291,7 @@ impl Context<'_> {
         self.compile_expression(node, inner, at)
     }
 
-    /// The value of a scalar that is the same for all users; `${…}` alone keeps its type.
+    /// The constant value of a scalar; a single `${…}` keeps its type.
     pub(crate) fn constant_text(&mut self, node: &Node) -> Option<Value> {
         let want = say!("a value");
         match single_expression(node) {
@@ -309,7 +309,7 @@ impl Context<'_> {
         }
     }
 
-    /// A text that is the same for all users; variables are filled in.
+    /// A constant text, with variables filled in.
     pub(crate) fn text(&mut self, node: &Node, want: Said) -> Option<String> {
         let text = self.scalar(node, want.clone())?;
         if !text.contains("${") {
@@ -336,13 +336,13 @@ impl Context<'_> {
         good.map(|()| String::from_utf8_lossy(&out).into_owned())
     }
 
-    /// A key that is the same for all users.
+    /// A constant key.
     pub(crate) fn key_text(&mut self, key: &Key) -> Option<String> {
         let kind = Kind::Scalar { text: key.text.clone(), plain: false };
         self.text(&Node { place: key.place, kind }, say!("the name of a field"))
     }
 
-    /// Adds the value of an expression that stands at `at` in the text of `node`.
+    /// Adds the value of an expression at position `at` in the text of `node`.
     pub(crate) fn add_value(
         &mut self,
         node: &Node,
@@ -366,8 +366,8 @@ impl Context<'_> {
         }
     }
 
-    /// A value with a type, for a slot: `${…}` alone keeps the type of its value, a plain scalar
-    /// is what it looks like, lists and maps are the same for all users.
+    /// A typed value for a slot: a single `${…}` keeps the type of its value, a plain scalar has
+    /// the type that it looks like, lists and maps are constant.
     pub(crate) fn value_text(&mut self, node: &Node) -> Option<Text> {
         match &node.kind {
             Kind::Scalar { text, .. } if text.contains("${") => match single_expression(node) {
@@ -393,7 +393,7 @@ impl Context<'_> {
     }
 }
 
-/// The expression when a scalar is nothing else than one `${…}`.
+/// The expression, if a scalar is a single `${…}`.
 pub(crate) fn single_expression(node: &Node) -> Option<(&str, usize)> {
     let Kind::Scalar { text, .. } = &node.kind else { return None };
     if !text.starts_with("${") {
@@ -405,7 +405,7 @@ pub(crate) fn single_expression(node: &Node) -> Option<(&str, usize)> {
     }
 }
 
-/// Cuts the text of a scalar.
+/// Splits the text of a scalar.
 pub(crate) fn read_parts<'n>(
     found: &mut Found,
     node: &Node,
@@ -424,7 +424,7 @@ pub(crate) fn read_parts<'n>(
     }
 }
 
-/// A text that may be empty when quotes say so.
+/// A text, which can be empty if quoted.
 pub(crate) fn read_text(cx: &mut Context<'_>, node: &Node, want: Said) -> Option<Text> {
     match &node.kind {
         Kind::Scalar { text, plain: false } if text.is_empty() => Some(Text::default()),
@@ -432,8 +432,8 @@ pub(crate) fn read_text(cx: &mut Context<'_>, node: &Node, want: Said) -> Option
     }
 }
 
-/// A value that is the same for all users: a plain scalar is what it looks like, one in quotes is
-/// a text, `${…}` alone keeps its type.
+/// A constant value: a plain scalar has the type that it looks like, a quoted one is a text, a
+/// single `${…}` keeps its type.
 pub(crate) fn constant(cx: &mut Context<'_>, node: &Node) -> Option<Value> {
     match &node.kind {
         Kind::Scalar { text, plain } => match (text.contains("${"), plain) {
@@ -461,7 +461,7 @@ pub(crate) fn constant(cx: &mut Context<'_>, node: &Node) -> Option<Value> {
     }
 }
 
-/// What has to be true.
+/// A condition.
 pub(crate) fn read_condition(cx: &mut Context<'_>, node: &Node) -> Option<Expression> {
     let condition = cx.expression(node, say!("a condition"))?;
     match condition.may_be_condition() {
@@ -478,7 +478,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_escaped_is_read_as_itself() {
+    fn escaped_texts_are_read_back_unchanged() {
         for text in ["$", "${", "$${", "$$${x}", "$$$$", "a$${{b}} $#{c}$${d", "$$#{${"] {
             let escaped = escape(text);
             let read = parts(&escaped).unwrap().into_iter().map(|part| match part {
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_cut_where_expressions_end() {
+    fn texts_are_split_at_expressions() {
         let inner = |text| {
             let parts = parts(text).unwrap();
             let found = parts.iter().filter_map(|part| match part {

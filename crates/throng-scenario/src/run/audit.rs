@@ -1,4 +1,4 @@
-//! What the target says of its users and its books: `audits: [{name: presence, views: {…}}]`.
+//! The target's own view of its users and counts: `audits: [{name: presence, views: {…}}]`.
 
 use std::time::Duration;
 
@@ -19,27 +19,27 @@ use crate::syntax::{Kind, Node};
 use crate::url::Url;
 use crate::words::shorten;
 
-/// Each has a thread.
+/// Each audit has a thread.
 const AUDITS_MAX: usize = 16;
-/// Of an audit.
+/// Per audit.
 const VIEWS_MAX: usize = 8;
 const EVERY_MIN: Duration = Duration::from_secs(1);
 const WITHIN: Duration = Duration::from_secs(10);
 const BATCH: u64 = 500;
 const BATCH_MAX: u64 = 10_000;
 const NAME_CHARS_MAX: usize = 64;
-/// Stands where a text has the number of a user, until the text is cut there.
+/// Marks the number of a user in a text until it is split.
 const HOLE: &str = "\u{1}";
 const HELP: Said = say!(
     "write `audits: [{{name: presence, views: {{redis: {{redis: \"redis://127.0.0.1\", set: online, \
      id: \"d${{user.id}}\"}}}}}}]`"
 );
 
-/// What is known of the scenario when its audits are read.
+/// Facts about the scenario for reading audits.
 struct Known<'a> {
     steps: &'a [Step],
     targets: &'a [Target],
-    /// Nobody has a connection that stays.
+    /// No user has a long-lived connection.
     is_http: bool,
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn read_audits(
     audits
 }
 
-/// An error for each audit that nothing ever begins.
+/// Reports audits that are never started.
 pub(crate) fn check_done(
     cx: &mut Context<'_>,
     fields: &ast::Scenario<'_>,
@@ -125,7 +125,7 @@ fn read_audit(cx: &mut Context<'_>, node: &Node, known: &Known<'_>) -> Option<Au
         }
         None => return fields.need(cx, fields.views, HELP).and(None),
     };
-    // Without a time it is done at the end.
+    // The default is at the end of the run.
     let at_end = at_end.unwrap_or(every.is_none() && at.is_empty());
     Some(Audit { name: name?, every, at, at_end, what })
 }
@@ -141,7 +141,7 @@ fn read_name(cx: &mut Context<'_>, node: &Node) -> Option<String> {
     }
 }
 
-/// One that thresholds can name.
+/// A name that thresholds can use.
 fn is_name(name: &str) -> bool {
     let is_good = |c: char| c.is_alphanumeric() || "-_".contains(c);
     !name.is_empty() && name.chars().all(is_good) && name.chars().count() <= NAME_CHARS_MAX
@@ -212,7 +212,7 @@ fn read_view(cx: &mut Context<'_>, name: String, node: &Node, known: &Known<'_>)
 
 const ID_HELP: Said = say!("write the name of a user in the view: `id: \"d${{user.id}}\"`");
 
-/// In what of Redis a user is, and how it is called there.
+/// The Redis structure that contains users, and its name.
 fn read_redis_kind(
     cx: &mut Context<'_>,
     fields: &ast::AuditView<'_>,
@@ -243,7 +243,7 @@ fn read_redis_kind(
     }
 }
 
-/// A text with the number of a user in it.
+/// A text with the number of a user.
 fn read_user_name(cx: &mut Context<'_>, node: &Node) -> Option<UserName> {
     let text = hollow(cx, node, "user.id")?;
     match text.split(HOLE).collect::<Vec<_>>().as_slice() {
@@ -261,7 +261,7 @@ fn read_user_name(cx: &mut Context<'_>, node: &Node) -> Option<UserName> {
     }
 }
 
-/// The text with a hole where it has `${inner}`.
+/// The text with the marker in place of `${inner}`.
 fn hollow(cx: &mut Context<'_>, node: &Node, inner: &str) -> Option<String> {
     let Kind::Scalar { text, plain } = &node.kind else {
         return cx.text(node, say!("a text"));
@@ -339,7 +339,7 @@ fn read_path(cx: &mut Context<'_>, node: &Node) -> Option<JsonPath> {
     }
 }
 
-/// What a view calls each node, and its address among the targets.
+/// The name of each node in a view, and its address among the targets.
 fn read_nodes(cx: &mut Context<'_>, node: &Node, known: &Known<'_>) -> Vec<(String, u16)> {
     let help = say!("write `nodes: {{a: \"10.0.0.1:9100\", b: \"10.0.0.2:9100\"}}`");
     let mut nodes = Vec::new();

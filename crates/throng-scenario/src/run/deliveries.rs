@@ -1,4 +1,4 @@
-//! The ledger: messages that have to reach others, `deliveries`.
+//! Deliveries: messages that must reach other users, `deliveries`.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -28,10 +28,10 @@ use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node};
 use crate::words::shorten;
 
-/// The most rows of the ledger.
+/// Maximum number of rows of deliveries.
 const DELIVERIES_MAX: usize = 16;
 
-/// The most saved values that audiences look at.
+/// Maximum number of saved values that audiences use.
 const SAVED_MAX: usize = 64;
 
 const LATE_AFTER: Duration = Duration::from_secs(1);
@@ -59,7 +59,7 @@ const AUDIENCE_HELP: Said = say!(
                              or `audience: {{to: \"${{saved.friend}}\", is: \"${{user.id}}\"}}`"
 );
 
-/// The saved values that audiences name: they have the same slot in every session.
+/// The saved values that audiences use: they have the same slot in every session.
 pub(crate) fn saved_names(ledger: Option<&Node>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     let mut texts = Vec::new();
@@ -146,21 +146,21 @@ pub(crate) fn read_deliveries(
     all
 }
 
-/// What is sent for a delivery.
+/// The messages that a delivery sends.
 struct Sent {
     steps: Vec<StepId>,
-    /// What they are, where their fields are known.
+    /// Their possible kinds, if the fields are known.
     kinds: Option<Kinds>,
     protocol: Option<u16>,
-    /// What comes on calls that stay open, where they are sent on one.
+    /// Replies on streaming calls, if they are sent on one.
     replies: Option<Kinds>,
 }
 
-/// What comes for it.
+/// The messages that a delivery receives.
 struct Received {
     which: Which,
     protocol: Option<u16>,
-    /// What it may be on a call that stays open.
+    /// Its possible kinds on a streaming call.
     replies: Option<Kinds>,
 }
 
@@ -254,7 +254,7 @@ impl DeliveriesReader<'_, '_> {
         })
     }
 
-    /// Keys that say something of a disconnect alone.
+    /// Keys that require a disconnect.
     fn only_with_begins(&mut self, fields: &ast::Delivery<'_>) {
         for field in [fields.session, fields.id] {
             let Some(key) = field.key() else { continue };
@@ -264,7 +264,7 @@ impl DeliveriesReader<'_, '_> {
         }
     }
 
-    /// The session whose users disconnect, by its number. Its users have a connection that stays.
+    /// The session whose users disconnect, by its number. Its users need a long-lived connection.
     fn session(&mut self, node: &Node) -> Option<u16> {
         let name = self.cx.text(node, say!("the name of a session"))?;
         let names = || self.sessions.iter().map(|session| session.name.as_str());
@@ -318,7 +318,7 @@ impl DeliveriesReader<'_, '_> {
         Some((late_after, lost_after))
     }
 
-    /// The steps that send: those of a message, or those of a name.
+    /// The sending steps: those of a message, or those with a name.
     fn sent(&mut self, node: &Node) -> Option<Sent> {
         let name = self.cx.text(node, say!("a message or the name of a step"))?;
         let protocol_of = |speech: &Speech| {
@@ -371,7 +371,7 @@ impl DeliveriesReader<'_, '_> {
         Some(Kinds::Proto { schema, message })
     }
 
-    /// The type of the message that is sent, if it is one of a `.proto` file.
+    /// The type of the sent message, if it is from a `.proto` file.
     fn proto_of(&self, speech: &Speech) -> Option<MessageType> {
         let session = self.sessions.get(usize::from(speech.session))?;
         let is_this =
@@ -391,8 +391,8 @@ impl DeliveriesReader<'_, '_> {
         })
     }
 
-    /// What comes on the calls that stay open: on that of the sender, else on those of the only
-    /// method that there is.
+    /// The messages received on streaming calls: on that of the sender, otherwise on those of the
+    /// only method.
     fn replies_to(&self, speech: &Speech) -> Option<Kinds> {
         let methods = |session: &Session, link: Option<u8>| {
             let open = session.all().filter_map(|one| match one {
@@ -414,7 +414,7 @@ impl DeliveriesReader<'_, '_> {
     }
 
     fn nobody_sends<T>(&mut self, node: &Node, name: &str) -> Option<T> {
-        // A mistake before may have kept its steps from being known.
+        // An earlier mistake may have hidden its steps.
         if self.cx.has_errors() {
             return None;
         }
@@ -440,7 +440,8 @@ impl DeliveriesReader<'_, '_> {
         })
     }
 
-    /// What the receivers get, and on which protocol: that of the senders where they have it.
+    /// The messages that receivers get, and their protocol: that of the senders if it has the
+    /// message.
     fn received(&mut self, node: &Node, sent: Option<&Sent>) -> Option<Received> {
         if let Some(replies) = sent.and_then(|sent| sent.replies.clone()) {
             let which = read_reply_conditions(self.cx, &replies, node)?.which;
@@ -460,7 +461,7 @@ impl DeliveriesReader<'_, '_> {
                 return declared(self.pattern(node, *number)?, *number);
             }
         }
-        // No protocol has it; the first one says so, where there is any.
+        // If no protocol has it, the first protocol reports that.
         match (own.or(numbers.first().copied()), named) {
             (Some(number), true) if !self.is_text(node) => {
                 declared(self.pattern(node, number)?, number)
@@ -474,7 +475,7 @@ impl DeliveriesReader<'_, '_> {
         }
     }
 
-    /// Whether it says how a text looks.
+    /// True if it describes a text.
     fn is_text(&self, node: &Node) -> bool {
         let Kind::Map(entries) = &node.kind else { return false };
         entries.iter().all(|(key, _)| keys::CONDITIONS.find(&key.text).is_some())
@@ -514,7 +515,7 @@ impl DeliveriesReader<'_, '_> {
         Some(Audience::To { to: Box::new(to?), is: Box::new(is?) })
     }
 
-    /// An expression over the users of all sessions.
+    /// A condition on users of all sessions.
     fn membership(&mut self, node: &Node) -> Option<Expression> {
         let mut names = SessionNames::of_ledger(&self.cx.shared_slots);
         let expression = self.cx.in_session(&mut names).expression(node, say!("a value"))?;
@@ -531,7 +532,7 @@ impl DeliveriesReader<'_, '_> {
         Some(expression)
     }
 
-    /// Whether a step of some session saves the value.
+    /// True if a step of any session saves the value.
     fn is_saved(&self, slot: u16) -> bool {
         let mut all = self.sessions.iter().flat_map(Session::all);
         all.any(|statement| statement.keeps().any(|kept| kept == slot))
@@ -563,7 +564,7 @@ impl DeliveriesReader<'_, '_> {
         one.zip(other)
     }
 
-    /// Where a message says when it was sent, if the delivery measures by that.
+    /// The field with the send time of a message, if the delivery measures by it.
     fn stamp(&mut self, fields: &ast::Delivery<'_>, kinds: Option<&Kinds>) -> Option<Option<Mark>> {
         match fields.stamp.node() {
             Some(node) => self.mark(node, kinds).map(Some),
@@ -571,7 +572,7 @@ impl DeliveriesReader<'_, '_> {
         }
     }
 
-    /// Where the id or the stamp of a message stands.
+    /// The field with the ID or timestamp of a message.
     fn mark(&mut self, node: &Node, kinds: Option<&Kinds>) -> Option<Mark> {
         if !matches!(node.kind, Kind::Map(_)) {
             return self.extractor(node, kinds).map(|extractor| Mark { prefix: None, extractor });
@@ -583,7 +584,7 @@ impl DeliveriesReader<'_, '_> {
         self.mark_of(found, fields.regex, fields.prefix)
     }
 
-    /// `{regex: …}`, or `{json: …}` with what may stand before it.
+    /// `{regex: …}`, or `{json: …}` with an optional prefix.
     fn mark_of(
         &mut self,
         (key, node): (&Key, &Node),
@@ -610,7 +611,7 @@ impl DeliveriesReader<'_, '_> {
         Some(Mark { prefix, extractor })
     }
 
-    /// A field of a declared message, or of a JSON text.
+    /// A field of a declared message, or of JSON text.
     fn extractor(&mut self, node: &Node, kinds: Option<&Kinds>) -> Option<Extractor> {
         let text = self.cx.text(node, say!("the name of a field"))?;
         match kinds {

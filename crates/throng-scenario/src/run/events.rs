@@ -1,4 +1,4 @@
-//! What is done at set times of a run: `events: [{at: 10m, run: systemctl restart redis}]`.
+//! Actions at set times of a run: `events: [{at: 10m, run: systemctl restart redis}]`.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use crate::syntax::{Key, Kind, Node};
 use crate::url::Url;
 use crate::words::shorten;
 
-/// Each has its paragraph in the report.
+/// Each has a paragraph in the report.
 const EVENTS_MAX: usize = 100;
 const NAME_CHARS_MAX: usize = 80;
 const RUN_TIMEOUT: Duration = Duration::from_secs(60);
 const HTTP_TIMEOUT: Duration = Duration::from_secs(10);
-/// What `more` and `less` mean without a share, as in `throng control`.
+/// The default share of `more` and `less`, as in `throng control`.
 const SHARE: f64 = 0.1;
-/// What a text is executed with.
+/// The shell for commands that are texts.
 const SHELL: [&str; 2] = ["/bin/sh", "-c"];
 const HELP: Said = say!("write `events: [{{name: restart, at: 10m, run: ./restart.sh}}]`");
 const AT_HELP: Said = say!(
@@ -72,7 +72,7 @@ pub(crate) fn read_events(
 struct EventsReader<'r, 'a, 'p> {
     cx: &'r mut Context<'a>,
     names: &'r Names<'p>,
-    /// Those above it.
+    /// The events before this one.
     before: &'r [TimedEvent],
 }
 
@@ -127,7 +127,7 @@ impl EventsReader<'_, '_, '_> {
         Some(Trigger::Phase { phase, offset })
     }
 
-    /// The run is over by then, as far as that is known.
+    /// Warns if the run ends before this time, as far as known.
     fn warn_late(&mut self, node: &Node, at: Duration) {
         let ends = plan(self.names.loads).into_iter();
         let ends = ends.map(|it| it.length.filter(|_| it.begin_is_known).map(|n| it.begin + n));
@@ -164,7 +164,7 @@ impl EventsReader<'_, '_, '_> {
         })
     }
 
-    /// What it does, and what it is called if nothing else is said.
+    /// The action, and its default name.
     fn action(&mut self, fields: &ast::Event<'_>) -> Option<(Action, String)> {
         let all = [fields.run, fields.http, fields.mark, fields.amend, fields.audit];
         let Some((key, node)) = ast::one_of(self.cx, &all) else {
@@ -181,7 +181,7 @@ impl EventsReader<'_, '_, '_> {
         }
     }
 
-    /// Keys that belong to another action.
+    /// Warns of keys that belong to another action.
     fn without_effect(&mut self, fields: &ast::Event<'_>, action: &Key) {
         let http: &[&str] = &["http"];
         let keys: [(Field<'_>, &[&str]); 5] = [
@@ -344,7 +344,7 @@ impl EventsReader<'_, '_, '_> {
     }
 }
 
-/// A text for the shell, or a program with its arguments.
+/// A shell command, or a program with arguments.
 pub(crate) fn read_command(cx: &mut Context<'_>, node: &Node) -> Option<Vec<String>> {
     let command: Vec<String> = match &node.kind {
         Kind::List(items) => {
@@ -364,7 +364,7 @@ pub(crate) fn read_command(cx: &mut Context<'_>, node: &Node) -> Option<Vec<Stri
     Some(command)
 }
 
-/// `NAME + 10s`: what stands before the offset, and the offset.
+/// Splits `NAME + 10s` into the name and the offset.
 fn offset(text: &str) -> (&str, Duration) {
     let split = text.rsplit_once('+').and_then(|(name, time)| {
         let time = units::parse_duration(time.trim()).ok()?;
@@ -373,7 +373,7 @@ fn offset(text: &str) -> (&str, Duration) {
     split.unwrap_or((text.trim(), Duration::ZERO))
 }
 
-/// Of one line and no longer than a name may be.
+/// Shortens a text to one line with the maximum length of a name.
 fn cut(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(NAME_CHARS_MAX - 1) {

@@ -1,4 +1,4 @@
-//! Sources of series beside the run: `monitor: [{url: …, metrics: [node_load1]}]`.
+//! Series from other sources during the run: `monitor: [{url: …, metrics: [node_load1]}]`.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use crate::syntax::{Kind, Node};
 use crate::url::Url;
 use crate::words::shorten;
 
-/// Each has a thread.
+/// Each source has a thread.
 const MONITORS_MAX: usize = 16;
-/// Of a source.
+/// Per source.
 const METRICS_MAX: usize = 64;
 const EVERY: Duration = Duration::from_secs(5);
-/// Of a host, whose readings cost no request each.
+/// For a host, whose readings do not cost a request each.
 const HOST_EVERY: Duration = Duration::from_secs(1);
 const EVERY_MIN: Duration = Duration::from_secs(1);
 const NAME_CHARS_MAX: usize = 64;
@@ -103,7 +103,7 @@ fn read_monitor(cx: &mut Context<'_>, node: &Node) -> Option<Monitor> {
     Some(Monitor { name, origin, every, metrics: metrics.unwrap_or_else(host_metrics) })
 }
 
-/// Keys that say nothing of a source of this kind.
+/// Reports keys that do not apply to a source of this kind.
 fn check_beside(cx: &mut Context<'_>, fields: &ast::Monitor<'_>, kind: &str) {
     let host = [
         fields.processes,
@@ -131,7 +131,7 @@ fn check_beside(cx: &mut Context<'_>, fields: &ast::Monitor<'_>, kind: &str) {
     }
 }
 
-/// A page with its headers, and what it is called where the scenario does not say it.
+/// A metrics page with headers, and its default name.
 fn read_page(
     cx: &mut Context<'_>,
     url: Option<Url>,
@@ -146,7 +146,7 @@ fn read_page(
     (Some(Page { url: format!("{origin}{}", url.path), headers }), host.to_string())
 }
 
-/// A host that ssh reaches, and what is to be read there.
+/// A host reached by ssh, and what to read there.
 fn read_host(cx: &mut Context<'_>, node: &Node, fields: &ast::Monitor<'_>) -> Option<SshHost> {
     let text = cx.text(node, say!("the address of a host"))?;
     let (login, port) = match text.rsplit_once(':') {
@@ -155,7 +155,7 @@ fn read_host(cx: &mut Context<'_>, node: &Node, fields: &ast::Monitor<'_>) -> Op
         }
         _ => (text.as_str(), Some(None)),
     };
-    // What begins with `-` would be an option of ssh.
+    // A leading `-` would be an option of ssh.
     let is_letter = |c: char| c.is_ascii_alphanumeric() || "._-@:[]%".contains(c);
     let is_login = !login.is_empty() && !login.starts_with('-') && login.chars().all(is_letter);
     let Some(port) = port.filter(|_| is_login) else {
@@ -190,7 +190,7 @@ fn read_host(cx: &mut Context<'_>, node: &Node, fields: &ast::Monitor<'_>) -> Op
     Some(SshHost { login, port, options })
 }
 
-/// The name of a token of a fleet.
+/// The token name of a fleet.
 fn read_joined(cx: &mut Context<'_>, node: &Node) -> Option<String> {
     let name = cx.text(node, say!("a name"))?;
     let is_of = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
@@ -248,7 +248,7 @@ fn read_values(cx: &mut Context<'_>, node: &Node) -> Vec<JsonValue> {
     values
 }
 
-/// The user and the password of a URL, as the header that carries them.
+/// Moves the credentials of a URL to a header.
 pub(crate) fn authorize(cx: &mut Context<'_>, url: &Url, headers: &mut Vec<(String, String)>) {
     let is_authorized = |(name, _): &(String, String)| name.eq_ignore_ascii_case("authorization");
     if let Some((user, password)) = &url.user
@@ -272,7 +272,7 @@ fn read_url(cx: &mut Context<'_>, node: &Node) -> Option<Url> {
     cx.fail(error.help(reason.1))
 }
 
-/// The address of a host that runs node_exporter, with a port if it is another one.
+/// The address of node_exporter on a host, with an optional port.
 fn read_node(cx: &mut Context<'_>, node: &Node) -> Option<Url> {
     let text = cx.text(node, say!("the address of a host"))?;
     let help = say!("write `node: 10.0.0.5`, or `node: 10.0.0.5:9101` with another port");

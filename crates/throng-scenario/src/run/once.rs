@@ -1,5 +1,5 @@
-//! `setup` and `teardown`: steps that one user does once in the whole run, compiled as the steps of
-//! a session are, with rows of their own. What the setup saves, everybody sees as `setup.NAME`.
+//! `setup` and `teardown`: steps that a single user runs once per run, compiled like those of
+//! sessions, with their own rows. All users see the values that the setup saves as `setup.NAME`.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::steps::Compiler;
 use crate::syntax::{Key, Place};
 use crate::{broken_row, expressions_row};
 
-/// How long all of it may take where it does not say so.
+/// The default time limit for all steps.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
-/// Reads the setup, and what of it others may name.
+/// Reads the setup, and the values that it offers to others.
 pub(crate) fn read_setup<'n>(
     cx: &mut Context<'_>,
     fields: &'n ast::Scenario<'n>,
@@ -63,7 +63,7 @@ fn read_once<'n>(
     ast::need(cx, (&keys::ONCE, session.place), *session.steps, HELP)?;
     let facts = Facts::of_one();
     let mut compiler = Compiler::new(reaches, parts, &facts);
-    // A step that fails ends it, if the step does not say otherwise.
+    // A failed step ends it unless the step overrides that.
     let failing = Failing { then: OnError::Leave, ..Failing::default() };
     let defaults = Defaults { failing, ..cx.scope.defaults.clone() };
     let cx = &mut cx.scoped(Scope { defaults: &defaults, ..cx.scope });

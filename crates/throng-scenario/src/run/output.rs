@@ -1,4 +1,4 @@
-//! Who is told the figures of each second: `outputs: [{statsd: 127.0.0.1:8125}]`.
+//! Receivers of the figures of each second: `outputs: [{statsd: 127.0.0.1:8125}]`.
 
 use throng_base::Said;
 use throng_program::{Output, OutputKind};
@@ -8,7 +8,7 @@ use crate::read::Context;
 use crate::syntax::Node;
 use crate::words::shorten;
 
-/// Each has a thread and a queue.
+/// Each output has a thread and a queue.
 const OUTPUTS_MAX: usize = 16;
 const HELP: Said = say!("write `outputs: [{{statsd: \"127.0.0.1:8125\"}}]`");
 

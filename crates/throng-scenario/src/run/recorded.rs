@@ -1,6 +1,6 @@
-//! The scenario as it was run, for its record: one file with what it includes and with what the
-//! command line set, that runs again from where it is recorded. The files that it names go with
-//! it; which of them stay where they are is for the writer of the record to decide.
+//! The scenario as it was run, for the run directory: one file, with includes merged and values
+//! from the command line, that can run from where it is recorded. The files that it names are
+//! copied with it; the writer of the run directory decides which ones.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -20,29 +20,29 @@ use crate::read::{ReadFile, ReadVariable};
 use crate::scope::{FileRole, Named};
 use crate::syntax::{Key, Kind, Node};
 
-/// Where the copies of files are, beside the recorded scenario.
+/// The folder for copies of files, next to the recorded scenario.
 const FOLDER: &str = "files";
-/// So much of what was read is kept for the record; what is more is read once again.
+/// Maximum size of file contents kept for recording; larger files are read again.
 const KEPT_BYTES_MAX: usize = 64 << 20;
 const TITLE: &str = "# The scenario as it was run, with the files it includes and the values of the command line.\n";
 
-/// A scenario to be recorded, and what it takes to compile it once more.
+/// A scenario to be recorded, and what is needed to compile it again.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
-    /// With all files named by their whole paths.
+    /// With absolute paths of all files.
     text: String,
-    /// Where in `text` a path stands, and what stands there where the files are copied.
+    /// The positions of paths in `text`, and their replacements if the files are copied.
     paths: Vec<WrittenPath>,
     pub files: Vec<RecordedFile>,
-    /// The file of the scenario itself; empty where a command line is one.
+    /// The file of the scenario itself; empty for a command line.
     pub path: PathBuf,
-    /// Of it, as it was read.
+    /// Its size when it was read.
     pub bytes: u64,
     pub sha256: String,
-    /// What the command line gave.
+    /// Variables from the command line.
     pub set: Vec<(String, String)>,
     pub load: LoadChanges,
-    /// Variables of the environment that were asked for.
+    /// Environment variables that were read.
     pub environment: Vec<RecordedVariable>,
 }
 
@@ -50,7 +50,7 @@ pub struct Recorded {
 #[derive(Clone, Debug)]
 struct WrittenPath {
     range: Range<usize>,
-    /// The number of the file; a folder goes with the files in it.
+    /// The index of the file; a folder is copied with the files in it.
     file: Option<usize>,
     copy: PathBuf,
 }
@@ -58,19 +58,19 @@ struct WrittenPath {
 /// A file that the scenario names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedFile {
-    /// Where it was when the scenario was read.
+    /// Its path when the scenario was read.
     pub path: PathBuf,
-    /// Of a copy in a record, where it had been copied from.
+    /// For a copy in a run directory: the original path.
     pub origin: Option<PathBuf>,
     pub role: FileRole,
-    /// Its path beside the recorded scenario, if it is copied; what an include has stands in the
-    /// scenario itself.
+    /// Its path next to the recorded scenario, if it is copied; includes are merged into the
+    /// scenario.
     pub copy: Option<PathBuf>,
-    /// What was read, where that is known.
+    /// Its content, if known.
     pub read: Option<Arc<[u8]>>,
 }
 
-/// A variable of the environment that the scenario reads.
+/// An environment variable that the scenario reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedVariable {
     pub name: String,
@@ -80,7 +80,7 @@ pub struct RecordedVariable {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VariableState {
     Unset,
-    /// Nothing but its name is recorded: a digest would give a short one away.
+    /// Only its name is recorded: a digest would reveal a short value.
     Secret,
     /// The SHA-256 of its value.
     Known(String),
@@ -95,7 +95,7 @@ impl VariableState {
 }
 
 impl Recorded {
-    /// The text of the scenario where these of its files, by their numbers, are copied beside it.
+    /// The text of the scenario if the files with these numbers are copied next to it.
     pub fn text(&self, copied: &[bool]) -> String {
         let (mut text, mut at) = (String::new(), 0);
         for place in &self.paths {
@@ -122,7 +122,7 @@ impl Recorded {
     }
 }
 
-/// What a scenario is compiled from, as it is read: for the record.
+/// The inputs of compiling a scenario, collected for recording.
 #[derive(Default)]
 pub(crate) struct Seen {
     files: RefCell<HashMap<PathBuf, Arc<[u8]>>>,
@@ -166,8 +166,8 @@ impl Seen {
     }
 }
 
-/// The scenario whose tree, included files merged, is `root`. One that is whole in itself is
-/// recorded as it was written.
+/// Records the scenario with the merged tree `root`. A scenario without other inputs is recorded
+/// unchanged.
 pub(crate) fn recorded(
     source: &Source,
     root: &Node,
@@ -209,8 +209,8 @@ pub(crate) fn recorded(
     Recorded { text: writer.out, paths: writer.places, files, ..recorded }
 }
 
-/// Every file once, with the place of its copy: files name each other by paths, so these stay what
-/// they are to each other.
+/// Each file once, with the path of its copy. Files refer to each other by relative paths, so these
+/// are preserved.
 fn files(named: &[Named], seen: &Seen) -> Vec<RecordedFile> {
     let mut files: Vec<RecordedFile> = Vec::new();
     for file in named.iter().filter(|file| file.role.is_file()) {
@@ -232,18 +232,18 @@ fn is_copied(file: &RecordedFile) -> bool {
     !matches!(file.role, FileRole::Include | FileRole::Key)
 }
 
-/// The folder that all files are in that may be copied.
+/// The common folder of all files that can be copied.
 fn shared(files: &[RecordedFile]) -> Option<&Path> {
     let copied = files.iter().filter(|file| is_copied(file));
     copied.map(|file| file.path.parent().unwrap_or(Path::new(""))).reduce(common)
 }
 
-/// A path from the root, without `.` and `..`; links in it are not followed.
+/// An absolute path without `.` and `..`; symbolic links are not resolved.
 pub fn whole(path: &Path) -> PathBuf {
     tidy(&std::path::absolute(path).unwrap_or_else(|_| path.into()))
 }
 
-/// The folder that two folders are in.
+/// The common parent of two folders.
 fn common<'p>(one: &'p Path, other: &Path) -> &'p Path {
     one.ancestors().find(|folder| other.starts_with(folder)).unwrap_or(one)
 }
@@ -263,7 +263,7 @@ fn tidy(path: &Path) -> PathBuf {
 /// Writes a tree as YAML in block style.
 struct Writer {
     out: String,
-    /// What is written in place of a scalar that names a file, by the place of the scalar.
+    /// The replacements for scalars that name files, by their places.
     paths: HashMap<(u16, usize), Written>,
     places: Vec<WrittenPath>,
 }
@@ -293,7 +293,7 @@ impl Writer {
 
     fn vars(&mut self, vars: &[(Key, Node)], set: &[(String, String)]) {
         for (key, value) in vars {
-            // The last one counts.
+            // The last one wins.
             match set.iter().rfind(|(name, _)| *name == key.text) {
                 Some((_, text)) => {
                     self.key(key, 2);
@@ -328,7 +328,7 @@ impl Writer {
         self.node(value, indent + 2);
     }
 
-    /// A map or a list begins a line of its own, at this indent.
+    /// A map or list starts on its own line, with this indent.
     fn node(&mut self, node: &Node, indent: usize) {
         match &node.kind {
             Kind::Map(entries) if entries.is_empty() => self.out.push_str("{}\n"),
@@ -351,7 +351,7 @@ impl Writer {
         self.out.push_str("- ");
         let start = self.out.len();
         self.node(item, indent + 2);
-        // What begins a line of its own begins behind the dash.
+        // Its first line continues after the dash.
         let lead = self.out[start..].bytes().take_while(|byte| *byte == b' ').count();
         self.out.replace_range(start..start + lead, "");
         for place in self.places.iter_mut().filter(|place| place.range.start >= start) {
@@ -393,7 +393,7 @@ impl Writer {
     }
 }
 
-/// Several lines that a literal block can hold as they are.
+/// True for several lines that a literal block can contain unchanged.
 fn is_literal(text: &str) -> bool {
     let is_plain = |c: char| c == '\n' || !c.is_control() && !is_special(c);
     text.contains('\n')
@@ -412,7 +412,7 @@ mod tests {
 
     fn shape(node: &Node) -> String {
         match &node.kind {
-            // What is nothing is so in any spelling.
+            // Null has several spellings.
             _ if node.is_null() => "nothing".into(),
             Kind::Scalar { text, plain } => {
                 let is_text = !plain || matches!(Value::parse_plain(text), Value::Text(_));
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_as_the_same_tree() {
+    fn written_trees_are_read_back_unchanged() {
         let own = "a: 5\nb: \"5\"\nc: {}\nd: []\ne: [[1, [2]], {f: {g: ~}}, [{h: i, j: [k]}], '']\n\
                    \"odd key: #\": 'it''s'\nl: |\n  two\n    lines\nm: |-\n  no\n\n  end\n\
                    n: \"tab\\tand \\u0001\"\no: >\n  folded\n  text\np: a plain\n  of two lines\n\
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_that_was_changed_for_once_says_how_and_only_once() {
+    fn a_changed_load_is_noted_once() {
         let time = Some(std::time::Duration::from_secs(2));
         let load = LoadChanges { users: Some(5), time, ..LoadChanges::default() };
         let recorded = Recorded { text: "target: a\n".into(), load, ..Recorded::default() };
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_stands_in_the_variables() {
+    fn values_from_the_command_line_are_recorded_as_variables() {
         let root = tree("vars: {users: 1, host: a, code: 007, kept: [1]}\n").unwrap();
         let set = [("users", "500"), ("host", "b: c"), ("code", "008"), ("users", "7")];
         let set = set.map(|(name, value)| (name.to_string(), value.to_string()));
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_go_together_keep_their_paths_to_each_other() {
+    fn related_files_keep_their_relative_paths() {
         let root = tree("protocol: ../wire/chat.yaml\ndata: accounts.csv\n").unwrap();
         let Kind::Map(entries) = &root.kind else { panic!() };
         let (protocol, data) = (entries[0].1.place, entries[1].1.place);
@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_of_the_environment_are_known_by_name_and_digest() {
+    fn environment_variables_are_recorded_by_name_and_digest() {
         let seen = Seen::default();
         let env = |name: &str| (name != "GONE").then(|| format!("value of {name}"));
         for name in ["ZONE", "GONE", "API_TOKEN", "OTHER"] {
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_is_kept_and_what_is_too_large_is_not() {
+    fn file_contents_are_kept_up_to_a_limit() {
         let seen = Seen::default();
         let read = |_: &Path, _: usize| Ok(b"12345".to_vec());
         seen.read(&read, Path::new("a"), 5).unwrap();

@@ -1,14 +1,14 @@
 //! Thresholds: `SUBJECT [with pauses] FIGURE COMPARISON VALUE [in PLACE]`, such as `http p99 < 50ms
-//! in hold [over 10s]`. A place is a phase, or one of several loads; a time says that every stretch
-//! of so many seconds has to meet it. A subject is a step, a transaction, all steps of a kind, a
-//! stage or a counter; of steps, those with a label may be chosen: `http{region:east} p99 < 50ms`.
+//! in hold [over 10s]`. A place is a phase, or one of several loads; with a time, each window of
+//! that length must meet the threshold. A subject is a step, a transaction, all steps of a kind, a
+//! stage or a counter; labels can select steps: `http{region:east} p99 < 50ms`.
 //!
 //! - [`audits`]: figures of audits.
-//! - [`chosen`]: steps that are chosen by their labels.
-//! - [`generated`]: how much of the load was generated.
-//! - [`monitored`]: figures of sources beside the run.
-//! - [`names`]: what a name means.
-//! - [`unmeasured`]: steps that run only while nothing is measured.
+//! - [`chosen`]: steps selected by labels.
+//! - [`generated`]: the share of the load that was generated.
+//! - [`monitored`]: figures of monitored sources.
+//! - [`names`]: the meaning of a name.
+//! - [`unmeasured`]: steps that run only in unmeasured phases.
 
 mod audits;
 mod chosen;
@@ -46,12 +46,12 @@ const HELP: Said = say!(
                     `http rate > 500/s` or `unmet = 0`"
 );
 
-/// The most thresholds of a scenario.
+/// Maximum number of thresholds in a scenario.
 const THRESHOLDS_MAX: usize = 1_000;
-/// The longest stretch that is looked at, and the longest time that a condition has to hold.
+/// The longest window, and the longest time that a condition must hold.
 const TIME_S_MAX: u64 = 3600;
 
-/// The scenario with the thresholds that the command gives behind its own.
+/// The scenario with the thresholds from the command line after its own.
 pub(crate) fn with_given(cx: &mut Context<'_>, mut root: Node, given: &[String]) -> Node {
     let Kind::Map(entries) = &mut root.kind else { return root };
     if given.is_empty() {
@@ -69,7 +69,7 @@ pub(crate) fn with_given(cx: &mut Context<'_>, mut root: Node, given: &[String])
     let place = Place::new(file, 0, 0);
     match entries.iter_mut().find(|(key, _)| key.text == "thresholds") {
         Some((_, Node { kind: Kind::List(own), .. })) => own.extend(nodes),
-        // Nothing, or what is refused below.
+        // Null, or refused below.
         Some((_, node)) if node.is_null() => *node = Node { place, kind: Kind::List(nodes) },
         Some(_) => {}
         None => {
@@ -93,8 +93,7 @@ pub(crate) fn read_thresholds(
     })
 }
 
-/// `abort_when`, `hold_when`: a condition, over how many seconds it is looked at, and for how long
-/// it has to hold.
+/// `abort_when`, `hold_when`: a condition, its window, and how long it must hold.
 pub(crate) fn read_abort_rules(
     cx: &mut Context<'_>,
     node: &Node,
@@ -107,7 +106,7 @@ pub(crate) fn read_abort_rules(
     })
 }
 
-/// The condition of an event, written as those of `abort_when`.
+/// The condition of an event, with the syntax of `abort_when`.
 pub(crate) fn read_condition(
     cx: &mut Context<'_>,
     node: &Node,
@@ -117,7 +116,7 @@ pub(crate) fn read_condition(
     ThresholdsReader { cx, node, names }.read_rule(&text)
 }
 
-/// The number of the phase that is called so, `PHASE` or `LOAD / PHASE`, through all loads.
+/// The number of the phase with this name, `PHASE` or `LOAD / PHASE`, through all loads.
 pub(crate) fn phase_called(
     cx: &mut Context<'_>,
     node: &Node,
@@ -149,7 +148,7 @@ fn read_each<T>(
     items.iter().take(THRESHOLDS_MAX).filter_map(|item| read(cx, item)).collect()
 }
 
-/// As it was written, in one line.
+/// The written form, on one line.
 fn written(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -160,7 +159,7 @@ struct ThresholdsReader<'r, 'a, 'p> {
     names: &'r Names<'p>,
 }
 
-/// What stands beside the intervals, if the left side names it; the inner `None` if that was
+/// A figure outside of the intervals, if the left side names one; the inner `None` if it was
 /// refused.
 fn beside(
     reader: &mut ThresholdsReader<'_, '_, '_>,
@@ -215,12 +214,12 @@ impl ThresholdsReader<'_, '_, '_> {
         self.cx.fail(error.help(say!("write a condition such as `errors > 10%`")))
     }
 
-    /// Cuts off `within 30s of "EVENT"`, where it is there.
+    /// Splits off `within 30s of "EVENT"`, if present.
     fn split_around<'t>(&mut self, text: &'t str) -> Option<(&'t str, Option<Around>)> {
         let Some((rest, place)) = text.rsplit_once(" within ") else { return Some((text, None)) };
         let Some((time, mark)) = place.split_once(" of ") else { return Some((text, None)) };
         let time = time.trim();
-        // What a phase is called may look like anything.
+        // The name of a phase can look like anything.
         if units::parse_duration(time).is_err() {
             return Some((text, None));
         }
@@ -244,11 +243,11 @@ impl ThresholdsReader<'_, '_, '_> {
         Some((rest, Some(Around { seconds, mark: mark.to_string() })))
     }
 
-    /// Cuts off a time behind this word, where there is one; in whole seconds.
+    /// Splits off a time after this word, if present; in whole seconds.
     fn split_time<'t>(&mut self, text: &'t str, word: &str) -> Option<(&'t str, u64)> {
         let Some((rest, time)) = text.rsplit_once(word) else { return Some((text, 0)) };
         let time = time.trim();
-        // What a phase is called may look like anything.
+        // The name of a phase can look like anything.
         if units::parse_duration(time).is_err() {
             return Some((text, 0));
         }
@@ -265,7 +264,7 @@ impl ThresholdsReader<'_, '_, '_> {
         Some(duration.as_secs())
     }
 
-    /// A threshold without the time behind it.
+    /// A threshold without the time at its end.
     fn condition(&mut self, text: &str) -> Option<Threshold> {
         let (threshold, place) = self.split_place(text);
         let Some((left, comparison, value)) = split_comparison(threshold) else {
@@ -300,7 +299,7 @@ impl ThresholdsReader<'_, '_, '_> {
         })
     }
 
-    /// Cuts off `in PLACE`; what a phase is called may look like anything.
+    /// Splits off `in PLACE`; the name of a phase can look like anything.
     fn split_place<'t>(&self, text: &'t str) -> (&'t str, Option<&'t str>) {
         let known = text.match_indices(" in ").map(|(at, word)| {
             let name = text[at + word.len()..].trim();
@@ -320,7 +319,7 @@ impl ThresholdsReader<'_, '_, '_> {
         }
     }
 
-    /// A threshold that no figure meets is a mistake; one that every figure meets says nothing.
+    /// Reports a threshold that is impossible to meet, and warns of one that is always met.
     fn certain(&mut self, threshold: &Threshold) -> Option<()> {
         let (code, message, label) = if !threshold.can_fail() {
             (
@@ -376,7 +375,7 @@ impl ThresholdsReader<'_, '_, '_> {
         Some((None, Some(number)))
     }
 
-    /// The number of the only phase that is called so, if there is one at all.
+    /// The number of the only phase with this name, if there is one.
     fn one_phase(&mut self, name: &str) -> Option<Option<u16>> {
         let found = self.names.phases_called(name);
         if let [(one, _), (other, _), ..] = found.as_slice() {
@@ -390,7 +389,7 @@ impl ThresholdsReader<'_, '_, '_> {
         Some(found.first().map(|(_, number)| *number))
     }
 
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     fn unknown<'n, T>(
         &mut self,
         what: Said,
@@ -418,8 +417,8 @@ impl ThresholdsReader<'_, '_, '_> {
         })
     }
 
-    /// `http p99`, `GET / errors`, `errors`, `users.online`, `iterations rate`,
-    /// `checkout with pauses p95`; without a subject all steps are meant.
+    /// `http p99`, `GET / errors`, `errors`, `users.online`, `iterations rate`, `checkout with
+    /// pauses p95`; without a subject all steps are selected.
     fn left_side(&mut self, left: &str, value: &str) -> Option<(Subject, Measure, Timed)> {
         if let Some((_, gauge)) = GAUGES.iter().find(|(word, _)| is_word(left, word)) {
             return Some((gauge.clone(), Measure::Count, Timed::Whole));
@@ -486,7 +485,7 @@ impl ThresholdsReader<'_, '_, '_> {
         self.of_rows(subject, (measure, word))
     }
 
-    /// A figure of steps, a transaction, a stage or a trend; `word` is what it is called.
+    /// A figure of steps, a transaction, a stage or a trend; `word` is its name.
     fn of_rows(
         &mut self,
         subject: &str,
@@ -517,7 +516,7 @@ impl ThresholdsReader<'_, '_, '_> {
         Some((found, measure, timed))
     }
 
-    /// A number that has no whole; those of `words` have one.
+    /// Refuses a share of a number without a total; only `words` have one.
     fn no_whole<T>(&mut self, left: &str, value: &str, words: &[&str]) -> Option<T> {
         let all: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
         let message = say!("`{}` cannot be compared with a share", shorten(left));
@@ -655,7 +654,7 @@ impl ThresholdsReader<'_, '_, '_> {
     }
 
     fn unknown_figure<T>(&mut self, word: &str) -> Option<T> {
-        // What begins as a counter is one that is written wrong.
+        // A name that starts like a counter is a misspelled counter.
         let group = word.split_once('.').map(|(group, _)| group);
         let is_of_group =
             |name: &&str| group.is_some() && name.split_once('.').map(|it| it.0) == group;
@@ -674,7 +673,7 @@ impl ThresholdsReader<'_, '_, '_> {
         self.unknown_step(subject)
     }
 
-    /// Says which part of it no step has.
+    /// Reports the part of a selector that no step has.
     fn unknown_choice<T>(&mut self, chosen: &Chosen<'_>) -> Option<T> {
         match self.names.subject(chosen.name) {
             Some(Subject::Steps(_)) => {}
@@ -760,25 +759,25 @@ impl ThresholdsReader<'_, '_, '_> {
     }
 }
 
-/// All that stands for a number alone.
+/// The names of counters that stand for a single number.
 fn counters() -> impl Iterator<Item = &'static str> + Clone {
     let gauges = GAUGES.iter().map(|(word, _)| *word);
     gauges.chain(Counter::ALL.iter().map(|counter| counter.word()))
 }
 
-/// `heartbeat lost` is nearly a counter.
+/// `heartbeat lost` is similar to a counter.
 fn counter_like(left: &str) -> Option<&'static str> {
     let name = left.split_whitespace().collect::<Vec<_>>().join(".");
     did_you_mean(&name, counters())
 }
 
-/// Which times of a row are meant.
+/// Which times of a row are selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timed {
     Whole,
     WithPauses,
     FirstByte,
-    /// Of the `connect` that opens a stream.
+    /// For the `connect` that opens a stream.
     FirstEvent,
 }
 
@@ -793,7 +792,7 @@ impl Timed {
     }
 }
 
-/// A subject without the words that say which of its times are meant.
+/// Splits off the words that select which times.
 fn timed_in(subject: &str) -> (&str, Timed) {
     let cut = |words: &str| {
         let (rest, last) = subject.rsplit_once(char::is_whitespace).unwrap_or(("", subject));
@@ -806,19 +805,19 @@ fn timed_in(subject: &str) -> (&str, Timed) {
     found.unwrap_or((subject, Timed::Whole))
 }
 
-/// Whether it is this word, with spaces for its dots and hyphens or without.
+/// True for this word, also with spaces for its dots and hyphens, or without them.
 fn is_word(name: &str, word: &str) -> bool {
     name == word || (name.contains(' ') && name.split_whitespace().eq(word.split(['.', '-'])))
 }
 
-/// What is so at the end, and has no figure but its number.
+/// States at the end of a run; their only figure is a number.
 const GAUGES: &[(&str, Subject)] = &[
     ("users.online", Subject::UsersOnline),
     ("users.present", Subject::UsersPresent),
     ("connections", Subject::Connections),
 ];
 
-/// Cuts at the last comparison: a path in front of it may have a `=` of its own.
+/// Splits at the last comparison: a path on its left may contain a `=`.
 fn split_comparison(text: &str) -> Option<(&str, Comparison, &str)> {
     let last = text.rfind(['<', '>', '=', '≤', '≥'])?;
     let begin = match text[..last].ends_with(['<', '>', '=']) && text[last..].starts_with('=') {
@@ -842,7 +841,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("ok", Measure::OkShare),
 ];
 
-/// Figures of the wider language: of audits.
+/// Planned figures, for audits.
 const MEASURES_LATER: &[&str] = &["false_online", "false_offline"];
 
 fn measure(word: &str, share: bool) -> Option<Measure> {
@@ -867,7 +866,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comparisons_and_figures() {
+    fn comparisons_and_figures_are_parsed() {
         assert_eq!(split_comparison("a <= 1"), Some(("a ", Comparison::LessOrEqual, " 1")));
         assert_eq!(split_comparison("a≥1"), Some(("a", Comparison::GreaterOrEqual, "1")));
         assert_eq!(split_comparison("a 1"), None);

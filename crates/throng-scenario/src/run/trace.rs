@@ -1,4 +1,4 @@
-//! Requests that can be found in tracing: `trace: {header: traceparent, share: 1%}`.
+//! Requests with trace headers: `trace: {header: traceparent, share: 1%}`.
 
 use throng_base::units::{self, UnitError};
 use throng_program::Trace;

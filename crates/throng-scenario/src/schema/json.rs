@@ -1,4 +1,4 @@
-//! JSON that is written: entries stay in their order, which editors keep.
+//! JSON for output: entries keep their order, which editors show.
 
 /// A JSON value.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub(super) fn map<const N: usize>(entries: [(&str, Json); N]) -> Json {
     Json::Map(entries.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
 }
 
-/// Entries that are added one after another.
+/// Entries in the order in which they were added.
 #[derive(Clone, Default)]
 pub(super) struct Entries(Vec<(String, Json)>);
 
@@ -70,7 +70,7 @@ impl Entries {
 }
 
 impl Json {
-    /// With two blanks for each level; what is short and flat stands in one line.
+    /// Indents by two spaces; short values without nesting are on one line.
     pub(super) fn pretty(&self) -> String {
         let mut out = String::new();
         self.write(0, &mut out);

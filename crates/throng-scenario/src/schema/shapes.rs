@@ -1,5 +1,5 @@
-//! Shapes as JSON Schema. YAML has types of its own (`100` is a number, `50_000` a text), so a
-//! value is looked at by type and, where it is a text, by pattern; `${…}` may stand everywhere.
+//! Shapes as JSON Schema. YAML determines types itself (`100` is a number, `50_000` a text), so a
+//! value is checked by type and, if it is a text, by pattern; `${…}` is valid everywhere.
 
 use throng_base::units::{self, UnitError};
 
@@ -11,18 +11,18 @@ use crate::schema::reference;
 /// A decimal number as `throng_base::units` reads it.
 const NUMBER: &str = r"(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)";
 
-/// Anything that is known only when it is filled in.
+/// An expression, whose value is unknown.
 const FILLED_IN: &str = r"\$\{";
 
-/// What a shape takes, gathered from its alternatives.
+/// The values that a shape accepts, collected from its alternatives.
 #[derive(Default)]
 struct Taken {
     anything: bool,
-    /// Any single value.
+    /// Any scalar.
     scalar: bool,
-    /// Nothing at all.
+    /// Null.
     empty: bool,
-    /// Types of YAML besides text and those that follow from what is below.
+    /// YAML types besides text and those implied by the fields below.
     types: Vec<&'static str>,
     patterns: Vec<String>,
     words: Vec<&'static str>,
@@ -30,11 +30,11 @@ struct Taken {
     list: Option<&'static Shape>,
     map: Option<&'static Shape>,
     kind: Option<&'static MapKind>,
-    /// What is said when something else stands there.
+    /// The message for other values.
     wanted: Vec<String>,
 }
 
-/// The schemas that others refer to.
+/// The shared definitions.
 pub(super) fn definitions() -> Entries {
     let mut entries = Entries::default();
     for shape in SHARED {
@@ -42,8 +42,8 @@ pub(super) fn definitions() -> Entries {
             entries.add(name, Taken::of(shape).scalars(&[]).into_json());
         }
     }
-    // With their own types, editors would offer `true` and `null` wherever a text stands. The
-    // empty `properties` tell it from the text beside it, else its title is shown twice.
+    // With explicit types, editors would suggest `true` and `null` for every text. The empty
+    // `properties` distinguish it from the text alternative, otherwise its title is shown twice.
     let not = |types: &[&str]| {
         let others = map([("type", types.into()), ("properties", map([]))]);
         map([("not", others), ("properties", map([]))])
@@ -82,7 +82,7 @@ fn shared(shape: &Shape) -> Option<&'static str> {
     })
 }
 
-/// The schema of a value; `doc` says what it means.
+/// The schema of a value; `doc` describes it.
 pub(super) fn schema(shape: &'static Shape, doc: Entries, examples: &[&str]) -> Entries {
     let mut entries = Entries::default();
     if let Some(name) = shared(shape) {
@@ -118,7 +118,7 @@ pub(super) fn schema(shape: &'static Shape, doc: Entries, examples: &[&str]) -> 
     entries.extend(doc);
     match (taken.anything, taken.reference()) {
         (true, Some(name)) => entries.add("anyOf", vec![reference(&name), map([])]),
-        // One alternative, which is anything: editors then write a colon behind the key.
+        // A single alternative that accepts anything makes editors add a colon after the key.
         (true, None) => entries.add("anyOf", vec![map([])]),
         (false, _) => entries.extend(taken.scalars(examples)),
     }
@@ -220,7 +220,7 @@ impl Taken {
         self.wanted.push(wanted.to_string());
     }
 
-    /// The definition of the map, or else of the steps, that may stand here.
+    /// The definition of the map or of the steps that are accepted.
     fn reference(&self) -> Option<String> {
         let Some(kind) = self.kind else {
             return self.steps.then(|| "steps".to_string());
@@ -230,7 +230,7 @@ impl Taken {
         found.map(|(name, _)| name.to_ascii_lowercase())
     }
 
-    /// Types and patterns first; maps and lists are then looked at by what they are.
+    /// Types and patterns first; maps and lists are then checked separately.
     fn scalars(&self, examples: &[&str]) -> Entries {
         let mut entries = Entries::default();
         let mut types: Vec<&str> = self.types.clone();
@@ -277,7 +277,7 @@ impl Taken {
 
     fn inner(&self, entries: &mut Entries, is_text: bool, examples: &[&str]) {
         let items = self.list.map(|inner| match inner {
-            // Editors offer values for an item only when its type is one.
+            // Editors suggest values for an item only if its type is one.
             Shape::Text if !is_text && !examples.is_empty() => {
                 let mut items = Entries::default();
                 items.add("type", "string");
@@ -288,7 +288,7 @@ impl Taken {
         });
         let mut typed = Vec::new();
         match items {
-            // With `items`, editors would begin a list where one value is more usual.
+            // With `items`, editors would start a list even if a scalar is more common.
             Some(items) if is_text => typed.push(when("array", map([("items", items)]))),
             Some(items) => entries.add("items", items),
             None => {}
@@ -316,16 +316,16 @@ impl Taken {
     }
 }
 
-/// What holds of values of a type.
+/// Constraints on values of a type.
 fn when(kind: &str, then: Json) -> Entries {
     let mut entries = Entries::default();
-    // The empty `properties` again keep hover from taking it for an alternative.
+    // The empty `properties` again prevent hover from treating it as an alternative.
     entries.add("if", map([("type", kind.into()), ("properties", map([]))]));
     entries.add("then", then);
     entries
 }
 
-/// Values that editors offer.
+/// Values that editors suggest.
 fn offered<'e>(examples: impl Iterator<Item = &'e &'e str>) -> Entries {
     let mut entries = Entries::default();
     let examples: Vec<Json> = examples
@@ -337,7 +337,7 @@ fn offered<'e>(examples: impl Iterator<Item = &'e &'e str>) -> Entries {
     entries
 }
 
-/// How the unit is explained where it is read.
+/// The explanation of a unit, from its parser.
 fn help<T>(parse: fn(&str) -> Result<T, UnitError>) -> String {
     parse("").err().map_or_else(String::new, |reason| reason.help.english())
 }

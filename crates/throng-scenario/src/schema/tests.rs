@@ -1,5 +1,5 @@
-//! The schema is whole and is valid JSON, and it finds no fault with what the reader takes: the
-//! examples and every good block of the language's own files.
+//! The schema is complete and valid, and accepts what the reader accepts: the examples and all
+//! valid blocks of the language's own files.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use throng_base::units;
 use super::*;
 use crate::syntax::{Kind, Node, parse};
 
-/// Far below what makes an editor slow.
+/// Far below the size that slows down editors.
 const BYTES_MAX: usize = 240_000;
 
 fn value() -> Value {
@@ -21,13 +21,13 @@ fn value() -> Value {
 }
 
 #[test]
-fn it_is_small() {
+fn the_schema_is_small() {
     let bytes = json_schema().len();
     assert!(bytes < BYTES_MAX, "{bytes} bytes");
 }
 
 #[test]
-fn every_key_is_in_it() {
+fn every_key_is_in_the_schema() {
     let schema = value();
     for (name, kind) in MAP_KINDS {
         let name = if *name == "INCLUDED" { "scenario" } else { &name.to_ascii_lowercase() };
@@ -45,7 +45,7 @@ fn every_key_is_in_it() {
 }
 
 #[test]
-fn every_verb_is_in_it() {
+fn every_verb_is_in_the_schema() {
     let schema = value();
     let ways = schema["definitions"]["step"]["else"]["allOf"].as_array().unwrap();
     for (verb, _) in VERBS {
@@ -59,7 +59,7 @@ fn every_verb_is_in_it() {
 }
 
 #[test]
-fn references_lead_somewhere_and_definitions_are_used() {
+fn references_resolve_and_all_definitions_are_used() {
     let text = json_schema();
     let schema = value();
     let pattern = Regex::new(r##""#(/[^"]+)""##).unwrap();
@@ -72,7 +72,7 @@ fn references_lead_somewhere_and_definitions_are_used() {
 }
 
 #[test]
-fn what_is_said_of_keys_names_keys() {
+fn required_keys_exist() {
     let kind = |name: &str| {
         let mut kinds = MAP_KINDS.iter().chain(PROTOCOL_KINDS);
         kinds.find(|(other, _)| *other == name).unwrap().1
@@ -92,7 +92,7 @@ fn what_is_said_of_keys_names_keys() {
 }
 
 #[test]
-fn protocol_files_have_a_schema_of_their_own() {
+fn protocol_files_have_their_own_schema() {
     let text = protocol();
     assert!(text.len() < BYTES_MAX, "{} bytes", text.len());
     let schema: Value = serde_json::from_str(&text).unwrap();
@@ -104,7 +104,7 @@ fn protocol_files_have_a_schema_of_their_own() {
     };
     let markdown = include_str!("../../tests-md/protocol.md");
     let blocks = markdown.split("```yaml protocol\n").skip(1);
-    // Only the first block of the file is good.
+    // Only the first block of the file is valid.
     let first = blocks.clone().next().and_then(|block| block.split("```").next()).unwrap();
     let chat = include_str!("../../../../examples/chat.protocol.yaml");
     let push = include_str!("../../../../examples/miop.protocol.yaml");
@@ -129,7 +129,7 @@ fn protocol_files_have_a_schema_of_their_own() {
 }
 
 #[test]
-fn what_editors_offer_is_good() {
+fn suggested_values_are_valid() {
     fn walk(schema: &Value, at: &Value, path: &str) {
         for example in at["examples"].as_array().into_iter().flatten() {
             let mut faults = Vec::new();
@@ -149,7 +149,7 @@ fn what_editors_offer_is_good() {
 }
 
 #[test]
-fn units_are_read_alike() {
+fn units_are_accepted_like_in_the_reader() {
     let schema = value();
     type Parse = fn(&str) -> bool;
     let parsers: [(&str, Parse); 6] = [
@@ -221,7 +221,7 @@ fn units_are_read_alike() {
     }
 }
 
-/// A file as the YAML 1.2 of editors sees it.
+/// Parses a file as YAML 1.2, like editors.
 fn yaml(text: &str) -> Option<Value> {
     let source = Source::new("test.yaml", text);
     parse(&source, 0).ok().flatten().map(|node| as_json(&node))
@@ -247,7 +247,7 @@ fn as_json(node: &Node) -> Value {
     }
 }
 
-/// What of draft-07 the schema uses; later keys are faults, as editors show them.
+/// The subset of draft-07 that the schema uses; planned keys are faults, because editors flag them.
 fn validate(root: &Value, schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
     let Some(keywords) = schema.as_object() else { return };
     if let Some(name) = keywords.get("$ref").and_then(Value::as_str) {
@@ -301,7 +301,7 @@ fn validate(root: &Value, schema: &Value, value: &Value, at: &str, faults: &mut 
     }
 }
 
-/// The same few patterns are asked for again and again.
+/// Caches compiled patterns, which are few and used often.
 fn matches(pattern: &str, text: &str) -> bool {
     thread_local! {
         static PATTERNS: RefCell<HashMap<String, Regex>> = RefCell::default();
@@ -350,7 +350,7 @@ fn faults(text: &str) -> Vec<String> {
     faults
 }
 
-/// The blocks of the language's own files, with the answer where there is one.
+/// The blocks of the language's own files, with their expected diagnostics.
 fn blocks() -> Vec<(String, Option<String>)> {
     let mut blocks = Vec::new();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests-md");
@@ -370,7 +370,7 @@ fn blocks() -> Vec<(String, Option<String>)> {
 }
 
 #[test]
-fn what_the_reader_takes_is_good() {
+fn the_schema_accepts_what_the_reader_accepts() {
     let good =
         |answer: &Option<String>| answer.as_ref().is_none_or(|answer| !answer.contains("error["));
     let mut wrong = Vec::new();
@@ -387,8 +387,9 @@ fn what_the_reader_takes_is_good() {
 }
 
 #[test]
-fn unknown_keys_and_wrong_types_are_found() {
-    // What it misses takes knowledge: of other files, of what users do, of what thresholds mean.
+fn unknown_keys_and_wrong_types_are_reported() {
+    // Mistakes that it misses depend on other files, on users' actions, or on the meaning of
+    // thresholds.
     let mut missed = Vec::new();
     let (mut seen, mut found) = (0, 0);
     for (text, answer) in blocks() {
@@ -406,7 +407,7 @@ fn unknown_keys_and_wrong_types_are_found() {
 }
 
 #[test]
-fn each_example_has_at_most_what_is_not_yet_there() {
+fn examples_only_use_supported_or_planned_keys() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -420,9 +421,9 @@ fn each_example_has_at_most_what_is_not_yet_there() {
     }
 }
 
-/// What neither the schema nor the reader takes.
+/// Neither the schema nor the reader accepts these.
 #[test]
-fn what_is_left_out_of_shapes_is_refused() {
+fn values_outside_of_shapes_are_refused() {
     let steps = ["{disconnect: now}", "{send: [hi]}", "{slow: fast}", "{stay: 1m, on: [{}]}"];
     for step in steps {
         let text = format!(

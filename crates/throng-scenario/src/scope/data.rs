@@ -14,21 +14,21 @@ pub(crate) struct Data {
     pub(crate) sources: Vec<Source>,
     pub(crate) declared: Vec<Declared>,
     pub(crate) by_name: HashMap<String, u16>,
-    /// Names of sources with mistakes: known, but nothing can be said about them.
+    /// Names of sources with mistakes: declared, but with unknown columns.
     pub(crate) broken: Vec<String>,
 }
 
 pub(crate) struct Declared {
     pub(crate) place: Place,
-    /// None where rows may have columns of their own.
+    /// None if rows can have different columns.
     pub(crate) columns: Option<Vec<String>>,
     pub(crate) used: bool,
 }
 
-/// What `data.NAME` is.
+/// The result of resolving `data.NAME`.
 pub(crate) enum Known {
     Source(u16),
-    /// A source with a mistake that is answered already.
+    /// A source whose mistake is already reported.
     Broken,
     No,
 }
@@ -46,12 +46,12 @@ impl Data {
         self.sources.iter().map(|source| source.name.as_str())
     }
 
-    /// The columns of a source, where they are known.
+    /// The columns of a source, if known.
     pub(crate) fn columns(&self, source: u16) -> Option<&[String]> {
         self.declared[usize::from(source)].columns.as_deref()
     }
 
-    /// A source that has a column of this name.
+    /// A source with this column.
     pub(crate) fn with_column(&self, name: &str) -> Option<&str> {
         let has = |declared: &Declared| {
             declared.columns.as_ref().is_some_and(|all| all.iter().any(|column| column == name))
@@ -60,8 +60,8 @@ impl Data {
         self.sources.get(number).map(|source| source.name.as_str())
     }
 
-    /// What to do where a file has not the column that somebody asks for, because its first line
-    /// is not what it should be.
+    /// Advice if a file lacks a requested column because its first line does not look like a
+    /// header.
     pub(crate) fn header_doubt(&self, source: u16) -> Option<Said> {
         let Origin::Csv { columns: None, .. } = &self.sources[usize::from(source)].origin else {
             return None;
@@ -93,13 +93,13 @@ impl Data {
         Some(help)
     }
 
-    /// The number of a column, which the scenario uses from now on.
+    /// The number of a column, which is marked as used.
     pub(crate) fn column(&mut self, source: u16, name: &str) -> Result<u16, DataError> {
         self.declared[usize::from(source)].used = true;
         self.sources[usize::from(source)].column(name)
     }
 
-    /// The scenario uses whole rows from now on.
+    /// Marks whole rows as used.
     pub(crate) fn use_whole(&mut self, source: u16) {
         self.declared[usize::from(source)].used = true;
         self.sources[usize::from(source)].use_whole();

@@ -1,4 +1,4 @@
-//! What is spoken on a connection, and what its messages may be.
+//! The protocol of a connection, and its possible messages.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use throng_protocol::protobuf::{MessageType, Method, MethodId, Schema};
 use crate::native::{self, EVENTS, Headers, Native};
 use crate::synonyms::did_you_mean;
 
-/// What a message may be, and so which fields it has.
+/// The possible kinds of a message, which determine its fields.
 #[derive(Clone, Debug)]
 pub(crate) enum Kinds {
-    /// One of these of a declared protocol; there is one at least.
+    /// One of these messages of a declared protocol; not empty.
     Declared { protocol: Arc<Protocol>, ids: Vec<MessageId> },
-    /// This one of protobuf.
+    /// This Protobuf message.
     Proto { schema: Arc<Schema>, message: MessageType },
 }
 
 impl Kinds {
-    /// These messages of a protocol, or all when none is named.
+    /// These messages of a protocol, or all if none is named.
     pub(crate) fn declared(protocol: &Arc<Protocol>, ids: &[MessageId]) -> Kinds {
         let ids = match ids {
             [] => protocol.messages().map(|(id, _)| id).collect(),
@@ -38,7 +38,7 @@ impl Kinds {
         }
     }
 
-    /// Whether it asks for the number of packets of a reply, which may have several.
+    /// True if it selects the number of packets of a reply that can have several.
     pub(crate) fn counts_packets(&self, word: &str) -> bool {
         let Kinds::Declared { protocol, ids } = self else { return false };
         let of = word.strip_prefix("packets");
@@ -46,7 +46,7 @@ impl Kinds {
         is_it && ids.iter().any(|id| protocol.info(*id).may_go_on)
     }
 
-    /// The way to a field, in every kind that has it.
+    /// The path to a field, in each kind that has it.
     pub(crate) fn find(&self, path: &str) -> Result<Extractor, PathMistake> {
         let (protocol, ids) = match self {
             Kinds::Proto { schema, message } => {
@@ -54,7 +54,7 @@ impl Kinds {
             }
             Kinds::Declared { protocol, ids } => (protocol, ids),
         };
-        // A push may have more packets.
+        // A push can have more packets.
         let parts = ids.iter().flat_map(|id| protocol.parts_of_push(*id));
         let found: Vec<Result<FieldPath, PathMistake>> =
             ids.iter().copied().chain(parts).map(|id| protocol.field(id, path)).collect();
@@ -75,10 +75,10 @@ impl Kinds {
         self.find(path).is_ok()
     }
 
-    /// The field that was perhaps meant.
+    /// A suggestion for an unknown field.
     pub(crate) fn near(&self, word: &str) -> Option<String> {
         match self {
-            // What the schema says of a mistake has it already.
+            // The mistake from the schema already contains it.
             Kinds::Proto { .. } => None,
             Kinds::Declared { protocol, ids } => ids.iter().find_map(|id| {
                 let layout = protocol.layout(*id);
@@ -88,7 +88,7 @@ impl Kinds {
         }
     }
 
-    /// The values that what is picked may have, in every kind that has it.
+    /// The possible values of a selected field, in each kind that has it.
     pub(crate) fn ranges(&self, extractor: &Extractor) -> Vec<Range> {
         match (self, extractor) {
             (Kinds::Declared { protocol, .. }, Extractor::Field(paths)) => {
@@ -100,7 +100,7 @@ impl Kinds {
     }
 }
 
-/// A method, and what declares it.
+/// A method with its declaration.
 #[derive(Clone, Debug)]
 pub(crate) struct Called {
     pub(crate) schema: Arc<Schema>,
@@ -117,7 +117,7 @@ impl Called {
         self.method().path.trim_start_matches('/')
     }
 
-    /// What the target says.
+    /// The messages that the target sends.
     pub(crate) fn replies(&self) -> Kinds {
         Kinds::Proto { schema: self.schema.clone(), message: self.method().output }
     }
@@ -126,24 +126,24 @@ impl Called {
 /// The protocol of a connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Spoken {
-    /// What the scheme says: HTTP, WebSocket, bytes.
+    /// Determined by the scheme: HTTP, WebSocket, bytes.
     #[default]
     Plain,
-    /// There is one, and a mistake keeps it from being known.
+    /// A mistake makes it unknown.
     Unknown,
     Declared(Arc<Protocol>),
-    /// Messages that nothing declares, each of which ends with these bytes.
+    /// Undeclared messages that end with these bytes.
     Records(Arc<[u8]>),
     /// Server-sent events, over HTTP.
     Events,
-    /// The messages of a call that stays open.
+    /// The messages of a streaming call.
     Call(Called),
-    /// What a scheme or `protocol` names.
+    /// A built-in protocol, named by a scheme or by `protocol`.
     Native(&'static Native),
 }
 
 impl Spoken {
-    /// What throng knows of it beyond what the scheme says.
+    /// The built-in protocol, if it is not determined by the scheme alone.
     pub(crate) fn native(&self) -> Option<&'static Native> {
         match self {
             Spoken::Events => Some(&EVENTS),
@@ -153,13 +153,13 @@ impl Spoken {
         }
     }
 
-    /// Whether it is what `protocol` calls so.
+    /// True if this word of `protocol` names it.
     pub(crate) fn is(&self, word: &str) -> bool {
         let named = self.native().and_then(|native| native.by_name);
         named.is_some_and(|named| named.word == word)
     }
 
-    /// What a message says of itself beside its content.
+    /// The metadata of its messages.
     pub(crate) fn headers(&self) -> Headers {
         self.native().map_or(Headers::None, |native| native.headers)
     }
@@ -169,7 +169,7 @@ impl Spoken {
     }
 }
 
-/// The scheme that an address without one has.
+/// The scheme of an address without one.
 pub(crate) fn scheme_of(transport: Transport) -> Scheme {
     match transport {
         Transport::Tcp => Scheme::Tcp,

@@ -1,4 +1,4 @@
-//! The names of a session: each has a slot in which its users keep the value.
+//! Names in a session: each has a slot for the user's value.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use throng_program::{Extractor, Save, Segment, Text};
 use crate::scope::{Kinds, Spoken};
 use crate::syntax::Place;
 
-/// The most values that a user of one session keeps.
+/// Maximum number of values per user in one session.
 pub(crate) const SLOTS_MAX: usize = 1_000;
 
 /// The names of the session that is being compiled.
@@ -17,32 +17,33 @@ pub(crate) const SLOTS_MAX: usize = 1_000;
 pub(crate) struct SessionNames {
     pub(crate) slots: Vec<String>,
     pub(crate) saved: HashMap<String, Saved>,
-    /// Names of running items, the innermost last.
+    /// Names of current loop items, the innermost last.
     pub(crate) items: Vec<(String, u16)>,
     pub(crate) full: bool,
     /// A session is being compiled.
     pub(crate) open: bool,
-    /// By slot: a step so far saves it.
+    /// By slot: an earlier step saves it.
     pub(crate) written: Vec<bool>,
-    /// By slot: a step so far asks whether it is there, or it is told that nothing saves it.
+    /// By slot: an earlier step tests whether it exists, or it is already reported that nothing
+    /// saves it.
     pub(crate) excused: Vec<bool>,
     /// Saved values that are used before anything can have saved them, and where.
     pub(crate) early: Vec<(u16, Place)>,
-    /// Expressions that were compiled already: steps say the same again and again.
+    /// Compiled expressions: steps often repeat them.
     pub(crate) expressions: HashMap<Box<str>, (Expression, Slots)>,
-    /// Names that mean nothing, with what is said about them, and the number of the mistake.
+    /// Unknown names, with the number of the mistake.
     pub(crate) unknown: HashMap<String, usize>,
-    /// The message of the handler whose body is being compiled.
+    /// The message of the handler that is being compiled.
     pub(crate) heard: Option<Heard>,
 }
 
-/// The message that a handler does something with.
+/// The message that a handler processes.
 pub(crate) struct Heard {
-    /// What it may be on a declared protocol.
+    /// Its possible kinds on a declared protocol.
     pub(crate) kinds: Option<Kinds>,
-    /// It says something of itself by name.
+    /// It has metadata.
     pub(crate) has_headers: bool,
-    /// What the body uses of it, each in a slot of its own.
+    /// The parts of it that the handler uses, each with its own slot.
     pub(crate) slots: HashMap<String, u16>,
     pub(crate) saves: Vec<Save>,
 }
@@ -62,8 +63,7 @@ pub(crate) struct Saved {
 }
 
 impl SessionNames {
-    /// Those of a session, in which the values that the ledger looks at have the same slots as in
-    /// all others.
+    /// The names of a session; the values that deliveries use have the same slots in all sessions.
     pub(crate) fn of_session(shared: &[String]) -> SessionNames {
         let mut names = SessionNames { open: true, ..SessionNames::default() };
         for name in shared {
@@ -74,8 +74,8 @@ impl SessionNames {
         names
     }
 
-    /// The ledger looks at users of all sessions: of their values, only those that have the same
-    /// slot in all of them are known.
+    /// Names for deliveries, which are evaluated on users of all sessions: only saved values with
+    /// the same slot in all of them are known.
     pub(crate) fn of_ledger(shared: &[String]) -> SessionNames {
         let mut names = SessionNames::of_session(shared);
         (0..shared.len()).for_each(|slot| names.set_written(slot as u16));
@@ -86,14 +86,14 @@ impl SessionNames {
         self.saved.get(name).map(|saved| saved.slot)
     }
 
-    /// The slot of a value that an expression names.
+    /// The slot of a value that an expression uses.
     pub(crate) fn used(&self, name: &str) -> Option<u16> {
         let saved = self.saved.get(name)?;
         saved.used.set(true);
         Some(saved.slot)
     }
 
-    /// The slot of the innermost item of this name.
+    /// The slot of the innermost item with this name.
     pub(crate) fn item(&self, name: &str) -> Option<u16> {
         self.items.iter().rev().find(|(item, _)| item == name).map(|(_, slot)| *slot)
     }
@@ -102,14 +102,14 @@ impl SessionNames {
         self.slots.iter().map(String::as_str).filter(|name| self.saved.contains_key(*name))
     }
 
-    /// From here on the value is there.
+    /// Marks a value as saved from here on.
     pub(crate) fn set_written(&mut self, slot: u16) {
         if let Some(written) = self.written.get_mut(usize::from(slot)) {
             *written = true;
         }
     }
 
-    /// The saved values that a text needs and that no step so far saves.
+    /// The saved values that a text needs and that no earlier step saves.
     pub(crate) fn not_there(&self, text: &Text) -> Vec<u16> {
         let is_missing = |slot: &u16| self.written.get(usize::from(*slot)) == Some(&false);
         let mut missing = Vec::new();
@@ -123,15 +123,15 @@ impl SessionNames {
         missing
     }
 
-    /// An expression that was compiled already, and what [`SessionNames::look`] finds in it.
+    /// A cached expression, and the result of [`SessionNames::look`] for it.
     pub(crate) fn known(&mut self, text: &str, in_time: bool) -> Option<(Expression, Option<u16>)> {
         let SessionNames { expressions, written, excused, .. } = self;
         let (known, slots) = expressions.get(text)?;
         Some((known.clone(), look(written, excused, slots, in_time)))
     }
 
-    /// The value that an expression needs and that nothing can have saved in the first iteration;
-    /// each is told once.
+    /// The first value that an expression needs and that cannot exist in the first iteration; each
+    /// value is reported once.
     pub(crate) fn look(&mut self, slots: &Slots, in_time: bool) -> Option<u16> {
         look(&self.written, &mut self.excused, slots, in_time)
     }
@@ -140,29 +140,29 @@ impl SessionNames {
         self.items.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Whatever changes the meaning of names calls this.
+    /// Must be called whenever the meaning of names changes.
     pub(crate) fn forget_expressions(&mut self) {
         self.expressions.clear();
     }
 
-    /// Ends what `Context::enter_item` began, where it gave a slot.
+    /// Ends the scope of an item of `Context::enter_item`, if it got a slot.
     pub(crate) fn leave_item(&mut self) {
         self.forget_expressions();
         self.items.pop();
     }
 
-    /// What the message may be that a handler does something with.
+    /// The possible kinds of the message that a handler processes.
     pub(crate) fn heard_kinds(&self) -> Option<Kinds> {
         self.heard.as_ref()?.kinds.clone()
     }
 
-    /// Keeps a part of the message that a handler does something with; gives its slot.
+    /// Keeps a part of the message that a handler processes; returns its slot.
     pub(crate) fn keep_heard(&mut self, written: String, extractor: Extractor) -> Option<u16> {
         let slot = self.add(&format!("message.{written}"))?;
         self.set_written(slot);
         if let Some(heard) = &mut self.heard {
             heard.slots.insert(written, slot);
-            // What is not there is nothing: the step that needs it says so.
+            // A missing part is null: the step that needs it reports that.
             let default = Some(Text::constant(Value::Null));
             heard.saves.push(Save { slot, extractor, all: false, default });
         }

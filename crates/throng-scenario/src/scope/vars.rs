@@ -11,9 +11,9 @@ use crate::syntax::{Kind, Node, Place};
 #[derive(Default)]
 pub(crate) struct Vars {
     pub(crate) values: BTreeMap<String, Variable>,
-    /// What the parts that are being done were given (`use: … with: …`), the innermost last.
+    /// The variables of the parts on the current path (`use: … with: …`), the innermost last.
     pub(crate) given: Vec<Vec<(String, Value)>>,
-    /// Declared, but their value is a mistake that is answered already.
+    /// Declared, but the mistake in their value is already reported.
     pub(crate) broken: HashSet<String>,
 }
 
@@ -46,8 +46,8 @@ impl Vars {
         self.values.keys().map(String::as_str)
     }
 
-    /// Makes names mean what a part was given (`use: … with: …`), until [`Vars::leave`]. Whoever
-    /// calls these calls `SessionNames::forget_expressions` as well.
+    /// Adds the variables of a part (`use: … with: …`) until [`Vars::leave`]. Callers must also
+    /// call `SessionNames::forget_expressions`.
     pub(crate) fn enter(&mut self, given: Vec<(String, Value)>) {
         self.given.push(given);
     }
@@ -56,7 +56,7 @@ impl Vars {
         self.given.pop();
     }
 
-    /// All of them, as the expression `vars`.
+    /// All variables, as the expression `vars`.
     pub(crate) fn all(&self) -> Value {
         let entries = self.values.iter().map(|(name, variable)| {
             variable.used.set(true);
@@ -65,14 +65,14 @@ impl Vars {
         Value::Map(entries.collect())
     }
 
-    /// The name of the variable when the scalar is nothing but `${vars.name}`.
+    /// The name of the variable, if the scalar is `${vars.name}`.
     pub(crate) fn single_name<'n>(&self, node: &'n Node) -> Option<&'n str> {
         let Kind::Scalar { text, .. } = &node.kind else { return None };
         text.trim().strip_prefix("${")?.strip_suffix('}')?.trim().strip_prefix("vars.")
     }
 }
 
-/// The words behind `vars.` in the expressions of a value.
+/// The names after `vars.` in the expressions of a value.
 pub(crate) fn names_in<'n>(node: &'n Node, out: &mut Vec<&'n str>) {
     match &node.kind {
         Kind::Scalar { text, .. } if text.contains("${") => names_in_text(text, out),

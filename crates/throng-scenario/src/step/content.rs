@@ -1,4 +1,4 @@
-//! What a message is made of: text, JSON, bytes, a file, or chance.
+//! The content of a message: text, JSON, bytes, a file, or random bytes.
 
 use throng_program::{Message, MessageKind, Segment, Text};
 
@@ -9,10 +9,10 @@ use crate::read::template::{Escape, read_text};
 use crate::scope::FileRole;
 use crate::syntax::{Key, Node};
 
-/// The most random bytes of a message.
+/// Maximum number of random bytes in a message.
 const GARBAGE_BYTES_MAX: u64 = 64 * 1024;
 
-/// The message behind one of the keys `text`, `json`, `hex`, `binary`, `file` and `garbage`.
+/// The message under one of the keys `text`, `json`, `hex`, `binary`, `file` and `garbage`.
 pub(crate) fn read_content(cx: &mut Context<'_>, key: &Key, node: &Node) -> Option<Message> {
     let text = |content| Message::plain(MessageKind::Text, content);
     let binary = |bytes: Vec<u8>| Message::plain(MessageKind::Binary, Text::literal(bytes));
@@ -30,7 +30,7 @@ pub(crate) fn read_content(cx: &mut Context<'_>, key: &Key, node: &Node) -> Opti
     }
 }
 
-/// Bytes by chance, others each time.
+/// Random bytes, different each time.
 fn read_garbage(cx: &mut Context<'_>, node: &Node) -> Option<Message> {
     let bytes = cx.size(node)?;
     if bytes > GARBAGE_BYTES_MAX {

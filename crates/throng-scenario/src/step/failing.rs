@@ -1,4 +1,4 @@
-//! What a user does when a step fails: `on_error` and `retry`, and how long a step may take.
+//! Failures of steps: `on_error`, `retry` and time limits.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node};
 use crate::words::shorten;
 
-/// How long a step may take when neither it, its session nor `defaults` says so.
+/// The default time limit of a step.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// `on_error: retry`, and what `retry` leaves out.
+/// The defaults of `retry`.
 const RETRY: Retry = Retry {
     on: RetryOn::Any,
     times: Some(3),
@@ -37,7 +37,7 @@ pub(crate) fn read_on_error(cx: &mut Context<'_>, node: &Node) -> Option<Failing
     cx.word(node, ON_ERRORS)
 }
 
-/// What follows a failure of the step: its own `on_error` and `retry`, else those around it.
+/// The effective `on_error` and `retry` of a step: its own, or inherited.
 pub(crate) fn read_failing(cx: &mut Context<'_>, on_error: Field<'_>, retry: Field<'_>) -> Failing {
     let mut failing = match on_error.node() {
         Some(node) => read_on_error(cx, node).unwrap_or_default(),
@@ -57,12 +57,12 @@ pub(crate) fn read_timeout(cx: &mut Context<'_>, timeout: Field<'_>) -> Option<D
     }
 }
 
-/// How long a step may take that does not say so itself.
+/// The time limit of a step that sets none.
 pub(crate) fn usual_timeout(cx: &Context<'_>) -> Duration {
     cx.scope.defaults.timeout.unwrap_or(TIMEOUT)
 }
 
-/// What a user does whose connection was lost.
+/// How a user reconnects after losing its connection.
 pub(crate) fn read_reconnect(cx: &mut Context<'_>, node: &Node) -> Option<Retry> {
     match &node.kind {
         Kind::Scalar { text, .. } if matches!(text.as_str(), "never" | "0") => {
@@ -70,15 +70,15 @@ pub(crate) fn read_reconnect(cx: &mut Context<'_>, node: &Node) -> Option<Retry>
         }
         Kind::Map(_) => {
             let fields = ast::Reconnect::read(cx, node)?;
-            // A lost connection has no status and no choice of causes.
+            // A lost connection has no status, so `on` does not apply.
             read_waits(cx, (fields.times, fields.wait), RetryOn::Any, RECONNECT_HELP)
         }
         _ => Some(Retry { times: read_attempts(cx, node, RECONNECT_HELP)?, ..RETRY }),
     }
 }
 
-/// What a user does whose connection is lost while it stays: the word of the step, else what the
-/// steps around it say. That it connects again is no retry of the step.
+/// What a user does if it loses its connection during a stay: the step's own setting, or an
+/// inherited one. Reconnecting is not a retry of the step.
 pub(crate) fn read_loss(cx: &mut Context<'_>, on_error: Field<'_>) -> Failing {
     let Some(node) = on_error.node() else {
         return Failing { retry: None, ..cx.scope.defaults.failing };
@@ -106,7 +106,7 @@ fn read_retry(cx: &mut Context<'_>, node: &Node) -> Option<Retry> {
     read_waits(cx, (fields.times, fields.wait), on?, RETRY_HELP)
 }
 
-/// How often something is tried again, and after which waits.
+/// The number of retries, and the waits between them.
 fn read_waits(
     cx: &mut Context<'_>,
     (times, wait): (Field<'_>, Field<'_>),

@@ -1,5 +1,5 @@
-//! What all steps have: their rows of the report, what follows their failures, how long they may
-//! take, and what their messages are made of.
+//! What all steps have in common: rows of the report, handling of failures, time limits, and the
+//! content of messages.
 
 pub(crate) mod content;
 pub(crate) mod failing;

@@ -1,4 +1,4 @@
-//! The rows of the report: steps of one name and kind share one, if they have the same labels.
+//! The rows of the report: steps with the same name, kind and labels share one.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,17 +11,17 @@ use crate::labels::{Labels, read_labels, selector};
 use crate::read::Context;
 use crate::syntax::Place;
 
-/// The longest name of a row; longer ones are shortened.
+/// Maximum length of the name of a row; longer names are shortened.
 const NAME_CHARS_MAX: usize = 80;
 
-/// A message that the steps of a row send, in one session.
+/// A message that steps of a row send in one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Speech {
     pub(crate) session: u16,
-    /// Of the session: where it is sent.
+    /// The link of the session that it is sent on.
     pub(crate) link: u8,
     pub(crate) step: StepId,
-    /// None: raw bytes, or the body of a request of HTTP.
+    /// None for raw bytes or the body of an HTTP request.
     pub(crate) message: Option<MessageId>,
 }
 
@@ -29,9 +29,9 @@ pub(crate) struct Speech {
 pub(crate) struct Rows {
     pub(crate) steps: Vec<Step>,
     ids: HashMap<(StepKind, String, Labels), StepId>,
-    /// By row: its first step.
+    /// By row: the place of its first step.
     places: Vec<Place>,
-    /// What the steps of a row send, and in which session.
+    /// The messages that steps of a row send, by session.
     pub(crate) spoken: Vec<Speech>,
     known: HashSet<Speech>,
     /// The number of the session that is being compiled.
@@ -40,7 +40,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// The row of a step: its `name`, or else what the person wrote, with its labels.
+    /// The row of a step: its `name`, or its text as written, with its labels.
     pub(crate) fn row<'n>(
         &mut self,
         cx: &mut Context<'_>,
@@ -57,7 +57,7 @@ impl Rows {
         }
     }
 
-    /// The row of this name and of the labels that the step has.
+    /// The row with this name and the labels of the step.
     pub(crate) fn labelled<'n>(
         &mut self,
         cx: &mut Context<'_>,
@@ -100,7 +100,7 @@ impl Rows {
         id
     }
 
-    /// Notes that a step of the row sends the message.
+    /// Notes that a step of the row sends this message.
     pub(crate) fn speak(&mut self, step: StepId, link: u8, message: Option<MessageId>) {
         let speech = Speech { session: self.session, link, step, message };
         if self.known.insert(speech) {
@@ -108,8 +108,8 @@ impl Rows {
         }
     }
 
-    /// All rows, and where their first steps are. Those of one name and kind are told apart by
-    /// their labels.
+    /// All rows, and the places of their first steps. Rows with the same name and kind are
+    /// distinguished by labels.
     pub(crate) fn finish(mut self) -> (Vec<Step>, Vec<Place>) {
         let mut alike: HashMap<(StepKind, &str), usize> = HashMap::new();
         for step in &self.steps {

@@ -1,8 +1,8 @@
-//! Over which link of its session a step goes.
+//! The link of its session that a step uses.
 
 use crate::reach::Reach;
 
-/// The link that a step uses, and what is spoken there.
+/// The link that a step uses, and its target.
 #[derive(Clone, Copy)]
 pub(crate) struct Via<'c> {
     pub(crate) link: u8,

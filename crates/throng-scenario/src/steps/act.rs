@@ -67,7 +67,7 @@ pub(crate) fn parse_byte_rate(text: &str) -> Result<f64, UnitError> {
 fn read_speed(cx: &mut Context<'_>, node: &Node, help: Said) -> Option<u64> {
     let text = cx.text(node, say!("a speed"))?;
     let reason = match parse_byte_rate(&text) {
-        // What is not nothing is at least one byte.
+        // A rate above zero is at least one byte.
         Ok(speed) if speed > 0.0 => return Some(speed.round().max(1.0) as u64),
         Ok(_) => return Some(0),
         Err(reason) => reason,

@@ -1,4 +1,4 @@
-//! Bodies: steps that are done beside the user's own, by tasks of their own.
+//! Bodies: steps that run in background tasks, concurrently with the user's own.
 
 pub(super) mod slow;
 
@@ -18,7 +18,7 @@ use crate::syntax::{Place, part_of};
 
 use slow::Body;
 
-/// What a body belongs to.
+/// The owner of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inside {
     On,
@@ -35,8 +35,8 @@ impl Inside {
         }
     }
 
-    /// Steps that change what the user itself does; in a branch also those whose messages go to
-    /// whoever waits first.
+    /// Steps that affect the user's own flow; in a branch also those whose messages go to the first
+    /// waiter.
     fn forbids(self, verb: &Verb<'_>) -> bool {
         match verb {
             Verb::Connect(_)
@@ -53,7 +53,7 @@ impl Inside {
     }
 }
 
-/// Whether a step stays until the end of its connection.
+/// True if a step waits for the end of its connection.
 fn waits_for_close(cx: &Context<'_>, verb: &Verb<'_>) -> bool {
     let Verb::Expect(expect) = verb else { return false };
     let close = expect.expect.node().and_then(|node| part_of(node, "close"));
@@ -61,7 +61,7 @@ fn waits_for_close(cx: &Context<'_>, verb: &Verb<'_>) -> bool {
 }
 
 impl<'n> Coder<'_, 'n> {
-    /// Compiles a body, which begins with what is given; and what can be said of it.
+    /// Compiles a body, which starts with the given steps, and its flow.
     pub(super) fn body(
         &mut self,
         cx: &mut Context<'_>,
@@ -78,7 +78,7 @@ impl<'n> Coder<'_, 'n> {
         if let Some(steps) = steps {
             flow = self.steps(cx, steps);
             let (session, place) = (self.rows.session, steps.place);
-            // Where it ends in the midst, nothing comes to it any more.
+            // If it ends early, it handles no further messages.
             let pause = if flow.ends.is_some() { Duration::ZERO } else { flow.pause };
             self.known.push(Body { session, number, pause, place });
         }
@@ -87,7 +87,7 @@ impl<'n> Coder<'_, 'n> {
         (TaskBody { number, steps }, flow)
     }
 
-    /// Whether the verb can stand in the body that is being compiled.
+    /// Checks whether the verb is valid in the body that is being compiled.
     pub(super) fn fits_inside(&mut self, cx: &mut Context<'_>, verb: &Verb<'_>) -> bool {
         let is_forbidden = |inside: &Inside| inside.forbids(verb) || waits_for_close(cx, verb);
         let Some(inside) = self.inside.filter(is_forbidden) else { return true };
@@ -114,8 +114,8 @@ impl<'n> Coder<'_, 'n> {
         false
     }
 
-    /// Whether a request can stand in the branch that is being compiled: its answer must say which
-    /// request it answers.
+    /// Checks whether a request is valid in the branch that is being compiled: its response must
+    /// identify its request.
     pub(super) fn correlates(
         &self,
         cx: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! Which messages are meant: what they look like.
+//! Patterns that select received messages.
 
 use throng_base::Said;
 use throng_program::{Check, Escape, Extractor, Matcher, Text, Which};
@@ -16,8 +16,7 @@ use crate::scope::{Kinds, Spoken};
 use crate::syntax::{Kind, Node};
 use crate::words::shorten;
 
-/// Which messages are meant, by what their protocol says of them. The outer None: it is a pattern
-/// of texts.
+/// A pattern of declared messages. The outer None means a pattern of texts.
 pub(crate) fn read_pattern(
     cx: &mut Context<'_>,
     reach: &Reach,
@@ -30,7 +29,7 @@ pub(crate) fn read_pattern(
     }
 }
 
-/// What the fields of a reply are on a call that stays open: `any`, or `{text: hello}`.
+/// The expected fields of a reply on a streaming call: `any`, or `{text: hello}`.
 pub(crate) fn read_reply_conditions(
     cx: &mut Context<'_>,
     replies: &Kinds,
@@ -49,11 +48,11 @@ pub(crate) fn read_reply_conditions(
     let answer = Answer::Fields(replies);
     answer.read(cx, |cx| read_field_map(cx, node, replies, checks));
     meant.name = checks.first().and_then(name_of_field);
-    // What is wrong inside was said already; it is not a message that always fits.
+    // After a mistake it must not become a pattern that always matches.
     (!checks.is_empty()).then_some(meant)
 }
 
-/// What a message looks like, and what to call it.
+/// A pattern of messages, and its name.
 pub(crate) fn read_conditions(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
     const HELP: Said = say!(
         "write `any`, `{{json: {{cmd: msg}}}}`, `{{text: hello}}` or `{{pattern: 'msg|push'}}`"
@@ -63,7 +62,7 @@ pub(crate) fn read_conditions(cx: &mut Context<'_>, node: &Node) -> Option<Meant
         let is_word = |word| matches!(&node.kind, Kind::Scalar { text, .. } if text == word);
         return match is_word("any") {
             true => Some(meant),
-            // It names a message of a protocol that is not known.
+            // It names a message of an unknown protocol.
             false if matches!(cx.scope.spoken, Spoken::Unknown) => None,
             false => cx.wrong_type(node, say!("a message pattern"), HELP),
         };
@@ -98,7 +97,7 @@ pub(crate) fn read_conditions(cx: &mut Context<'_>, node: &Node) -> Option<Meant
     {
         meant.name = name_of(name).or(meant.name);
     }
-    // What is wrong inside was said already; it is not a message that always fits.
+    // After a mistake it must not become a pattern that always matches.
     (!meant.which.checks.is_empty() || fields.any.is_there()).then_some(meant)
 }
 
@@ -123,7 +122,7 @@ fn name_of_field(check: &Check) -> Option<String> {
     Some(format!("{}={value}", shorten(&path)))
 }
 
-/// What a pattern says that is not in the content of a message.
+/// The conditions of a pattern on metadata, outside of the content.
 pub(crate) fn read_headers<'n>(
     cx: &mut Context<'_>,
     (event, all): (Field<'n>, impl Iterator<Item = Field<'n>>),
@@ -133,7 +132,7 @@ pub(crate) fn read_headers<'n>(
     builtin::read_conditions(cx, all, checks)
 }
 
-/// Which event of a stream is meant, by its name, if the pattern says that.
+/// The event name that a pattern requires, if any.
 fn read_event_name(cx: &mut Context<'_>, field: Field<'_>, checks: &mut Vec<Check>) -> Option<()> {
     let Some((key, node)) = field.entry() else { return Some(()) };
     if !matches!(cx.scope.spoken, Spoken::Events | Spoken::Unknown) {

@@ -1,5 +1,4 @@
-//! Ends of a connection by the target that a scenario wants: `expect: {close: 4001}`, and `ends`
-//! of a `stay`.
+//! Expected closes of a connection by the target: `expect: {close: 4001}`, and `ends` of a `stay`.
 
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use crate::step::via::Via;
 use crate::syntax::{Kind, Node};
 use crate::words::shorten;
 
-/// Ends of a connection that are wanted: codes of a WebSocket, or `any`.
+/// Expected closes: WebSocket codes, or `any`.
 pub(super) fn read_ends(cx: &mut Context<'_>, node: &Node, reach: &Reach) -> Option<Ends> {
     let nodes = match &node.kind {
         Kind::Scalar { text, .. } if text == "any" => return Some(Ends::Any),

@@ -1,5 +1,5 @@
-//! Loops, branches and what holds steps together: `repeat`, `during`, `while`, `for_each`,
-//! `choose`, `if`, `transaction`, `use`.
+//! Loops, branches and groups: `repeat`, `during`, `while`, `for_each`, `choose`, `if`,
+//! `transaction`, `use`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::syntax::{Node, Place};
 use crate::words::shorten;
 
 impl<'n> Coder<'_, 'n> {
-    /// The steps inside, which have to be there.
+    /// Nested steps, which are required.
     fn inner(&mut self, cx: &mut Context<'_>, steps: Option<&Steps<'n>>) -> (Block, Flow) {
         match steps {
             Some(steps) => self.inside(cx, steps),
@@ -26,7 +26,7 @@ impl<'n> Coder<'_, 'n> {
         }
     }
 
-    /// Steps that stand in another one.
+    /// Nested steps.
     fn inside(&mut self, cx: &mut Context<'_>, steps: &Steps<'n>) -> (Block, Flow) {
         let outer = std::mem::take(&mut self.block);
         let flow = self.steps(cx, steps);
@@ -70,7 +70,7 @@ impl<'n> Coder<'_, 'n> {
         let help = say!("write `- {{while: \"${{saved.more}}\", steps: [{{http: GET /}}]}}`");
         let steps = fields.need(cx, *fields.steps, help).and(fields.steps.content.as_ref());
         let (steps, body) = cx.behind(condition.as_ref(), |cx| self.inner(cx, steps));
-        // Steps that change a value are what the condition waits for.
+        // A loop whose steps change a value may end by its condition.
         if !body.sets {
             check_loop(cx, fields.place, body, Rest::Sends);
         }
@@ -134,14 +134,14 @@ impl<'n> Coder<'_, 'n> {
         }
         weights.check(cx, node, &ways);
         match ways.len() {
-            // A single way is no choice.
+            // A single way needs no choice.
             1 => self.block.extend(ways.into_iter().flat_map(|way| way.steps)),
             _ => self.block.push(Statement::Choose(ways)),
         }
         whole.unwrap_or(Flow::UNKNOWN)
     }
 
-    /// What one way of a choice does.
+    /// The steps of one way of a choice.
     fn way(&mut self, cx: &mut Context<'_>, fields: &ast::Way<'n>) -> Flow {
         match ast::one_of(cx, &[*fields.steps, *fields.r#use]) {
             Some((key, _)) if fields.r#use.is(key) => self.part(cx, *fields.r#use, fields.with),
@@ -209,7 +209,7 @@ impl<'n> Coder<'_, 'n> {
         flow
     }
 
-    /// The steps of a part, as if they stood here.
+    /// Inserts the steps of a part.
     pub(super) fn part(&mut self, cx: &mut Context<'_>, name: Field<'n>, with: Field<'n>) -> Flow {
         let Some(node) = name.node() else { return Flow::UNKNOWN };
         let Some(number) = self.parts.find(cx, node) else { return Flow::UNKNOWN };
@@ -250,7 +250,7 @@ impl<'n> Coder<'_, 'n> {
         flow
     }
 
-    /// Whether one more step fits into what parts may add.
+    /// Counts a step against the limit of steps from parts.
     pub(super) fn count_part_step(&mut self, cx: &mut Context<'_>, place: Place) -> bool {
         if self.open_parts.is_empty() {
             return true;
@@ -267,7 +267,7 @@ impl<'n> Coder<'_, 'n> {
     }
 }
 
-/// Steps that are done so many times at least.
+/// The flow of steps that run at least `times` times.
 fn again(body: Flow, times: u32) -> Flow {
     let pause = body.pause.saturating_mul(times);
     if times == 0 { body.perhaps() } else { Flow { pause, ..body } }
@@ -304,7 +304,7 @@ fn read_times(cx: &mut Context<'_>, node: &Node) -> Option<Times> {
     }
 }
 
-/// The weights of a choice: all numbers, or all shares that make up the whole.
+/// The weights of a choice: all numbers, or all shares that add up to 100 %.
 #[derive(Default)]
 struct Weights {
     numbers: usize,
@@ -312,7 +312,7 @@ struct Weights {
     mixed: bool,
 }
 
-/// A share of 100 % as a weight: shares are exact to a millionth.
+/// 100 % as a weight: shares are exact to one millionth.
 const WHOLE: u32 = 1_000_000;
 
 impl Weights {
@@ -354,7 +354,7 @@ impl Weights {
             let help = say!("give at least one of them a weight of 1 or more");
             cx.note(error.label(say!("no user ever takes a branch")).help(help));
         }
-        // Thirds are written as 33.3%.
+        // A third is written as 33.3%.
         if self.shares > 0 && sum.abs_diff(u64::from(WHOLE)) > u64::from(WHOLE) / 100 {
             let percent = sum as f64 * 100.0 / f64::from(WHOLE);
             let message = say!("the shares of the branches add up to {percent}%, not 100%");

@@ -1,5 +1,4 @@
-//! What is done beside the user's own steps: `on`, when the target says something, and `every`,
-//! again and again.
+//! Background tasks: `on`, for messages from the target, and `every`, at intervals.
 
 use std::sync::Arc;
 
@@ -25,21 +24,21 @@ use crate::steps::background::Inside;
 use crate::steps::conditions::{read_conditions, read_pattern};
 use crate::syntax::{Key, Place};
 
-/// The most that a user listens for at a time.
+/// Maximum number of handlers of a user at a time.
 const HANDLERS_MAX: usize = 100;
 
-/// The most that is done again and again at a time.
+/// Maximum number of periodic tasks at a time.
 const EVERY_MAX: usize = 16;
 
 const ON_HELP: Said = say!("write `on: [{{message: {{json: {{cmd: msg}}}}, name: broadcast}}]`");
 
 const EVERY_HELP: Said = say!("write `every: [{{time: 5m, do: [{{send: {{text: report}}}}]}}]`");
 
-/// A handler, with the link whose messages it is about.
+/// A handler with the link whose messages it handles.
 pub(super) type Linked = (u8, Handler);
 
 impl<'c, 'n> Coder<'c, 'n> {
-    /// What the session does beside its steps, and what the protocols want to be answered.
+    /// The background tasks of a session, and the acknowledgements that protocols require.
     pub(super) fn read_beside(
         &mut self,
         cx: &mut Context<'_>,
@@ -67,7 +66,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         }
     }
 
-    /// What a `connect` says of the connection that it opens.
+    /// The settings that a `connect` has for its connection.
     pub(super) fn read_settings(
         &mut self,
         cx: &mut Context<'_>,
@@ -90,7 +89,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         }
     }
 
-    /// Reads `on:`. Handlers that do not say where their messages come from are about `usual`.
+    /// Reads `on:`. Handlers without `from` use the connection `usual`.
     pub(super) fn handlers(
         &mut self,
         cx: &mut Context<'_>,
@@ -130,7 +129,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         handlers
     }
 
-    /// The connection whose messages a handler is about.
+    /// The connection whose messages a handler gets.
     fn from(
         &mut self,
         cx: &mut Context<'_>,
@@ -145,7 +144,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         Some(self.links.via(usize::from(link)))
     }
 
-    /// One item of `on`; it is several handlers where messages of it are acknowledged.
+    /// One item of `on`; it becomes several handlers if some of its messages are acknowledged.
     fn handler(
         &mut self,
         cx: &mut Context<'_>,
@@ -159,7 +158,7 @@ impl<'c, 'n> Coder<'c, 'n> {
             None => read_conditions(cx, node),
         });
         let Some(conditions) = conditions else {
-            // What is done with it is read all the same, where its fields need not be known.
+            // Its steps are still checked, without known fields.
             return None;
         };
         let kinds = reach.kinds(&conditions.which.messages);
@@ -191,7 +190,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         Some(all)
     }
 
-    /// What is answered at once, whatever the user does else.
+    /// Messages that are acknowledged immediately, whatever the user does.
     pub(super) fn acknowledgements(
         &mut self,
         cx: &mut Context<'_>,
@@ -212,7 +211,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         handlers
     }
 
-    /// A handler whose body begins with the acknowledgement of the protocol.
+    /// A handler whose steps begin with the acknowledgement of the protocol.
     fn answering(
         &mut self,
         cx: &mut Context<'_>,
@@ -254,7 +253,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         Some(Statement::Send(Arc::new(Send { step, link, message, timeout, failing })))
     }
 
-    /// The handler with what is done when its message comes.
+    /// The handler with the steps for its message.
     fn with_body(
         &mut self,
         cx: &mut Context<'_>,
@@ -301,7 +300,7 @@ impl<'c, 'n> Coder<'c, 'n> {
     }
 }
 
-/// The messages that the protocol answers at once, of those that are meant.
+/// The selected messages that the protocol acknowledges immediately.
 fn acknowledged(reach: &Reach, which: &Which) -> Vec<MessageId> {
     let Some(protocol) = reach.declared() else { return Vec::new() };
     let meant = |id: &MessageId| which.messages.is_empty() || which.messages.contains(id);

@@ -1,5 +1,5 @@
-//! Heartbeats: those of a `stay`, of a session, and of the declared protocol; and how they
-//! misbehave on purpose.
+//! Heartbeats: of a `stay`, of a session, and of the declared protocol; and how they misbehave on
+//! purpose.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::steps::conditions::{read_conditions, read_pattern};
 use crate::steps::message::read_spoken;
 use crate::syntax::{Kind, Node, Place};
 
-/// When a heartbeat is lost, unless the next one is due before.
+/// When a heartbeat is lost, unless the next one is due earlier.
 const LOST_AFTER: Duration = Duration::from_secs(10);
 
 const HELP: Said = say!(
@@ -31,13 +31,13 @@ const DECLARED_HELP: Said = say!("write `heartbeat: {{send: ping, every: 30s, ex
 
 const CALL_HELP: Said = say!("write `heartbeat: {{send: {{text: hello}}, every: 30s}}`");
 
-/// What is said instead of the heartbeat of the protocol.
+/// Overrides the heartbeat of the protocol.
 pub(super) enum Setting {
     None,
     Own(Box<Heartbeat>),
 }
 
-/// Reads `heartbeat:`; what it leaves out is as in the protocol.
+/// Reads `heartbeat:`; missing keys are taken from the protocol.
 pub(super) fn read_heartbeat(
     cx: &mut Context<'_>,
     node: &Node,
@@ -142,7 +142,7 @@ fn usual_lost_after(usual: &declaration::Heartbeat) -> Option<Duration> {
     Some(usual.lost_after.unwrap_or(LOST_AFTER).min(usual.every))
 }
 
-/// The keys that say what is sent.
+/// The keys that define what is sent.
 fn ways<'n>(fields: &ast::Heartbeat<'n>) -> [Field<'n>; 7] {
     let [send, ping] = [fields.send, fields.ping];
     [send, ping, fields.text, fields.json, fields.hex, fields.binary, fields.file]
@@ -150,7 +150,7 @@ fn ways<'n>(fields: &ast::Heartbeat<'n>) -> [Field<'n>; 7] {
 
 fn read_beat(cx: &mut Context<'_>, fields: &ast::Heartbeat<'_>, reach: &Reach) -> Option<Beat> {
     let Some((key, node)) = ast::one_of(cx, &ways(fields)) else {
-        // The messages of the protocol are not known; that is said elsewhere.
+        // The messages of the protocol are unknown; that is reported elsewhere.
         let is_unknown = matches!(reach.spoken, Spoken::Unknown);
         if !is_unknown && !ways(fields).into_iter().any(Field::is_meant) {
             let message = say!("the heartbeat sends nothing");
@@ -186,7 +186,7 @@ fn read_beat(cx: &mut Context<'_>, fields: &ast::Heartbeat<'_>, reach: &Reach) -
     Some(Beat::Ping)
 }
 
-/// None where no answer is expected.
+/// None if no reply is expected.
 fn read_lost_after(
     cx: &mut Context<'_>,
     fields: &ast::Heartbeat<'_>,

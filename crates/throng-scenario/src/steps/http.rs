@@ -100,7 +100,7 @@ fn read_query(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
     read_pairs(cx, node, say!("write `query: {{name: value}}`"))
 }
 
-/// The path with these names and values behind it.
+/// The path with these query parameters appended.
 fn with_query(cx: &mut Context<'_>, path: Text, key: &Key, query: &Text) -> Option<Text> {
     if query.segments.is_empty() {
         return Some(path);

@@ -1,6 +1,6 @@
-//! Which connection a step uses: of HTTP one for each target, which the first request opens; else
-//! one that a `connect` opens, and that lasts. All `connect` steps of a session are looked up
-//! before it is compiled, so that `on` and `from` need not be said where there is only one.
+//! The connection that a step uses: with HTTP one for each target, opened by the first request;
+//! otherwise a long-lived one, opened by a `connect`. All `connect` steps of a session are
+//! collected before it is compiled, so that `on` and `from` are optional if there is only one.
 
 use throng_base::Said;
 use throng_program::{LINKS_MAX, Link, Scheme, Target};
@@ -18,7 +18,7 @@ use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
 
-/// The key that makes a `connect` one of HTTP.
+/// The key that makes a `connect` an event stream.
 const EVENTS: &str = "events";
 
 /// A link of the session that is being compiled.
@@ -26,9 +26,9 @@ pub(super) struct Draft<'c> {
     pub(super) name: String,
     pub(super) reach: &'c Reach,
     pub(super) link: Link,
-    /// A step before has opened it, or its absence has been said.
+    /// An earlier step has opened it, or the mistake is already reported.
     opened: bool,
-    /// Where its heartbeat is said.
+    /// Where its heartbeat is set.
     heartbeat: Option<Place>,
     /// The `connect` steps whose `on` and `every` it has.
     settled: Vec<Place>,
@@ -39,12 +39,12 @@ pub(super) struct Links<'c> {
     reaches: &'c Reaches,
     home: &'c Home,
     all: Vec<Draft<'c>>,
-    /// So many connections to a target `parallel` says, at most.
+    /// Maximum number of connections to a target, from `parallel`.
     pub(super) width: Option<u8>,
 }
 
 impl<'c> Links<'c> {
-    /// Those that the session opens with `connect`.
+    /// The connections that the session opens with `connect`.
     pub(super) fn of_session(
         cx: &Context<'_>,
         (reaches, home): (&'c Reaches, &'c Home),
@@ -89,8 +89,8 @@ impl<'c> Links<'c> {
         }
     }
 
-    /// The heartbeat of the session for its only connection; else that of the protocol, where no
-    /// `connect` has another.
+    /// The heartbeat of the session for its only connection; otherwise that of the protocol, unless
+    /// a `connect` overrides it.
     pub(super) fn read_heartbeats(
         &mut self,
         cx: &mut Context<'_>,
@@ -116,7 +116,7 @@ impl<'c> Links<'c> {
         }
     }
 
-    /// Reads `heartbeat` of a session or of a `connect` for a link.
+    /// Reads `heartbeat` of a session or a `connect` for a link.
     pub(super) fn read_heartbeat(
         &mut self,
         cx: &mut Context<'_>,
@@ -130,7 +130,7 @@ impl<'c> Links<'c> {
         }
         let draft = &mut self.all[usize::from(via.link)];
         if let Some(before) = draft.heartbeat.replace(key.place) {
-            // A part that is used again says it again.
+            // A part that is used several times repeats it.
             if before != key.place {
                 let message = say!("this connection already has a heartbeat");
                 let error = cx.error("conflicting-keys", message, key.place);
@@ -146,13 +146,13 @@ impl<'c> Links<'c> {
         };
     }
 
-    /// What is known of a connection.
+    /// Marks a connection as open.
     pub(super) fn opened(&mut self, link: u8) -> &mut Link {
         &mut self.all[usize::from(link)].link
     }
 
-    /// Whether it is the first time that a `connect` says what its connection has: a part that is
-    /// used again says it again.
+    /// True if this `connect` sets the background tasks of its connection for the first time: a
+    /// part that is used several times repeats them.
     pub(super) fn settle(&mut self, via: Via<'_>, connect: Place) -> bool {
         let settled = &mut self.all[usize::from(via.link)].settled;
         if settled.contains(&connect) {
@@ -179,7 +179,7 @@ impl<'c> Links<'c> {
         }
     }
 
-    /// Where no connection lasts, `disconnect` ends one that a step has opened.
+    /// For protocols without a long-lived connection, `disconnect` ends one that a step opened.
     fn kept_link(&self, verb: &Verb<'_>, on: Field<'_>) -> Option<&'static Native> {
         let ends = matches!(verb, Verb::Disconnect(_)) && !on.is_there();
         let is_there =
@@ -187,7 +187,7 @@ impl<'c> Links<'c> {
         native::kept().find(|native| ends && self.lasting().next().is_none() && is_there(native))
     }
 
-    /// The link of a request that opens its connection itself.
+    /// The link of a request that opens its own connection.
     fn asked_link(
         &mut self,
         cx: &mut Context<'_>,
@@ -258,7 +258,7 @@ impl<'c> Links<'c> {
         Some(via)
     }
 
-    /// The link that is talked on: the one that `on` names, or the only one that lasts.
+    /// The link for messages: the one that `on` names, or the only long-lived one.
     fn talk_link(
         &mut self,
         cx: &mut Context<'_>,
@@ -291,7 +291,7 @@ impl<'c> Links<'c> {
         check_verb(cx, verb, via.reach).map(|()| via)
     }
 
-    /// Says that one of several connections has to be named, by this key.
+    /// Reports that this key must name one of several connections.
     pub(super) fn which<T>(&self, cx: &mut Context<'_>, key: &str, place: Place) -> Option<T> {
         let names = || self.lasting().map(|(_, draft)| draft.name.as_str());
         let first = names().next().unwrap_or_default();
@@ -349,7 +349,7 @@ impl<'c> Links<'c> {
         }));
     }
 
-    /// A `stay` on connections that last: one of them is open.
+    /// A `stay` on long-lived connections requires one that is open.
     pub(super) fn stay_needs_open(&mut self, cx: &mut Context<'_>, fields: &ast::Stay<'_>) {
         let has_asked = self.home.places.iter().any(Reach::is_asked);
         let any_open = self.lasting().any(|(_, draft)| draft.opened);
@@ -360,8 +360,8 @@ impl<'c> Links<'c> {
         }
     }
 
-    /// Where a step goes: to the target that it names, to that of its session, or to the only one
-    /// that its verb goes with.
+    /// The target of a step: the one that it names, that of its session, or the only one that its
+    /// verb supports.
     fn reach(
         &mut self,
         cx: &mut Context<'_>,
@@ -413,7 +413,7 @@ impl<'c> Links<'c> {
         }
     }
 
-    /// The event stream that a `connect` opens: it leads where an `http` step would.
+    /// The event stream that a `connect` opens, at the target that an `http` step would use.
     fn stream(&mut self, cx: &mut Context<'_>, fields: &ast::Connect<'_>) -> Option<&'c Reach> {
         let home: &'c Home = self.home;
         if let Some((key, node)) = fields.connect.entry()
@@ -429,7 +429,7 @@ impl<'c> Links<'c> {
         home.stream_of(reach)
     }
 
-    /// The call that a `connect` opens: it leads where a step that calls would.
+    /// The call that a `connect` opens, at the target that a call step would use.
     fn call(&mut self, cx: &mut Context<'_>, fields: &ast::Connect<'_>) -> Option<&'c Reach> {
         let place = fields.connect.place_or(fields.place);
         let Some(node) = fields.connect.node().filter(|node| !node.is_null()) else {
@@ -445,7 +445,7 @@ impl<'c> Links<'c> {
         home.call_of(reach, called?.id)
     }
 
-    /// Where steps go that name no target; else all where they can go.
+    /// The target of steps that do not name one; otherwise all candidates.
     fn usual(&self, needs: Needs) -> Result<&'c Reach, Vec<&'c Reach>> {
         let home: &'c Home = self.home;
         let own = home.own.map(|own| &home.places[own]);
@@ -459,7 +459,7 @@ impl<'c> Links<'c> {
         }
     }
 
-    /// The connection that a key of the session is about; several are a mistake.
+    /// The connection that a key of the session applies to; several are a mistake.
     pub(super) fn link_of_session(&mut self, cx: &mut Context<'_>, key: &Key) -> Option<Via<'c>> {
         if !self.has_lasting(cx, key) {
             return None;
@@ -474,7 +474,7 @@ impl<'c> Links<'c> {
         }
     }
 
-    /// Whether there is a connection that lasts; that there is none is told at the key that needs
+    /// True if there is a long-lived connection; otherwise that is reported at the key that needs
     /// one.
     pub(super) fn has_lasting(&self, cx: &mut Context<'_>, key: &Key) -> bool {
         if self.lasting().next().is_some() {
@@ -567,7 +567,7 @@ impl<'c> Links<'c> {
         }
     }
 
-    /// What only a connection that lasts can have; that there is none is told.
+    /// Keys that require a long-lived connection; a missing one is reported.
     pub(super) fn of_connection<'n>(
         &self,
         cx: &mut Context<'_>,
@@ -577,7 +577,7 @@ impl<'c> Links<'c> {
         self.has_lasting(cx, key).then_some(node)
     }
 
-    /// Where its connections lead.
+    /// The resulting links.
     pub(super) fn finish(mut self) -> Box<[Link]> {
         if let ([], Some(reach)) = (&self.all[..], self.home.only()) {
             self.add_link(&reach.name, reach, !reach.is_asked());
@@ -599,12 +599,12 @@ impl<'c> Links<'c> {
     }
 }
 
-/// What a step needs of a target.
+/// What a step requires of a target.
 #[derive(Clone, Copy)]
 enum Needs {
-    /// That requests open their connections there, and that this is spoken.
+    /// Requests that open their own connections, with this protocol.
     Asked(&'static Native),
-    /// A connection that lasts.
+    /// A long-lived connection.
     Lasting,
 }
 
@@ -615,7 +615,7 @@ impl Needs {
 }
 
 impl Home {
-    /// What a `connect` without `events` needs: a path begins with `/`, a method does not.
+    /// The requirements of a `connect` without `events`: a path starts with `/`, a method does not.
     fn needs_of_connect(&self, target: Option<&str>, path: Option<&str>) -> Needs {
         if let Some(named) = target.and_then(|name| self.places.iter().find(|one| one.name == name))
         {
@@ -630,7 +630,7 @@ impl Home {
     }
 }
 
-/// Whether a step says itself where it goes, and needs no connection that another has opened.
+/// True if a step names its own target and needs no connection that another step opened.
 fn named_by_itself(verb: &str) -> bool {
     let asks = native::of_verb(verb).is_some_and(|native| native.opens_itself);
     asks || matches!(verb, "connect" | EVENTS)
@@ -642,7 +642,7 @@ fn no_connect<T>(cx: &mut Context<'_>, verb: &str, place: Place, reach: &Reach) 
     cx.fail(error.help(connect_help(reach)))
 }
 
-/// Whether a target has what a verb needs.
+/// True if a target meets the requirements of a verb.
 fn fits(reach: &Reach, needs: Needs) -> bool {
     reach.scheme.is_none()
         || match needs {
@@ -681,8 +681,8 @@ fn connect_help(reach: &Reach) -> Said {
     }
 }
 
-/// Whether what is spoken has the verb: a protocol with verbs of its own has them in place of the
-/// usual ones.
+/// Checks that the protocol supports the verb: a protocol with its own verbs has them instead of
+/// the usual ones.
 fn check_verb(cx: &mut Context<'_>, verb: &Verb<'_>, reach: &Reach) -> Option<()> {
     let (word, native) = (verb.word(), reach.native());
     if native.verbs.contains(&word) || reach.scheme.is_none() {
@@ -705,7 +705,7 @@ fn check_verb(cx: &mut Context<'_>, verb: &Verb<'_>, reach: &Reach) -> Option<()
     cx.fail(error.label(label).help(help))
 }
 
-/// Says that nothing can be sent on an event stream.
+/// Reports that event streams are receive-only.
 fn one_way(cx: &mut Context<'_>, verb: &str, place: Place) {
     let message = say!("`{verb}` is not supported on an event stream");
     let error = cx
@@ -716,7 +716,7 @@ fn one_way(cx: &mut Context<'_>, verb: &str, place: Place) {
     )));
 }
 
-/// A name that is the same for all users, as it is written.
+/// A constant name, as written.
 fn read_plain(cx: &mut Context<'_>, node: &Node) -> Option<String> {
     match &node.kind {
         Kind::Scalar { text, .. } if !node.is_null() => Some(text.clone()),
@@ -731,7 +731,7 @@ fn text_of(node: &Node) -> Option<&str> {
     }
 }
 
-/// What a `connect` calls its connection.
+/// The name that a `connect` gives to its connection.
 fn name_of<'n>(connect: &ast::Connect<'n>) -> Option<&'n str> {
     connect.r#as.node().and_then(text_of)
 }

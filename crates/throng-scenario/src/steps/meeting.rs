@@ -1,4 +1,4 @@
-//! Users who wait for each other: `rendezvous`. Steps of one name are one place.
+//! Users that wait for each other: `rendezvous`. Steps with the same name share one point.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::words::shorten;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The places where users meet, by their numbers.
+/// Rendezvous points, by number.
 #[derive(Default)]
 pub(crate) struct Meetings {
     places: Vec<Meeting>,
@@ -24,9 +24,9 @@ pub(crate) struct Meetings {
 
 struct Meeting {
     name: String,
-    /// None where no step says it: the most users of the load.
+    /// None if no step sets it: the maximum number of users of the load.
     users: Option<u64>,
-    /// Where the number stands, or else the step.
+    /// Where the number is set, or else the step.
     at: Place,
 }
 
@@ -61,7 +61,7 @@ impl Meetings {
         };
         let step = rows.labelled(cx, StepKind::Rendezvous, &name, fields)?;
         let place = self.place(cx, name, users, fields.place)?;
-        // How many is known when all steps of the place are.
+        // The number of users is known once all steps are compiled.
         Some(Statement::Rendezvous(Arc::new(Rendezvous { step, place, users: 0, timeout })))
     }
 
@@ -106,7 +106,7 @@ impl Meetings {
         Some(number - 1)
     }
 
-    /// Fills in how many go on together; says where so many never come.
+    /// Sets the numbers of users; reports those that are never reached.
     pub(crate) fn fill(&self, cx: &mut Context<'_>, sessions: &mut [Session], facts: &Facts) {
         let users: Vec<u64> =
             (0..self.places.len()).map(|number| self.users(cx, number, sessions, facts)).collect();

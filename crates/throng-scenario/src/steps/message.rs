@@ -83,7 +83,7 @@ pub(crate) fn read_connect(
     Some(Statement::Connect(Arc::new(connect)))
 }
 
-/// What stands behind `connect`: the path, and the method before it.
+/// The value of `connect`: the path, optionally preceded by the method.
 fn read_opening(
     cx: &mut Context<'_>,
     fields: &ast::Connect<'_>,
@@ -115,9 +115,9 @@ fn read_opening(
     Some((None, path))
 }
 
-/// Notes the keys that this kind of connection does not have.
+/// Reports keys that this kind of connection does not support.
 fn refuse_strangers(cx: &mut Context<'_>, fields: &ast::Connect<'_>, reach: &Reach) {
-    // Of what stands behind `connect` itself, the reader of that tells.
+    // The value of `connect` itself is checked by its reader.
     let opens = |key: &&Key| key.text != "connect" && native::of_key(&key.text).is_some();
     for key in fields.all().filter_map(Field::key).filter(opens) {
         if !reach.opens_with(&key.text) {
@@ -128,7 +128,7 @@ fn refuse_strangers(cx: &mut Context<'_>, fields: &ast::Connect<'_>, reach: &Rea
     }
 }
 
-/// What is said of a key that opens other connections: label and help.
+/// The diagnostic for a key of other connections: label and help.
 fn instead_of(key: &str, reach: &Reach) -> (Said, Said) {
     if let Some((_, label, help)) = reach.native().instead.iter().find(|row| row.0 == key) {
         return ((*label).clone(), (*help).clone());
@@ -146,7 +146,7 @@ fn bodies<'n>(fields: &ast::Connect<'n>) -> [Field<'n>; 3] {
     [fields.json, fields.form, fields.body]
 }
 
-/// Whether a method stands before the path.
+/// True if a method precedes the path.
 fn has_method(node: &Node) -> bool {
     let Kind::Scalar { text, .. } = &node.kind else { return false };
     text.split_once(char::is_whitespace).is_some_and(|(method, _)| {
@@ -154,7 +154,7 @@ fn has_method(node: &Node) -> bool {
     })
 }
 
-/// The request of an event stream, where it is not a GET without a body.
+/// The request of an event stream, if it is not a GET without a body.
 fn event_request(
     cx: &mut Context<'_>,
     method: Option<String>,
@@ -250,7 +250,7 @@ pub(crate) fn read_expect(
     let mut checks = Vec::new();
     let meant = read_pattern(cx, reach, node);
     let (until, message, name) = match meant {
-        // On a call there is one kind of message, which names nothing.
+        // A call has one kind of message, so the pattern names none.
         Some(Some(meant)) => {
             let name = meant.name.filter(|_| reach.called().is_none());
             (Some(Until::Any), meant.which, name)
@@ -258,7 +258,7 @@ pub(crate) fn read_expect(
         Some(None) => (None, Which::default(), None),
         None => {
             let mut which = Which::default();
-            // On a stream nobody knows where a message ends: what comes is the answer.
+            // A byte stream has no message boundaries: any received data is the response.
             let until = match reach.has_messages() {
                 false => read_expectation(cx, node, &mut checks),
                 true => read_message_conditions(cx, node, &mut which.checks),
@@ -309,7 +309,7 @@ pub(crate) fn read_request(
         (None, _) => Some(Until::Any),
     };
     let which = read_match(cx, fields.r#match, reach);
-    // Of a request with a mistake nobody knows the replies.
+    // For a request with a mistake the replies are unknown.
     if kinds.is_some() || reach.declared().is_none() {
         let answer = kinds.as_ref().map_or(Answer::Message, Answer::Fields);
         checks.extend(read_checks(cx, fields.check, answer));
@@ -330,7 +330,7 @@ pub(crate) fn read_request(
     Some(Statement::Request(Arc::new(request)))
 }
 
-/// Which message is the answer, where messages do not say it themselves.
+/// Which message is the response, if messages do not identify it themselves.
 fn read_match(cx: &mut Context<'_>, field: Field<'_>, reach: &Reach) -> Option<Which> {
     let mut which = Which::default();
     let Some((Key { place, .. }, node)) = field.entry() else { return Some(which) };
@@ -359,7 +359,7 @@ fn read_match(cx: &mut Context<'_>, field: Field<'_>, reach: &Reach) -> Option<W
     }
 }
 
-/// The messages that may answer a request; that there is none is a mistake.
+/// The possible replies to a request; none is a mistake.
 fn check_replies(
     cx: &mut Context<'_>,
     protocol: &Protocol,
@@ -386,7 +386,7 @@ fn check_replies(
     Vec::new()
 }
 
-/// What the reply of a request has to be: one of its replies, and its fields.
+/// The expected reply of a request: one of its replies, and its fields.
 fn read_reply(
     cx: &mut Context<'_>,
     node: &Node,
@@ -421,15 +421,15 @@ const MESSAGE_HELP: Said =
 const DECLARED_HELP: Said =
     say!("write `join`, `{{join: {{room: 42}}}}`, or raw bytes: `{{hex: 00ff}}`");
 
-/// A message as a step says it.
+/// A message in a step.
 pub(crate) struct Spoken {
     pub(crate) message: Message,
-    /// Of a declared protocol.
+    /// For a declared protocol.
     pub(crate) id: Option<MessageId>,
     pub(crate) name: Option<String>,
 }
 
-/// The message behind the verb of a step, with what is cut off.
+/// The message under the verb of a step, and where it is truncated.
 fn read_message(
     cx: &mut Context<'_>,
     message: Field<'_>,
@@ -460,8 +460,8 @@ fn read_message(
     Some(spoken)
 }
 
-/// A message: one of the declared protocol by its name, or raw bytes. One that `asks` carries a
-/// number that throng chooses.
+/// A message: one of the declared protocol by name, or raw bytes. A request carries a number that
+/// throng chooses.
 pub(crate) fn read_spoken(cx: &mut Context<'_>, node: &Node, asks: bool) -> Option<Spoken> {
     match cx.scope.spoken.clone() {
         crate::scope::Spoken::Declared(protocol) => read_of_protocol(cx, &protocol, node, asks),
@@ -470,7 +470,7 @@ pub(crate) fn read_spoken(cx: &mut Context<'_>, node: &Node, asks: bool) -> Opti
             let content = Content::Proto(Box::new(message));
             Some(Spoken { message: Message { content, cut: None }, id: None, name: None })
         }
-        // Its messages are not known; the mistake is said where it is declared.
+        // Its messages are unknown; the mistake is reported at the declaration.
         crate::scope::Spoken::Unknown => None,
         _ => read_raw(cx, node, MESSAGE_HELP),
     }
@@ -529,7 +529,7 @@ const EXPECT_HELP: Said = say!(
                            `{{delimiter: \"\\n\"}}` or `{{pattern: 'ok|error'}}`"
 );
 
-/// What a message looks like that is waited for; others that come meanwhile are pushes.
+/// A pattern for an expected message; others that arrive meanwhile are pushes.
 fn read_message_conditions(
     cx: &mut Context<'_>,
     node: &Node,
@@ -542,7 +542,7 @@ fn read_message_conditions(
     Some(until)
 }
 
-/// What stands behind `close`, where that is all there is, and nothing of a message.
+/// The value of `close`, if it is the only key and not a message.
 fn close_of<'n>(cx: &Context<'_>, node: &'n Node, reach: &Reach) -> Option<&'n Node> {
     let Kind::Map(entries) = &node.kind else { return None };
     match entries.as_slice() {
@@ -553,7 +553,7 @@ fn close_of<'n>(cx: &Context<'_>, node: &'n Node, reach: &Reach) -> Option<&'n N
     }
 }
 
-/// Where the answer ends; what it has to contain is added to the checks.
+/// The end of the response; required content is added to the checks.
 fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) -> Option<Until> {
     if let Kind::Scalar { text, .. } = &node.kind
         && text == "any"
@@ -561,7 +561,7 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
         return Some(Until::Any);
     }
     if !matches!(&node.kind, Kind::Map(entries) if !entries.is_empty()) {
-        // It names a message of a protocol that is not known.
+        // It names a message of an unknown protocol.
         if matches!(cx.scope.spoken, crate::scope::Spoken::Unknown) {
             return None;
         }

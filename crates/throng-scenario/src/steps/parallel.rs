@@ -1,5 +1,5 @@
-//! `parallel`: branches that a user does at the same time, such as a page and its resources. Each
-//! is a body, as those of handlers are.
+//! `parallel`: concurrent branches of a user, such as a page and its resources. Each branch is a
+//! body, like a handler.
 
 use throng_base::Said;
 use throng_program::{Block, Statement, StepKind};
@@ -14,7 +14,7 @@ use crate::syntax::Node;
 const HELP: Said =
     say!("write `- parallel: [[{{http: GET /a}}], [{{http: GET /b}}, {{http: GET /c}}]]`");
 
-/// The most branches of a step, and connections of a user to one target.
+/// Maximum number of branches of a step, and of connections of a user to one target.
 const BRANCHES_MAX: usize = 100;
 const WIDTH_MAX: u64 = 100;
 

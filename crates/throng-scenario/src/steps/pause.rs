@@ -1,4 +1,4 @@
-//! Time that passes: `think`, and what is too long for the run.
+//! Pauses: `think`, and warnings about pauses that are too long for the run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::load::Facts;
 use crate::read::Context;
 use crate::syntax::{Kind, Node, Place};
 
-/// A time that a step takes at least, to be compared with the run.
+/// The minimum duration of a step, to be compared with the run.
 pub(crate) struct Wait {
     pub(super) kind: WaitKind,
     pub(super) time: Duration,
@@ -30,7 +30,7 @@ const THINK_HELP: Said = say!(
                           `think: {{normal: 3s, deviation: 1s}}`"
 );
 
-/// How much longer than its mean an exponential pause is at most.
+/// The maximum of an exponential pause, as a multiple of its mean.
 const EXPONENTIAL_MAX_FACTOR: u32 = 10;
 
 pub(crate) fn read_think(
@@ -55,7 +55,7 @@ fn read_range(cx: &mut Context<'_>, node: &Node) -> Option<Pause> {
     Some(Pause::Uniform { low, high })
 }
 
-/// A pause that may differ from user to user.
+/// A pause that can differ between users.
 fn read_text(cx: &mut Context<'_>, node: &Node) -> Option<Pause> {
     let text = cx.template(node, say!("a duration"), Escape::None)?;
     if text.as_literal().is_some() {
@@ -112,7 +112,7 @@ fn read_distribution(cx: &mut Context<'_>, node: &Node) -> Option<Pause> {
     Some(Pause::Exponential { mean, max })
 }
 
-/// Warns of pauses that no phase is long enough for, and of stays that the run cuts short.
+/// Warns of pauses that are longer than every phase, and of stays that the run cuts short.
 pub(crate) fn warn_long(cx: &mut Context<'_>, facts: &Facts, waits: &[Wait]) {
     for wait in waits {
         let limit = match wait.kind {

@@ -1,5 +1,5 @@
-//! How steps end and how much time they take: which steps are never reached, and which loops
-//! would turn at full speed.
+//! How steps end and how much time they take: which steps are unreachable, and which loops would
+//! spin.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use throng_program::{Pause, Statement};
 use crate::read::Context;
 use crate::syntax::Place;
 
-/// How a loop is kept from turning at full speed.
+/// What keeps a loop from spinning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rest {
     Nothing,
-    /// Only sends: the connection slows it down when it is full.
+    /// Only sends: a full connection slows it down.
     Sends,
-    /// Something is waited for.
+    /// Waits for something.
     Waits,
 }
 
-/// Where steps end that never come to what follows.
+/// How steps end that never continue.
 #[derive(Clone, Copy)]
 pub(crate) struct Ending {
     pub(crate) how: How,
@@ -32,30 +32,30 @@ pub(crate) enum How {
     Next,
     Leaves,
     Stops,
-    /// Every branch in a way of its own.
+    /// Each branch in its own way.
     Branches,
 }
 
-/// What can be said of a row of steps.
+/// What is known of a list of steps.
 #[derive(Clone, Copy)]
 pub(crate) struct Flow {
     pub(crate) ends: Option<Ending>,
-    /// What every way to its end takes.
+    /// The minimum on any path to its end.
     pub(crate) least: Rest,
-    /// What some way takes.
+    /// The maximum on some path.
     pub(crate) most: Rest,
-    /// What every way to its end pauses for.
+    /// The minimum total pause on any path to its end.
     pub(crate) pause: Duration,
-    /// What the shortest way to a `next` takes, where there is one.
+    /// The minimum on the paths to a `next`, if there are any.
     pub(crate) next: Option<Rest>,
-    /// It changes a value, on which a condition may depend.
+    /// It changes a value that a condition may use.
     pub(crate) sets: bool,
 }
 
 impl Flow {
     pub(crate) const NOTHING: Flow = Flow::of(Rest::Nothing);
 
-    /// A step with a mistake: nothing is said about it twice.
+    /// A step with a mistake, which must not cause further diagnostics.
     pub(crate) const UNKNOWN: Flow = Flow::of(Rest::Waits);
 
     pub(crate) const fn of(rest: Rest) -> Flow {
@@ -66,7 +66,7 @@ impl Flow {
     pub(crate) fn end(how: How, place: Place) -> Flow {
         let next = matches!(how, How::Next).then_some(Rest::Nothing);
         let ends = Some(Ending { how, place });
-        // No way comes to its end, so all that do take as long as one likes.
+        // No path reaches its end, so any minimum is true.
         let pause = Duration::ZERO;
         Flow { ends, least: Rest::Waits, most: Rest::Nothing, pause, next, sets: false }
     }
@@ -87,7 +87,7 @@ impl Flow {
         }
     }
 
-    /// One of these, nobody knows which.
+    /// One of these, unknown which.
     pub(crate) fn either(self, other: Flow, place: Place) -> Flow {
         Flow {
             ends: both_end(self, other, place),
@@ -103,7 +103,7 @@ impl Flow {
         }
     }
 
-    /// One of these by chance: sooner or later each is taken.
+    /// One of these at random: each is taken eventually.
     pub(crate) fn by_chance(self, other: Flow, place: Place) -> Flow {
         let least = match (self.ends.is_some(), other.ends.is_some()) {
             (true, false) => other.least,
@@ -118,7 +118,7 @@ impl Flow {
         Flow { least, next, ends, ..self.either(other, place) }
     }
 
-    /// Both at the same time: what follows is done when both are over, however they end.
+    /// Both concurrently: the next step runs when both are over, however they end.
     pub(crate) fn beside(self, other: Flow) -> Flow {
         Flow {
             ends: None,
@@ -130,7 +130,7 @@ impl Flow {
         }
     }
 
-    /// Perhaps not at all.
+    /// May be skipped.
     pub(crate) fn perhaps(self) -> Flow {
         Flow { ends: None, least: Rest::Nothing, pause: Duration::ZERO, ..self }
     }
@@ -147,7 +147,7 @@ fn least_of(one: Option<Rest>, other: Option<Rest>) -> Option<Rest> {
     }
 }
 
-/// How long an instruction pauses at least.
+/// The minimum pause of a statement.
 pub(crate) fn pause_of(instruction: &Statement) -> Duration {
     match instruction {
         Statement::Think(Pause::Uniform { low, .. }) => *low,
@@ -155,7 +155,7 @@ pub(crate) fn pause_of(instruction: &Statement) -> Duration {
     }
 }
 
-/// What an instruction that is no jump takes.
+/// What a statement other than a jump takes.
 pub(crate) fn rest_of(instruction: &Statement) -> Rest {
     let waits = match instruction {
         Statement::Think(Pause::Uniform { high, .. }) => !high.is_zero(),
@@ -177,8 +177,8 @@ pub(crate) fn rest_of(instruction: &Statement) -> Rest {
 
 const HELP: Said = say!("add `- think: 1s`");
 
-/// A loop in which no step takes time would take a whole core for one user. `enough` is what
-/// keeps it from that.
+/// Reports a loop whose steps take no time: a single user would use a whole core. `enough` is what
+/// prevents that.
 pub(crate) fn check_loop(cx: &mut Context<'_>, place: Place, body: Flow, enough: Rest) {
     if body.most < enough {
         endless(cx, say!("no step in this loop waits"), place);
@@ -187,8 +187,8 @@ pub(crate) fn check_loop(cx: &mut Context<'_>, place: Place, body: Flow, enough:
     }
 }
 
-/// Iterations follow each other: one of nothing but pauses of no time is an endless loop too.
-/// Where every user does a single one, ways without time do no harm.
+/// Iterations repeat, so one with only pauses of zero is an endless loop too. If each user runs a
+/// single iteration, it is harmless.
 pub(crate) fn check_iteration(cx: &mut Context<'_>, place: Place, body: Flow, again: bool) {
     let shortest = match body.ends {
         Some(_) => body.next,
@@ -215,7 +215,7 @@ fn busy(cx: &mut Context<'_>, message: Said, place: Place) {
     cx.note(warning.label(say!("on that path, users loop at full speed")).help(help));
 }
 
-/// Warns of a step behind others that never come to it.
+/// Warns of a step after others that never continue.
 pub(crate) fn warn_unreachable(cx: &mut Context<'_>, ending: Ending, step: Place) {
     if cx.is_full() {
         return;

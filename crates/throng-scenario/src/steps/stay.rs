@@ -1,4 +1,4 @@
-//! `stay`: a user on its connection, and what goes on meanwhile.
+//! `stay`: a user keeps its connection open, with handlers and a heartbeat.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl<'n> Coder<'_, 'n> {
         {
             every = self.every(cx, items);
         }
-        // With nothing of its own it is about none of several.
+        // Without its own keys it applies to no particular connection.
         let first = || self.links.lasting().next().map_or(0, |(number, _)| number);
         let link = link.unwrap_or_else(first);
         let ends = match self.links.of_connection(cx, fields.ends) {
@@ -80,7 +80,7 @@ impl<'n> Coder<'_, 'n> {
             cx.speaking(&via.reach.spoken, |cx| read_heartbeat(cx, node, via.reach, rows))?;
         Some(match said {
             Setting::Own(heartbeat) => Some(*heartbeat),
-            // That of the connection, of which none is sent.
+            // The heartbeat of the connection, which is turned off.
             Setting::None => {
                 let usual = self.links.opened(via.link).heartbeat.clone();
                 usual.map(|mut heartbeat| {
@@ -92,7 +92,7 @@ impl<'n> Coder<'_, 'n> {
     }
 }
 
-/// All that a `stay` listens to comes from one connection.
+/// All handlers of a `stay` use one connection.
 fn one_only(cx: &mut Context<'_>, link: Option<u8>, from: u8, place: Place) {
     if link == Some(from) {
         return;

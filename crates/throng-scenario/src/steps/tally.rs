@@ -1,4 +1,4 @@
-//! What a scenario counts and measures of its own: `count` and `measure`.
+//! A scenario's own metrics: `count` and `measure`.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::read::Context;
 use crate::step::rows::Rows;
 use crate::syntax::Node;
 
-/// What a trend measures, and what one of it is worth in its histogram.
+/// The unit of a trend, and the scale of its histogram.
 type Unit = (TrendUnit, f64);
 
 const UNITS: [(&str, Unit); 5] = [
@@ -65,7 +65,7 @@ pub(super) fn read_measure(
     Some(Statement::Tally { step, value: Arc::new(value?), scale: Some(scale) })
 }
 
-/// A value; one that is the same for all users has to be one that can be taken.
+/// A value; a constant one must be valid.
 fn amount(cx: &mut Context<'_>, node: &Node, scale: Option<f64>) -> Option<Text> {
     let text = cx.value_text(node)?;
     match constant(&text).map(|value| tallied(&value, scale)) {
@@ -80,7 +80,7 @@ fn amount(cx: &mut Context<'_>, node: &Node, scale: Option<f64>) -> Option<Text>
     }
 }
 
-/// Gives the row its unit; false where it has another one.
+/// Sets the unit of the row; false if it has another one.
 fn has_unit(rows: &mut Rows, step: StepId, unit: TrendUnit) -> bool {
     let known = &mut rows.steps[step.index()].unit;
     *known.get_or_insert(unit) == unit

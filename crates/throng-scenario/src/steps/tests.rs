@@ -1,4 +1,4 @@
-//! Steps and the trees that are made of them.
+//! Steps and their compiled trees.
 
 use throng_program::{
     Escape, Failing, OnError, Pause, Program, Retry, RetryOn, Session, Statement, StepKind,
@@ -14,7 +14,7 @@ fn session_of(target: &str, steps: &str) -> (Program, Session) {
     (program, session)
 }
 
-/// The statements in short, those inside in brackets.
+/// The statements in short form, nested ones in brackets.
 fn code(steps: &[Statement]) -> String {
     let all = steps.iter().map(|one| match one {
         Statement::Repeat { low, high, steps } => format!("repeat {low}..{high} [{}]", code(steps)),
@@ -42,7 +42,7 @@ fn code(steps: &[Statement]) -> String {
 }
 
 #[test]
-fn loops_and_branches_are_those_of_the_scenario() {
+fn loops_and_branches_keep_their_structure() {
     let (_, session) = session_of(
         "http://a",
         "before: [{set: {n: 1}}]
@@ -75,7 +75,7 @@ after: [{log: bye}]",
 }
 
 #[test]
-fn parts_stand_where_they_are_used() {
+fn parts_are_inserted_where_they_are_used() {
     let text = "
 target: http://a
 vars: {kind: usual}
@@ -108,7 +108,7 @@ load: [{users: 1, for: 1s}]
 }
 
 #[test]
-fn failures_go_from_the_defaults_to_the_step() {
+fn error_handling_is_inherited_from_the_defaults() {
     let text = "
 target: tcp://a:1
 defaults: {on_error: next, timeout: 5s}
@@ -178,7 +178,7 @@ fn pauses_have_their_distributions() {
 }
 
 #[test]
-fn users_meet_at_places_with_names() {
+fn rendezvous_with_the_same_name_share_a_point() {
     let text = "
 target: http://a
 sessions:
@@ -205,7 +205,7 @@ load: [{users: {to: 40, rate: 10/s}, for: 2s}, {users: 7, for: 1s}]
 }
 
 #[test]
-fn headers_of_a_session_are_sent_once_their_values_are_there() {
+fn headers_of_a_session_are_sent_once_their_values_exist() {
     let (_, session) = session_of(
         "http://a",
         "headers: {Authorization: \"Bearer ${saved.token}\", X-Kind: shop}
@@ -230,7 +230,7 @@ steps:
         vec!["authorization", "X-Kind"],
     ];
     assert_eq!(headers, all);
-    // The step that saves the value goes without it the first time.
+    // The step that saves the value is sent without it the first time.
     let needs = session.steps.iter().map(|one| match one {
         Statement::Http(http) => http.headers.iter().map(|(_, text)| text.needs().is_some()),
         other => panic!("{other:?}"),

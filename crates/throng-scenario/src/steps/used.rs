@@ -1,4 +1,4 @@
-//! Which rows of data the steps of a session look at.
+//! The rows of data that the steps of a session use.
 
 use throng_data::Take;
 use throng_program::Session;
@@ -8,8 +8,8 @@ use crate::read::Context;
 use crate::syntax::Place;
 use crate::words::shorten;
 
-/// Warns where `before` and the steps look at rows of one source: every iteration takes the next
-/// row, so that of `before` is another one.
+/// Warns if `before` and the steps use rows of one source: each iteration takes the next row, so
+/// `before` uses a different one.
 pub(crate) fn warn_other_rows(cx: &mut Context<'_>, session: &Session, before: Place) {
     let in_steps = sources(&session.steps);
     for source in sources(&session.before) {

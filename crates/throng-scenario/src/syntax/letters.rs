@@ -1,16 +1,16 @@
-//! Letters beyond U+FFFF as JSON escapes them: `\\ud83d\\ude00`, two halves (RFC 8259, 7). YAML
-//! knows such letters only as `\\U0001f600`, and its parser refuses the halves. It gets others in
-//! their place, of private use and just as long, so that every place stays where it is.
+//! Surrogate pairs as JSON escapes them: `\\ud83d\\ude00` (RFC 8259, 7). YAML only supports
+//! `\\U0001f600`, and its parser rejects surrogates. Before parsing, they are replaced by
+//! private-use characters of the same length, so that places stay valid.
 
-/// The halves `d800` to `dfff` become `e800` to `efff`: only their first digit changes.
+/// Surrogates `d800` to `dfff` become `e800` to `efff`: only their first digit changes.
 const FIRST: u32 = 0xe800;
 const SECOND: u32 = 0xec00;
 const LAST: u32 = 0xefff;
 
-/// Of an escape: a backslash, `u` and four digits.
+/// The length of an escape: a backslash, `u` and four digits.
 const BYTES: usize = 6;
 
-/// The text with other halves, where there are any, and none of those that would stand in.
+/// The text with replaced surrogates, if it has any and no escapes of the replacement characters.
 pub(super) fn stood_in(text: &str) -> Option<String> {
     let mut bytes = text.as_bytes().to_vec();
     let mut found = false;
@@ -35,14 +35,14 @@ pub(super) fn stood_in(text: &str) -> Option<String> {
     (found && is_free()).then(|| String::from_utf8(bytes).ok())?
 }
 
-/// The number that is escaped at this place.
+/// The number that is escaped at this position.
 fn half(text: &str, at: usize) -> Option<u32> {
     let digits = text.get(at..at + BYTES)?.strip_prefix("\\u")?;
     u32::from_str_radix(digits, 16).ok()
 }
 
-/// A text that the parser gave, with its letters: in double quotes they are read, elsewhere an
-/// escape is text as any other.
+/// Restores the characters in a text from the parser: in double quotes escapes are decoded,
+/// elsewhere they are literal text.
 pub(super) fn restored(text: &str, is_escaped: bool) -> String {
     if !is_escaped {
         return as_written(text);
@@ -82,13 +82,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn halves_of_letters_are_read_where_yaml_reads_escapes() {
+    fn surrogate_pairs_are_decoded_in_double_quotes() {
         let text = r#"a: "\uD83D\ude00 \u00e9", b: '\ud83d\ude00'"#;
         let other = stood_in(text).unwrap();
         assert_eq!(other, r#"a: "\uE83D\uee00 \u00e9", b: '\ue83d\uee00'"#);
         assert_eq!(restored("x\u{e83d}\u{ee00}y\u{e83d}", true), "x😀y\u{e83d}");
         assert_eq!(restored(r"\uE83D\uee00", false), r"\uD83D\ude00");
-        // Nothing to do, half a letter, and a file with letters of private use.
+        // No surrogates, an unpaired one, and a file with private-use characters.
         for text in ["a", r#""\ud83d""#, r#""\ude00\ud83d""#, "\u{e83d} \\ud83d\\ude00", r"\"] {
             assert_eq!(stood_in(text), None, "{text}");
         }

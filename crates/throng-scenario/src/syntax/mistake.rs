@@ -1,23 +1,23 @@
-//! What is wrong with a text that is not YAML. The parser tells where it could not go on; the
-//! mistake is often in the line before, and another one than the parser says.
+//! Explains why a text is not valid YAML. The parser reports where it stopped; the mistake is often
+//! on an earlier line, and different from what the parser says.
 
 use throng_base::{Diagnostic, Said, Source};
 
-/// Quotes that look like those of YAML.
+/// Typographic quotes.
 pub(crate) const OTHER_QUOTES: [char; 7] = ['“', '”', '„', '‘', '’', '«', '»'];
 
-/// How many lines before the mistake are looked at.
+/// Maximum number of lines that are examined before the mistake.
 const LINES_MAX: usize = 500;
 
-/// In so many lines a bracket is looked for that a comment has kept open.
+/// Maximum number of lines in which a bracket is searched that a comment keeps open.
 const BRACKET_LINES_MAX: usize = 20;
 
-/// The longest text that a help repeats.
+/// Maximum length of a text repeated in a help.
 const SHOWN_CHARS_MAX: usize = 60;
 
 const OTHER_QUOTES_HELP: Said = say!("use the straight quotes `\"` or `'`");
 
-/// What is said, and about which bytes of the text.
+/// A message, and the bytes that it refers to.
 pub(super) struct Mistake {
     message: Said,
     start: usize,
@@ -27,7 +27,7 @@ pub(super) struct Mistake {
 }
 
 impl Mistake {
-    /// The bytes it is about.
+    /// The bytes that it refers to.
     pub(super) fn bytes(&self) -> (usize, usize) {
         (self.start, self.end)
     }
@@ -37,11 +37,11 @@ impl Mistake {
     }
 }
 
-/// The mistake that made the parser stop at byte `at` for the reason `info`.
+/// The mistake that stopped the parser at byte `at` with the reason `info`.
 pub(super) fn find(source: &Source, info: &str, at: usize) -> Mistake {
     let lines = Lines::new(&source.text, at);
     let found = match info {
-        // The parser says it well.
+        // The parser's own message is good.
         _ if info.contains("tab") => None,
         _ if info.contains("escape") => escaped(source, at),
         _ if info.contains("quoted scalar") => {
@@ -99,7 +99,7 @@ fn two_keys(line: &str) -> Option<(&str, &str)> {
     (is_word(key) && is_word(name) && is_short).then_some((key, inner.trim_end()))
 }
 
-/// `{json.rows[0].price: 1}`: inside of brackets, a key ends at a bracket.
+/// `{json.rows[0].price: 1}`: in brackets, a key ends at a bracket.
 fn bracket_in_key(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
     let here = lines.here();
     let (before, behind) = here.text.split_at_checked(at.checked_sub(here.start)?)?;
@@ -115,8 +115,8 @@ fn bracket_in_key(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
     })
 }
 
-/// A `#` behind a space inside of brackets: the rest of the line is a comment, the closing bracket
-/// too.
+/// A `#` after a space in brackets: the rest of the line is a comment, including the closing
+/// bracket.
 fn comment_in_brackets(lines: &Lines<'_>, at: usize) -> Option<Mistake> {
     let line = lines.lines.iter().take(BRACKET_LINES_MAX).find_map(|line| {
         let byte = comment(line.text).filter(|byte| line.start + byte < at.max(line.start + 1))?;
@@ -144,7 +144,7 @@ fn comment_in_brackets(lines: &Lines<'_>, at: usize) -> Option<Mistake> {
     })
 }
 
-/// Where the comment of a line begins, outside of quotes.
+/// The start of a line's comment, outside of quotes.
 fn comment(line: &str) -> Option<usize> {
     let mut quote = None;
     let mut before = ' ';
@@ -160,7 +160,7 @@ fn comment(line: &str) -> Option<usize> {
     None
 }
 
-/// The line at which the parser stopped and those before it that say something, the last first.
+/// The line at which the parser stopped and the non-empty lines before it, the last first.
 struct Lines<'t> {
     lines: Vec<Line<'t>>,
 }
@@ -182,7 +182,7 @@ impl<'t> Lines<'t> {
             let start = text[..end].rfind('\n').map_or(0, |newline| newline + 1);
             let line = text[start..end].trim_end();
             let content = line.trim_start();
-            // The first one is that of the place itself, whatever it says.
+            // The first one is the line of the place itself, even if empty.
             if lines.is_empty() || !(content.is_empty() || content.starts_with('#')) {
                 lines.push(Line { text: line, start, number });
             }
@@ -205,7 +205,7 @@ impl<'t> Lines<'t> {
 }
 
 impl<'t> Line<'t> {
-    /// Where the first word stands, spaces before it not counted.
+    /// The number of leading spaces.
     fn indent(self) -> usize {
         self.text.len() - self.text.trim_start().len()
     }
@@ -215,7 +215,7 @@ impl<'t> Line<'t> {
         content == "-" || content.starts_with("- ")
     }
 
-    /// Where its first key begins, behind `- `, and the text from there.
+    /// The position of its first key, after `- `, and the text from there.
     fn content(self) -> (usize, &'t str) {
         let mut content = self.text.trim_start();
         while let Some(rest) = content.strip_prefix("- ") {
@@ -224,7 +224,7 @@ impl<'t> Line<'t> {
         (self.text.len() - content.len(), content)
     }
 
-    /// The place of the colon that ends its first key.
+    /// The position of the colon after its first key.
     fn colon(self) -> Option<usize> {
         let (begin, content) = self.content();
         let end = content.find(": ").or(content.ends_with(':').then(|| content.len() - 1))?;
@@ -239,7 +239,7 @@ impl<'t> Line<'t> {
     }
 }
 
-/// A quote that nobody closes, or that closes where the person did not mean it.
+/// A quote that is not closed, or is closed unintentionally.
 fn open_quote(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
     let here = lines.here();
     let trailing = info.contains("trailing content");
@@ -248,7 +248,7 @@ fn open_quote(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
         let closes_nowhere = unclosed.iter().any(|part| info.contains(part));
         return closes_nowhere.then(|| unclosed_at(lines, at).map(not_closed))?;
     }
-    // The quote that closed the text stands before the place.
+    // The quote that closed the text precedes the place.
     let before = here.text.get(..at.checked_sub(here.start)?)?.trim_end();
     let quote = before.chars().last().filter(|c| matches!(c, '"' | '\''))?;
     let before = &before[..before.len() - 1];
@@ -271,7 +271,7 @@ fn open_quote(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
     opening(line.text, quote).map(|byte| not_closed(line.start + byte))
 }
 
-/// `"(\d+)"`: in double quotes a backslash begins an escape of YAML, and `\d` is none.
+/// `"(\d+)"`: in double quotes a backslash starts an escape, and `\d` is not a valid one.
 fn escaped(source: &Source, at: usize) -> Option<Mistake> {
     let text = source.text.get(at..)?.strip_prefix('"')?;
     let known = |c: char| "0abt\tnvfre \"/\\N_LPxuU\n\r".contains(c);
@@ -314,7 +314,7 @@ fn escaped(source: &Source, at: usize) -> Option<Mistake> {
     None
 }
 
-/// What was perhaps meant as one text; a name of an expression needs no quotes in it.
+/// The probable intended text; names in expressions need no quotes.
 fn whole(text: &str, quote: char) -> String {
     let rest = &text[1..];
     let text = match rest.split_once(quote) {
@@ -326,10 +326,10 @@ fn whole(text: &str, quote: char) -> String {
     text.replace('\'', "\"")
 }
 
-/// How names in expressions begin.
+/// Roots of names in expressions.
 const ROOTS: [&str; 6] = ["saved.", "vars.", "data.", "user.", "run.", "response."];
 
-/// The last quote in a line that begins a text and that no other one ends.
+/// The last quote in a line that starts a text and is not closed.
 fn opening(line: &str, quote: char) -> Option<usize> {
     let mut open = None;
     for (byte, c) in line.char_indices().filter(|(_, c)| *c == quote) {
@@ -337,7 +337,7 @@ fn opening(line: &str, quote: char) -> Option<usize> {
         let begins = before.is_none_or(|c| matches!(c, ' ' | '{' | '[' | ',' | ':'));
         open = match open {
             None if begins => Some((byte, c)),
-            // A backslash takes a double quote its meaning.
+            // A backslash escapes a double quote.
             Some(open) if quote == '"' && before == Some('\\') => Some(open),
             _ => None,
         };
@@ -345,7 +345,8 @@ fn opening(line: &str, quote: char) -> Option<usize> {
     open.map(|(byte, _)| byte)
 }
 
-/// The quote that is open at byte `at`: there, as the parser mostly says, or the last before it.
+/// The quote that is open at byte `at`: there, as the parser usually says, or the last one before
+/// it.
 fn unclosed_at(lines: &Lines<'_>, at: usize) -> Option<usize> {
     lines.lines.iter().find_map(|line| {
         let there = line.text.get(at.checked_sub(line.start)?..).unwrap_or("");
@@ -368,7 +369,7 @@ fn not_closed(at: usize) -> Mistake {
     }
 }
 
-/// Quotes of a text processor where a value begins.
+/// Typographic quotes at the start of a value.
 fn other_quotes(lines: &Lines<'_>) -> Option<Mistake> {
     let line = lines.here();
     let (byte, c) = line.text.char_indices().find(|(byte, c)| {
@@ -398,7 +399,7 @@ fn missing_colon(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
         let here = Some(&lines.lines[0]).filter(|line| lacks(line) && at > stopped.start);
         here.or_else(|| lines.before().iter().find(lacks))?
     } else if info.contains("mapping values") {
-        // What looks like a key goes on with the text of the line before.
+        // A line that looks like a key continues the text of the previous line.
         let here = lines.here();
         let (begin, _) = here.content();
         let before = lines.before().first()?;
@@ -420,7 +421,7 @@ fn missing_colon(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
     })
 }
 
-/// A key or an item that begins in another column than those it belongs to.
+/// A key or item whose column differs from those that it belongs to.
 fn indentation(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
     let here = lines.here();
     let reasons = ["expected '-' indicator", "expected key", "<document start>"];
@@ -431,7 +432,7 @@ fn indentation(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
         return None;
     }
     let begin = here.indent();
-    // Where things of this kind begin in a line.
+    // The column of things of this kind in a line.
     let column_of = |line: &Line<'_>| match here.is_item() {
         true => line.is_item().then(|| line.indent()),
         false => line.colon().map(|_| line.content().0),
@@ -443,7 +444,7 @@ fn indentation(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
         if distance > 0 && nearest.is_none_or(|(least, _, _)| distance < least) {
             nearest = Some((distance, *line, found));
         }
-        // What follows belongs to something else.
+        // The following line belongs to something else.
         if found == 0 {
             break;
         }
@@ -483,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_columns_are_compared_with_a_line_before() {
+    fn wrong_columns_are_compared_with_an_earlier_line() {
         let steps = "steps:\n  - http: GET /\n";
         for (line, want) in [
             ("     check: {}\n", "3:6 this starts in column 6; line 2 column 5"),
@@ -503,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_colons_and_quotes_are_found_where_they_are() {
+    fn missing_colons_and_quotes_are_found_at_their_places() {
         for (text, place, help) in [
             ("a:\n  - b: 1\n    name products\n    c: 1\n", "3:5", "write `name: products`"),
             ("a:\n  - b: 1\n    name:products\n    c: 1\n", "3:5", "write `name: products`"),

@@ -1,11 +1,11 @@
-//! The mistakes of the Markdown files in Chinese: nothing of them stays English but code,
-//! names, and what the file system of the tests says.
+//! The diagnostics of the Markdown files in Chinese: only code, names, and messages of the test
+//! file system stay English.
 
 use throng_base::{Diagnostic, Language};
 
 use super::{diagnostics, markdown_files};
 
-/// The file system of the tests says it.
+/// Messages of the test file system.
 const OF_OTHERS: [&str; 1] = ["no such file"];
 
 /// The diagnostics of all blocks of all files.
@@ -24,12 +24,12 @@ fn all() -> Vec<Diagnostic> {
     all
 }
 
-/// The text without what stands in backticks, with quotes and signs as spaces.
+/// The text without code in backticks; quotes and signs become spaces.
 fn prose(text: &str) -> String {
     text.split('`').step_by(2).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether English is left: two words of it that follow each other.
+/// True if English is left: two English words in a row.
 fn is_english(text: &str) -> bool {
     let is_word = |word: &str| word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_lowercase());
     let prose = prose(text);
@@ -38,7 +38,7 @@ fn is_english(text: &str) -> bool {
 }
 
 #[test]
-fn every_mistake_is_told_in_chinese() {
+fn every_diagnostic_is_in_chinese() {
     let all = all();
     assert!(all.len() > 300, "{}", all.len());
     let mut missing = Vec::new();

@@ -1,5 +1,5 @@
-//! What `throng explain` shows: every code in the sources has a section in both languages and every
-//! section is of such a code. `wrong.txt` has an example of each code of the language.
+//! The pages of `throng explain`: each code in the sources has a section in both languages, and
+//! there are no other sections. `wrong.txt` has an example of each code of the language.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use super::compile_set;
 
 const ENGLISH: &str = "docs/codes.md";
 const CHINESE: &str = "docs/zh/codes.md";
-/// What is wrong, by code: a command line, or what a usual scenario or protocol lacks.
+/// Mistakes by code: a command line, or an addition to a minimal scenario or protocol.
 const EXAMPLES: &str = include_str!("wrong.txt");
 
 const SECTION_LINES_MAX: usize = 6;
 const LINE_COLUMNS_MAX: usize = 100;
-/// `throng explain` lists the first sentence of each section beside its code.
+/// `throng explain` lists the first sentence of each section next to its code.
 const BRIEF_COLUMNS_MAX: usize = 80;
 
 #[derive(Debug)]
@@ -42,7 +42,7 @@ fn parts(page: &str) -> Vec<Section> {
     page.split("\n## ").skip(1).map(section).collect()
 }
 
-/// The Rust sources of all crates, without their tests.
+/// The Rust sources of all crates, without tests.
 fn sources(folder: &Path, out: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -57,7 +57,7 @@ fn sources(folder: &Path, out: &mut Vec<String>) {
     }
 }
 
-/// Every code in the sources: the first argument of one of these calls, or a literal beside its
+/// All codes in the sources: the first argument of one of these calls, or a literal next to its
 /// message.
 fn said() -> BTreeSet<String> {
     let calls =
@@ -72,7 +72,7 @@ fn said() -> BTreeSet<String> {
         let found = texts.iter().flat_map(|text| pattern.captures_iter(text));
         said.extend(found.map(|found| found[1].to_string()));
     }
-    // The reasons of failures in reports are explained too.
+    // The causes of failures in reports are explained too.
     said.extend(throng_data::CODES.map(String::from));
     said.extend(Cause::ALL.iter().map(|cause| cause.word().to_string()));
     said
@@ -115,12 +115,12 @@ fn columns(line: &str) -> usize {
     line.chars().map(|c| if ('\u{1100}'..='\u{ffe6}').contains(&c) { 2 } else { 1 }).sum()
 }
 
-/// The lengths that packets of an example have unless it declares its own.
+/// The framing of packets in an example, unless it declares its own.
 const PACKET: &str = "packet: [{id: length, type: u16, counts: body}, {id: body}]\n";
 const PACKET_WITH_KIND: &str = "packet: [{id: length, type: u16, counts: body}, \
                                 {id: kind, type: u8, selects: message}, {id: body}]\n";
 
-/// An example with what every scenario or protocol needs and the page leaves out.
+/// Completes an example with what each scenario or protocol requires.
 fn whole(example: &str) -> String {
     let has = |key: &str| example.lines().any(|line| line.starts_with(key));
     if has("messages:") {
@@ -149,7 +149,7 @@ fn whole(example: &str) -> String {
     rest
 }
 
-/// The diagnostics of an example. Command lines of `throng` are run by the end-to-end tests.
+/// The diagnostics of an example. End-to-end tests run the command lines of `throng`.
 fn diagnostics(example: &str) -> Option<Vec<Diagnostic>> {
     let errors = match example.split([' ', '=']).next()? {
         "throng" | "THRONG_BUDGET" | "THRONG_TARGETS" => return None,
@@ -164,7 +164,7 @@ fn diagnostics(example: &str) -> Option<Vec<Diagnostic>> {
 }
 
 #[test]
-fn examples_have_their_code_and_no_other() {
+fn examples_have_only_their_own_code() {
     let mut problems = Vec::new();
     for Section { code, text } in parts(EXAMPLES) {
         let Some(found) = diagnostics(&format!("{text}\n")) else { continue };
@@ -189,7 +189,7 @@ fn codes_of_the_language_have_an_example() {
     let examples: BTreeSet<String> = parts(EXAMPLES).into_iter().map(|one| one.code).collect();
     for Section { code, .. } in sections(ENGLISH) {
         let is_of_language = shown.contains(&format!("[{code}]: "));
-        // Examples of these would be too long; the messages of cURL commands show the command.
+        // Examples of these would be too long; messages about cURL commands show the command.
         let is_exempt =
             ["too-many", "value-too-large"].contains(&code.as_str()) || code.starts_with("curl-");
         assert!(!is_of_language || is_exempt || examples.contains(&code), "{code}");

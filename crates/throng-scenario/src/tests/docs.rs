@@ -1,10 +1,10 @@
-//! The documentation of the language: every YAML block of it compiles, its reference is that of the
-//! tables in the code, and the links of all pages lead somewhere.
+//! The documentation of the language: each YAML block compiles, the reference matches the tables in
+//! the code, and links on all pages are valid.
 //!
-//! A block of the kind `yaml` is a whole scenario without warnings; `yaml steps`, `yaml steps ws`
-//! and `yaml steps tcp` are steps of a session; `yaml fragment` are keys of a scenario. A block
-//! whose first line is `# NAME.yaml` is a file that other blocks may include.
-//! `THRONG_WRITE_TESTS=1` writes the reference anew.
+//! A `yaml` block is a whole scenario without warnings; `yaml steps`, `yaml steps ws` and `yaml
+//! steps tcp` are steps of a session; `yaml fragment` contains keys of a scenario. A block whose
+//! first line is `# NAME.yaml` is a file that other blocks can include. `THRONG_WRITE_TESTS=1`
+//! rewrites the reference.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ const REDIS: [&str; 2] = ["docs/redis.md", "docs/zh/redis.md"];
 const SQL: [&str; 2] = ["docs/sql.md", "docs/zh/sql.md"];
 const REFERENCE: &str = "docs/reference.md";
 
-/// Pages with scenarios, and how many blocks each has at least.
+/// Pages with scenarios, and the minimum number of blocks of each.
 const PAGES: [(&str, usize); 15] = [
     (GUIDES[0], 25),
     (GUIDES[1], 25),
@@ -79,9 +79,9 @@ fn blocks(markdown: &str) -> Vec<Block> {
     blocks
 }
 
-/// Makes a whole scenario out of steps; what they may use is there.
+/// A whole scenario around steps, with everything that they may use.
 fn around_steps(steps: &str, target: &str) -> String {
-    // A loop that does nothing is a mistake: there is always something to do at the end.
+    // A loop that does nothing is a mistake, so the scenario ends with a step.
     let (connect, end) = match target.starts_with("http") {
         true => ("", "      - http: GET /\n"),
         false => ("      - connect\n", ""),
@@ -93,7 +93,7 @@ fn around_steps(steps: &str, target: &str) -> String {
     )
 }
 
-/// Adds the keys that a scenario needs and the text lacks.
+/// Adds required keys that a fragment lacks.
 fn around_fragment(text: &str) -> String {
     let sessions = "sessions: {user: {steps: [{transaction: buy, steps: [{http: POST /buy, name: \
                     login}, {think: 1s}]}]}}\n";
@@ -154,7 +154,7 @@ fn every_block_of_the_documentation_compiles() {
         assert!(blocks.len() >= at_least, "{file} has {} blocks", blocks.len());
         for block in &blocks {
             let told = match compile_block(block, &blocks) {
-                // A fragment may declare what only the rest of its scenario uses.
+                // A fragment may declare names that only the rest of its scenario uses.
                 Ok((_, warnings)) if block.kind == "yaml" => warnings,
                 Ok(_) => Vec::new(),
                 Err(errors) => errors,
@@ -167,7 +167,7 @@ fn every_block_of_the_documentation_compiles() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// A block without the remarks at the ends of its lines and the space before them.
+/// A block without comments at line ends.
 fn without_remarks(block: &Block) -> (String, String) {
     let line = |line: &str| line.split(" #").next().unwrap_or(line).trim_end().to_string();
     let lines: Vec<String> = block.text.lines().map(line).collect();
@@ -187,7 +187,7 @@ fn both_languages_show_the_same_blocks() {
 }
 
 #[test]
-fn the_reference_is_that_of_the_code() {
+fn the_reference_matches_the_code() {
     let text = read(REFERENCE);
     let (before, rest) = text.split_once(GENERATED).expect("where the reference begins");
     let (_, after) = rest.split_once(GENERATED_END).expect("where the reference ends");
@@ -203,7 +203,7 @@ fn the_reference_is_that_of_the_code() {
     panic!("{REFERENCE} is not current, write it anew with THRONG_WRITE_TESTS=1: {differs:?}");
 }
 
-/// All pages: the README and what is below `docs`.
+/// All pages: the README and those in `docs`.
 fn pages() -> Vec<String> {
     let (mut pages, mut folders) = (vec!["README.md".to_string()], vec!["docs".to_string()]);
     while let Some(folder) = folders.pop() {
@@ -230,7 +230,7 @@ fn prose(markdown: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The targets of the links of a page that stay within the project.
+/// The link targets of a page within the project.
 fn links(markdown: &str) -> Vec<String> {
     let lines: Vec<&str> = prose(markdown).collect();
     let mut links = Vec::new();
@@ -244,7 +244,7 @@ fn links(markdown: &str) -> Vec<String> {
     links
 }
 
-/// What is wrong with a link of a page.
+/// Why a link of a page is invalid.
 fn mistake(page: &str, link: &str) -> Option<String> {
     let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
     let target = match file {
@@ -266,7 +266,7 @@ fn mistake(page: &str, link: &str) -> Option<String> {
 }
 
 #[test]
-fn links_of_all_pages_lead_somewhere() {
+fn links_of_all_pages_are_valid() {
     let (pages, mut wrong) = (pages(), String::new());
     assert!(pages.len() > 30, "{} pages", pages.len());
     for page in pages {
@@ -287,7 +287,7 @@ fn links_are_found_outside_of_code() {
     assert_eq!(prose(text).filter(|line| line.starts_with('#')).count(), 1);
 }
 
-/// The heading as links name it: small letters, hyphens for spaces, no other signs.
+/// The anchor of a heading: lowercase, with hyphens for spaces and without other signs.
 fn slug(heading: &str) -> String {
     let text = heading.trim_start_matches('#').trim().to_lowercase();
     let kept = text.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
@@ -301,7 +301,7 @@ fn title(kind: &MapKind) -> String {
     first.to_uppercase().chain(letters).collect()
 }
 
-/// The kinds that values of this shape may have, each with its place within the value.
+/// The kinds of maps in this shape, each with its place within the value.
 fn kinds_in(shape: &Shape) -> Vec<(String, &'static MapKind)> {
     let within = |inner, place: &str| {
         let kinds = kinds_in(inner).into_iter();
@@ -316,7 +316,7 @@ fn kinds_in(shape: &Shape) -> Vec<(String, &'static MapKind)> {
     }
 }
 
-/// A short kind that one key alone may have: its keys are listed below that key.
+/// A short kind that only one key uses: its keys are listed below that key.
 fn is_listed_within(kind: &MapKind) -> bool {
     let all = keys::MAP_KINDS.iter().chain(PROTOCOL_KINDS);
     let keys = all.flat_map(|(_, kind)| kind.keys);
@@ -324,7 +324,7 @@ fn is_listed_within(kind: &MapKind) -> bool {
     kind.keys.len() <= 8 && kinds.filter(|(_, one)| std::ptr::eq(*one, kind)).count() == 1
 }
 
-/// A kind of few keys that several keys may have: such kinds share a table.
+/// A kind with few keys that several keys use: such kinds share a table.
 fn is_short(kind: &MapKind) -> bool {
     kind.keys.len() <= 6 && !is_listed_within(kind)
 }
@@ -342,7 +342,7 @@ fn reference() -> String {
     let is_verb = |kind: &MapKind| keys::VERBS.iter().any(|(_, verb)| std::ptr::eq(*verb, kind));
     let (mut out, mut short) = (steps(), String::new());
     for (name, kind) in keys::MAP_KINDS {
-        // An included file has some of the keys of a scenario.
+        // An included file has a subset of the keys of a scenario.
         match is_verb(kind) || *name == "INCLUDED" {
             true => {}
             false if is_short(kind) => {
@@ -356,7 +356,7 @@ fn reference() -> String {
     format!("{out}{head}{short}\n{}{}{}", functions(), counters(), causes())
 }
 
-/// The keys of a kind of map, unless they are listed below the key that may have it.
+/// The keys of a kind of map, unless they are listed below the key that uses it.
 pub(crate) fn table(kind: &MapKind) -> String {
     if is_listed_within(kind) {
         return String::new();
@@ -366,7 +366,7 @@ pub(crate) fn table(kind: &MapKind) -> String {
     format!("## {}\n\n{head}\n{}\n", title(kind), joined(&rows))
 }
 
-/// Rows of a table, of which those with the same value and meaning are one.
+/// Rows of a table; rows with the same value and meaning are merged.
 fn joined(rows: &str) -> String {
     let mut out: Vec<(String, &str)> = Vec::new();
     for (key, rest) in rows.lines().filter_map(|row| row.split_once("` | ")) {
@@ -378,7 +378,7 @@ fn joined(rows: &str) -> String {
     out.iter().map(|(keys, rest)| format!("{keys}` | {rest}\n")).collect()
 }
 
-/// All verbs with their keys. Keys that are the same in several verbs are listed once.
+/// All verbs with their keys. Keys that several verbs share are listed once.
 fn steps() -> String {
     let row = |key: &KeyDoc| rows(key, "", "");
     let sharing = |key: &KeyDoc| -> Vec<&str> {
@@ -413,7 +413,7 @@ fn words(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// The row of a key and, below it, those of the keys within its value.
+/// The row of a key, followed by those of the keys in its value.
 fn rows(key: &KeyDoc, before: &str, within: &str) -> String {
     let KeyDoc { name, doc, shape, later } = key;
     let (value, doc) = match later {
@@ -431,10 +431,10 @@ fn rows(key: &KeyDoc, before: &str, within: &str) -> String {
     out
 }
 
-/// What the names of variants of a function end with, and what is said of them.
+/// Suffixes of function variants, and their descriptions.
 const VARIANTS: [(&str, &str); 2] = [("_base64", ", or in base64"), ("_bytes", ", or as bytes")];
 
-/// Functions; other names and variants share the row of the function.
+/// Functions; aliases and variants share the row of the function.
 fn functions() -> String {
     let mut rows: Vec<[String; 4]> = Vec::new();
     for function in FUNCTIONS {
@@ -459,7 +459,7 @@ fn functions() -> String {
     format!("## Functions\n\n| call | result | example |\n| --- | --- | --- |\n{rows}\n")
 }
 
-/// The counters that thresholds may name.
+/// The counters that thresholds can use.
 fn counters() -> String {
     let has_share = |counter: &&Counter| counter.whole(&Interval::default()).is_some();
     let (with, without): (Vec<_>, Vec<_>) = Counter::ALL.iter().partition(has_share);
@@ -475,7 +475,7 @@ fn counters() -> String {
     )
 }
 
-/// The causes of failures, as reports and `retry` name them, by their blame.
+/// The causes of failures, as reports and `retry` name them, grouped by blame.
 fn causes() -> String {
     let mut blames: Vec<(String, Vec<String>)> = Vec::new();
     for cause in Cause::ALL {
@@ -493,12 +493,12 @@ fn causes() -> String {
     )
 }
 
-/// A text as it stands in a cell: `|` would end it.
+/// Escapes a text for a table cell: `|` would end it.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// The value of a key; a list or map of a kind that has a section of its own is a sentence.
+/// The value of a key; a list or map with its own section is described in a sentence.
 fn value(shape: &Shape) -> String {
     match shape {
         Shape::List(Shape::Kind(kind)) if !is_listed_within(kind) => {
@@ -544,7 +544,7 @@ fn describe(shape: &Shape) -> String {
     }
 }
 
-/// The shape behind "of", in brackets where it has several.
+/// The shape after "of", in brackets if it has alternatives.
 fn of(shape: &Shape) -> String {
     match shape {
         Shape::OneOf(_) => format!("({})", describe(shape)),

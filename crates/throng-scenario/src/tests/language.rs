@@ -1,4 +1,4 @@
-//! What expressions, data, checks and saves become in the program.
+//! Expressions, data, checks and saves in the program.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ impl Scope for SomeUser {
     }
 }
 
-/// A scenario of one session; `head` stands beside it, `steps` are the lines of its list.
+/// A scenario with one session; `head` contains its other keys, `steps` the lines of its list.
 fn one_session(head: &str, steps: &str) -> Program {
     let indented: String = steps.lines().map(|line| format!("      {line}\n")).collect();
     let head = format!("target: http://h\nload: [{{users: 1, for: 1s}}]\n{head}");
@@ -107,7 +107,7 @@ fn values_keep_their_types_in_json() {
         SomeUser::new().render(body),
         r#"{"id":7,"s":"7","all":[1,{"a":"x"}],"t":"u7","r":"lobby","h":0.5,"n":7}"#
     );
-    // What is the same for all is written once: three values and what stands between them.
+    // Constants are merged at compile time: three values and the text between them.
     assert_eq!(body.segments.len(), 7);
 }
 
@@ -126,7 +126,7 @@ fn names_in_json_and_forms_may_be_expressions() {
 }
 
 #[test]
-fn variables_are_made_of_each_other() {
+fn variables_can_use_each_other() {
     let program = one_session(
         "vars:
   b: \"${vars.a + 1}\"
@@ -152,7 +152,7 @@ fn variables_are_made_of_each_other() {
 }
 
 #[test]
-fn values_are_escaped_where_they_stand() {
+fn values_are_escaped_for_their_format() {
     let program = one_session(
         r#"vars: {odd: "a b&c\"?é"}"#,
         "- http: POST /x/${vars.odd}?i=${user.id}
@@ -173,7 +173,7 @@ fn values_are_escaped_where_they_stand() {
 }
 
 #[test]
-fn rows_and_their_columns_have_numbers() {
+fn sources_and_columns_are_numbered() {
     let program = one_session(
         "data:
   accounts: {csv: files/accounts.csv, take: unique, at_end: error}
@@ -223,7 +223,7 @@ fn shown(check: &Check) -> String {
 }
 
 #[test]
-fn checks_say_what_is_looked_at_and_what_it_has_to_be() {
+fn checks_have_a_selector_and_an_expected_value() {
     let program = one_session(
         "",
         r#"- set: {x: 1}
@@ -318,7 +318,7 @@ fn saves_have_slots() {
 }
 
 #[test]
-fn authentication_may_differ_from_user_to_user() {
+fn credentials_can_differ_between_users() {
     let program = one_session(
         "vars: {word: geheim}",
         r#"- {http: GET /, auth: {user: ann, password: "${vars.word}"}}
@@ -333,7 +333,7 @@ fn authentication_may_differ_from_user_to_user() {
 }
 
 #[test]
-fn thresholds_may_be_about_counters_and_pauses() {
+fn thresholds_can_use_counters_and_pauses() {
     let text = "
 target: http://h
 sessions:
@@ -358,14 +358,14 @@ thresholds:
     assert_eq!(thresholds[2].subject, Subject::Counter(Counter::Iterations));
     assert_eq!((thresholds[3].comparison, thresholds[3].value), (Comparison::Equal, 0.0));
     assert_eq!(thresholds[4].value, 10e6);
-    // Of all steps only attempts: not the transaction around them.
+    // All steps means only attempts, not the transaction around them.
     let Subject::Steps(all) = &thresholds[5].subject else { panic!("{:?}", thresholds[5]) };
     assert_eq!(all.len(), 1);
     assert_ne!(thresholds[5].subject, thresholds[6].subject);
 }
 
 #[test]
-fn a_file_of_names_that_are_not_there_takes_no_longer_than_others() {
+fn a_file_of_unknown_names_takes_no_longer_than_others() {
     let vars: String =
         (0..20_000).map(|i| format!("  name{i}: \"${{vars.other{i}}}\"\n")).collect();
     let steps: String = (0..20_000).map(|i| format!("      - log: ${{vars.nam{i}}}\n")).collect();

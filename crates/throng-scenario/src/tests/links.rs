@@ -1,17 +1,17 @@
-//! What sessions with several connections become in the program.
+//! Sessions with several connections in the program.
 
 use throng_program::{Link, Program, Session, Statement};
 
 use super::{Beat, program};
 
-/// Each link as its name, the numbers of its targets, its protocol and whether it lasts.
+/// Each link as its name, the numbers of its targets, its protocol and whether it is long-lived.
 fn links(session: &Session) -> Vec<(&str, &[u16], Option<u16>, bool)> {
     let one = |link: &'_ Link| (link.lasts, link.protocol);
     let links = session.links.iter().map(|link| (link, one(link)));
     links.map(|(link, (lasts, own))| (&*link.name, &*link.targets, own, lasts)).collect()
 }
 
-/// The links that the instructions use, bodies with them.
+/// The links that the statements use, including bodies.
 fn used<'p>(all: impl Iterator<Item = &'p Statement>) -> Vec<u8> {
     all.filter_map(Statement::link).collect()
 }
@@ -21,7 +21,7 @@ fn member(head: &str, session: &str) -> Program {
 }
 
 #[test]
-fn each_connection_has_a_link_with_what_goes_on_there() {
+fn each_connection_has_a_link_with_its_background_tasks() {
     let program = member(
         "targets:
   api: http://a
@@ -60,14 +60,14 @@ fn each_connection_has_a_link_with_what_goes_on_there() {
     let beat = room.heartbeat.as_ref().unwrap();
     assert!(matches!(beat.beat, Beat::Ping));
     assert_eq!((game.heartbeat.as_ref().unwrap().every.as_secs(), room.every.len()), (5, 0));
-    // Those that the protocol acknowledges are answered too.
+    // Messages that the protocol acknowledges have handlers too.
     assert_eq!((room.handlers.len(), game.every.len()), (1, 1));
     let weights: Vec<u32> = program.targets.iter().map(|target| target.weight).collect();
     assert_eq!(weights, [1, 1, 3, 1, 1]);
 }
 
 #[test]
-fn what_a_session_says_is_for_its_only_connection_that_lasts() {
+fn settings_of_a_session_apply_to_its_only_long_lived_connection() {
     let program = member(
         "targets: {api: http://a, chat: ws://a}",
         "
@@ -106,12 +106,12 @@ fn a_session_with_one_connection_has_one_link_without_a_name() {
     let (program, warnings) = both.unwrap();
     assert_eq!(loaded(&program), (String::new(), vec![0], false));
     assert_eq!(warnings.len(), 1);
-    // To the target of its session, connections of several names are several.
+    // Connections to the same target with different names are different links.
     let two = one("{http: GET /}, {connect: /, as: a}, {connect: /, as: b}, {stay: 1s}");
     let names: Vec<&str> = two.sessions[0].links.iter().map(|link| link.name.as_str()).collect();
     assert_eq!(names, ["a", "b", "api"]);
     assert_eq!(used(two.sessions[0].all()), [2, 0, 1, 0]);
-    // Without a step that needs a connection there is a target all the same.
+    // Without a step that needs a connection there is still a target.
     let idle = program_of_thinking();
     assert_eq!(loaded(&idle), (String::new(), vec![0], true));
 }
@@ -169,7 +169,7 @@ fn branches_are_bodies_that_the_session_waits_for() {
     assert!(matches!(branches[0][1], Statement::Repeat { low: 2, .. }));
     assert!(matches!(branches[2][1], Statement::Next));
     assert_eq!(session.links[0].width, Some(4));
-    // Two of the branches ask over HTTP.
+    // Two of the branches send HTTP requests.
     assert_eq!(session.connections(), 2);
     let outline = crate::outline::outline(&program, usize::MAX).sessions.remove(0);
     let names: Vec<&str> = outline.steps[0].steps.iter().map(|line| line.text.as_str()).collect();

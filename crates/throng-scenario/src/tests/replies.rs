@@ -22,7 +22,7 @@ sessions:
 }
 
 #[test]
-fn checks_and_saves_see_the_packets_of_a_reply() {
+fn checks_and_saves_see_all_packets_of_a_reply() {
     let step = "{request: list, expect: done, check: {packets: {entry: 10, done: 1}, code: 0, \
                 name: a}, save: {all: packets, entries: packets.entry, first: name}}, \
                 {log: \"${saved.all} ${saved.entries} ${saved.first}\"}";
@@ -37,12 +37,12 @@ fn checks_and_saves_see_the_packets_of_a_reply() {
     assert_eq!(checks, ["done", "packets.entry", "packets.done", "code of 1", "name of 1"]);
     let saves: Vec<_> = request.saves.iter().map(|save| name(&save.extractor)).collect();
     assert_eq!(saves, ["packets", "packets.entry", "name of 1"]);
-    // A packet in the middle may be the one that has to come.
+    // The required packet can be in the middle.
     program(&list("{request: list, expect: {entry: {name: a}}, check: {packets: \"> 1\"}}"));
 }
 
 #[test]
-fn only_replies_of_several_packets_have_a_number_of_them() {
+fn only_replies_of_several_packets_have_a_packet_count() {
     let of = |text: String| compile_set(&Source::new("test.yaml", text), &[]).unwrap_err()[0].code;
     let code = |step: &str| of(list(step));
     let http = "target: http://127.0.0.1:8080\nload: [{users: 1, for: 1m}]\nsessions: {s: {steps: \

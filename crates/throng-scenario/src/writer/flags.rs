@@ -1,5 +1,4 @@
-//! What the flags of a command line mean for a [`Bench`], where its scheme or several of them
-//! decide it.
+//! Flags of a command line for a [`Bench`] whose meaning depends on its scheme or schemes.
 
 use throng_base::clean::without_mark;
 use throng_base::{Diagnostic, Said, plain};
@@ -16,7 +15,7 @@ fn mistake(code: &'static str, message: Said, help: Said) -> Diagnostic {
     Diagnostic::error(code, message).help(help)
 }
 
-/// A flag that means nothing for this scheme: better refused than silently without effect.
+/// Refuses a flag without meaning for this scheme, instead of ignoring it silently.
 pub fn without_effect(flag: &str, scheme: Scheme) -> Option<Diagnostic> {
     let schemes = schemes_with(flag);
     if schemes.contains(&scheme) {
@@ -28,7 +27,7 @@ pub fn without_effect(flag: &str, scheme: Scheme) -> Option<Diagnostic> {
 }
 
 impl Bench {
-    /// An error if there is a body where what is sent has a flag of its own.
+    /// An error if there is a body although the protocol has its own flag for it.
     pub fn without_body(&self) -> Option<Diagnostic> {
         let has_body = self.hex_message.is_some() || !matches!(self.body, BenchBody::None);
         let instead = native::of_scheme(self.scheme()).in_place_of_body.filter(|_| has_body)?;
@@ -37,8 +36,8 @@ impl Bench {
         Some(mistake("flag-without-effect", message, instead.clone()))
     }
 
-    /// What the command line says replaces what a cURL file says, whatever it is called by: a
-    /// header by its name, or `auth`. What is wrong with the headers is returned.
+    /// Headers from the command line replace those of a cURL file, under any name: a header by its
+    /// name, or `auth`. Returns mistakes in the headers.
     pub fn replace_headers(
         &mut self,
         mut given: Vec<(String, String)>,
@@ -61,8 +60,7 @@ impl Bench {
         errors
     }
 
-    /// Reads the message of a call, which the scenario has as JSON. What is wrong with it is
-    /// returned.
+    /// Reads the message of a call, which is JSON in the scenario. Returns its mistake.
     pub fn read_message(&mut self) -> Option<Diagnostic> {
         let text = match &self.body {
             BenchBody::None => return None,
@@ -96,8 +94,8 @@ impl Bench {
     }
 }
 
-/// Metadata whose name ends in `-bin` is bytes, which a command line has as base64: a scenario has
-/// them as escapes.
+/// Metadata with a name ending in `-bin` is binary: base64 on the command line, escapes in the
+/// scenario.
 fn of_base64(
     (name, value): (String, String),
     errors: &mut Vec<Diagnostic>,
@@ -106,7 +104,7 @@ fn of_base64(
         return Some((name, value));
     }
     match bytes_of_base64(&value) {
-        // Each byte is the character of that number, which the scenario writes as `\xff`.
+        // Each byte becomes the character with that number, written as `\xff` in the scenario.
         Some(bytes) => Some((name, bytes.into_iter().map(char::from).collect())),
         None => {
             let message = say!("the value of `{name}` is not base64");
@@ -117,7 +115,7 @@ fn of_base64(
     }
 }
 
-/// `\r`, `\n`, `\t`, `\0`, `\\` and `\xHH` as the bytes they mean; anything else stays.
+/// Decodes `\r`, `\n`, `\t`, `\0`, `\\` and `\xHH`; anything else is unchanged.
 pub fn unescape(text: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -151,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_mean_their_bytes_and_others_stay() {
+    fn known_escapes_are_decoded_and_others_are_kept() {
         assert_eq!(unescape(r"PING\r\n"), b"PING\r\n");
         assert_eq!(unescape(r"\x00\xff\\x\q\x"), b"\x00\xff\\x\\q\\x");
         assert_eq!(unescape("é\\"), "é\\".as_bytes());

@@ -1,4 +1,4 @@
-//! What a `bench` command line asks for, and the parts of its scenario that all protocols have.
+//! The settings of a `bench` command line, and the parts of its scenario that all protocols share.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -27,34 +27,34 @@ pub use route::BenchRoute;
 pub use shape::{BenchShape, BenchStage, parse_rates};
 pub use urls::{BenchUrl, URLS_MAX, parse_urls, read_urls};
 
-/// What a command line asks for.
+/// The settings of a command line.
 #[derive(Clone, Debug, Default)]
 pub struct Bench {
-    /// With its path: `http://127.0.0.1:8080/`.
+    /// Including the path: `http://127.0.0.1:8080/`.
     pub url: String,
-    /// None is what the body asks for: GET without one, POST with one.
+    /// None selects GET without a body, POST with one.
     pub method: Option<String>,
     pub headers: Vec<(String, String)>,
     pub body: BenchBody,
-    /// How many at a time; 0 counts as 1.
+    /// Number of concurrent users; 0 counts as 1.
     pub users: u64,
     pub iterations: Option<u64>,
     pub time: Option<Duration>,
     /// Iterations per second.
     pub rate: Option<f64>,
     pub shape: BenchShape,
-    /// In place of the path of the URL.
+    /// Replaces the path of the URL.
     pub urls: Vec<BenchUrl>,
-    /// None is the default: connections are kept.
+    /// None is the default: keep-alive.
     pub keep_alive: Option<bool>,
-    /// False fails a request that the target has not looked at.
+    /// False fails a request that the target did not process, instead of resending it.
     pub resend: Option<bool>,
     pub timeout: Option<Duration>,
     pub connect_timeout: Option<Duration>,
     pub basic_auth: Option<(String, String)>,
-    /// The target is told who asks by digest authentication.
+    /// Use digest authentication.
     pub digest: bool,
-    /// As in a check: `200`, `2xx`, `200..299`, or several with commas.
+    /// As in a check: `200`, `2xx`, `200..299`, or a comma-separated list.
     pub expect_status: Option<String>,
     pub expect_json: Vec<(JsonPath, JsonMatcher)>,
     pub expect_text: Option<String>,
@@ -69,35 +69,35 @@ pub struct Bench {
     pub redirects_max: Option<u8>,
     pub deflate: bool,
     pub http_version: HttpVersion,
-    /// Iterations at once over each connection of HTTP/2.
+    /// Concurrent iterations on each HTTP/2 connection.
     pub streams: Option<u16>,
     /// WebSocket sub-protocols.
     pub protocols: Vec<String>,
-    /// Flags that only one protocol has, with their values; those without one are `true`.
+    /// Flags of a single protocol, with their values; flags without a value are `true`.
     pub flags: Vec<(&'static str, String)>,
     /// A binary message instead of a body.
     pub hex_message: Option<Vec<u8>>,
-    /// Where an answer on TCP ends.
+    /// Where a response on TCP ends.
     pub until: BenchUntil,
     pub think: Option<Duration>,
-    /// How late what is due may be done; None is the default.
+    /// The maximum delay of due work; None is the default.
     pub precision: Option<Duration>,
-    /// A phase before, which is not measured.
+    /// The duration of an initial phase that is not measured.
     pub warm_up: Option<Duration>,
     pub cookies: Option<bool>,
     pub family: Option<Family>,
     /// As in `source`: addresses, ranges, networks, interfaces.
     pub sources: Vec<String>,
     pub route: BenchRoute,
-    /// All users come, stay this long together, and leave.
+    /// All users connect, stay this long together, and leave.
     pub hold: Option<Duration>,
-    /// Users who stay send a heartbeat this often.
+    /// The interval at which users that stay send a heartbeat.
     pub heartbeat: Option<Duration>,
-    /// What they send; None is a ping, which only WebSocket has.
+    /// The heartbeat message; None is a ping, which only WebSocket has.
     pub heartbeat_message: Option<String>,
     pub seed: Option<u64>,
     pub thresholds: Vec<String>,
-    /// Conditions that end the run before its time.
+    /// Conditions that end the run early.
     pub abort_when: Vec<String>,
 }
 
@@ -159,29 +159,28 @@ impl Bench {
         values.map(|(_, value)| value.as_str())
     }
 
-    /// Whether its messages are bytes without a form: text can have escapes, and there are no
-    /// pings.
+    /// True if its messages are raw bytes: text can contain escapes, and there are no pings.
     pub fn is_raw(&self) -> bool {
         let is_raw = |row: &Native| !row.paths && !row.pings;
         self.scheme().is_some_and(|scheme| is_raw(native::of_scheme(Some(scheme))))
     }
 }
 
-/// How long a run takes when nothing says so.
+/// The default duration of a run.
 pub const TIME: Duration = Duration::from_secs(10);
 
-/// How many users come per second when nothing says so and they are to be held.
+/// The default number of users that connect per second with `hold`.
 pub const FILL_RATE: f64 = 10_000.0;
 
-/// How much faster than they came users leave again: nothing is asked of the target for it.
+/// How much faster users leave than they connected, since leaving puts little load on the target.
 const DRAIN_FACTOR: f64 = 2.0;
 
-/// The scenario as YAML; `own` writes the session of a protocol with verbs of its own.
+/// The scenario as YAML; `own` writes the session of a protocol with its own verbs.
 pub(crate) fn write(bench: &Bench, own: impl FnOnce(&[&str]) -> Option<Writes>) -> String {
     let mut writer = Writer::new(bench);
     let origin = writer.origin.clone();
     writer.line(&format!("name: {}", scalar(&format!("bench {origin}"))));
-    // A login and a database belong to the target.
+    // Credentials and a database belong to the target.
     let target = match writer.native().url {
         UrlSays::Place => &origin,
         UrlSays::Login | UrlSays::Database => &bench.url,
@@ -201,7 +200,7 @@ pub(crate) fn write(bench: &Bench, own: impl FnOnce(&[&str]) -> Option<Writes>) 
     writer.out
 }
 
-/// What writes the session of a protocol.
+/// Writes the session of a protocol.
 pub(crate) type Writes = fn(&mut Writer<'_>);
 
 pub(crate) struct Writer<'b> {
@@ -240,7 +239,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Files that a flag gives.
+    /// Files from a flag.
     fn files(&mut self, key: &str, flag: &str) {
         let paths: Vec<String> = self.bench.given(flag).map(text).collect();
         match paths.as_slice() {
@@ -270,7 +269,7 @@ impl Writer<'_> {
         if let Some(resumption) = bench.resumption {
             add("resumption", resumption.to_string());
         }
-        // A database says in its URL whether it uses TLS.
+        // The URL of a database says whether to use TLS.
         if self.scheme.may_be_secure() {
             self.section("tls", &entries);
         }
@@ -352,8 +351,8 @@ impl Writer<'_> {
         self.line("      - stay: forever");
     }
 
-    /// The session of users that have a connection of their own: what opens it, and what they do
-    /// there again and again.
+    /// The session of users with their own connection: the step that opens it, and the steps that
+    /// they repeat on it.
     pub(crate) fn keep(&mut self, connect: fn(&mut Self), step: fn(&mut Self)) {
         if self.stays() {
             self.line("    steps:");
@@ -376,7 +375,7 @@ impl Writer<'_> {
         self.think();
     }
 
-    /// Whether users are there to be there: what they send they send once, as a login.
+    /// True if users only stay: their message is sent once, like a login.
     pub(crate) fn stays(&self) -> bool {
         self.bench.hold.is_some() || self.bench.heartbeat.is_some()
     }
@@ -477,7 +476,7 @@ impl Writer<'_> {
             let mut values: Vec<&str> = values.map(|(_, value)| value.as_str()).collect();
             let joined = values.join("; ");
             if values.len() > 1 && stands_once(name) {
-                // The last word counts; cookies are one list (RFC 6265, 5.4).
+                // The last header wins; cookies are joined (RFC 6265, 5.4).
                 let is_cookie = name.eq_ignore_ascii_case("cookie");
                 values = if is_cookie { vec![&joined] } else { values.split_off(values.len() - 1) };
             }
@@ -529,7 +528,8 @@ impl Writer<'_> {
             entries.push(format!("text: {}", scalar(&wanted(matcher))));
         }
         if !bench.expect_json.is_empty() {
-            // Two expectations of one field: the last one holds, as a map has each key once.
+            // Of two expectations for one field, the last one wins, because a map has each key
+            // once.
             let mut fields: Vec<(String, String)> = Vec::new();
             for (path, matcher) in &bench.expect_json {
                 let path = path.to_string();
@@ -559,7 +559,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What is sent on a long-lived connection, if anything is: the key, and what stands behind it.
+    /// The message on a long-lived connection, if any: the key and its value.
     pub(crate) fn message(&self) -> Option<(&'static str, String)> {
         let utf8 = |value: &str| match is_writable(value) {
             true => ("text", text(value)),
@@ -654,7 +654,7 @@ impl Writer<'_> {
     }
 }
 
-/// NUL and other controls can be written in YAML, but hexadecimal shows better what is sent.
+/// YAML can express NUL and other controls, but hexadecimal shows better what is sent.
 fn is_writable(body: &str) -> bool {
     !body.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
 }
@@ -669,11 +669,11 @@ fn hex(bytes: &[u8]) -> String {
     out
 }
 
-/// A text that an answer has to have: what looks like a sign is a text too.
+/// A text that a response must contain, even if it looks like an operator.
 fn wanted(text: &str) -> String {
     let compares =
         crate::message::matchers::parse_comparison(text).is_some() || foreign::sign(text).is_some();
-    // An expression at its begin makes it a text.
+    // A leading expression makes it a text.
     let begin = if compares { "${''}" } else { "" };
     format!("{begin}{}", template::escape(text))
 }
@@ -689,7 +689,7 @@ fn json_want(matcher: &JsonMatcher) -> String {
     }
 }
 
-/// Headers that a request has once at most (RFC 9110, 5.3, and where each is defined).
+/// Headers that a request has at most once (RFC 9110, 5.3, and their definitions).
 fn stands_once(name: &str) -> bool {
     const ONCE: [&str; 17] = [
         "authorization",
@@ -713,7 +713,7 @@ fn stands_once(name: &str) -> bool {
     ONCE.iter().any(|once| name.eq_ignore_ascii_case(once))
 }
 
-/// Characters that are bytes, each as its escape.
+/// Characters that are bytes, as escapes.
 fn escaped(value: &str) -> String {
     let escapes: String = value.chars().map(|c| format!("\\x{:02x}", u32::from(c))).collect();
     format!("\"{escapes}\"")

@@ -1,5 +1,5 @@
-//! Writes a scenario of several requests: a session does them one after another. What a session
-//! asks for goes to one target, so each host has a session of its own.
+//! Writes a scenario of several requests: a session sends them one after another. The requests of a
+//! session go to one target, so each host has its own session.
 
 use throng_program::Scheme;
 
@@ -7,7 +7,7 @@ use super::{Bench, BenchRoute, Writer};
 use crate::quote::{scalar, text};
 use crate::url::Url;
 
-/// What a session of a browser is copied with, and a load to begin with.
+/// The head of a scenario copied from a browser, with an initial load.
 const HEAD: &str = "\
 # Generated from cURL commands. Check it with `throng check`, run it once with `throng try`.
 # Replace what belongs to one user (cookies, tokens): save it from a response, or take it from
@@ -58,7 +58,8 @@ pub fn write_requests(requests: &[Bench], name: &str) -> String {
 }
 
 impl Writer<'_> {
-    /// One request as a step of a session; a copied upgrade as a connection that is kept a while.
+    /// One request as a step of a session; a copied upgrade becomes a connection that is kept open
+    /// for a while.
     fn step(&mut self) {
         if !matches!(self.scheme, Scheme::Http | Scheme::Https) {
             self.connect();
@@ -74,11 +75,11 @@ impl Writer<'_> {
     }
 }
 
-/// Where a session's requests go.
+/// The target of a session's requests.
 #[derive(PartialEq, Eq)]
 struct RequestPlace {
     origin: String,
-    /// As `target` has it.
+    /// In the form of `target`.
     target: String,
 }
 
@@ -90,7 +91,7 @@ impl RequestPlace {
     }
 }
 
-/// In the order in which they are first asked.
+/// In the order of their first requests.
 fn places(requests: &[Bench]) -> Vec<RequestPlace> {
     let mut places = Vec::new();
     for place in requests.iter().map(RequestPlace::of) {
@@ -101,7 +102,7 @@ fn places(requests: &[Bench]) -> Vec<RequestPlace> {
     places
 }
 
-/// What is said once for all: a certificate that one request accepts is accepted for all.
+/// Common settings: if one request accepts any certificate, all do.
 fn common(requests: &[Bench]) -> Bench {
     let is_secure = |request: &&Bench| {
         ["https", "wss"].iter().any(|scheme| request.url.starts_with(&format!("{scheme}://")))
@@ -131,7 +132,7 @@ fn common(requests: &[Bench]) -> Bench {
     }
 }
 
-/// Takes the headers out of several requests that are the same in all of them.
+/// Removes headers that all requests share, and returns them.
 fn take_shared_headers(requests: &mut [Bench]) -> Vec<(String, String)> {
     let [first, _, ..] = &*requests else { return Vec::new() };
     let is_once = |request: &Bench, name: &str, value: &str| {
@@ -139,7 +140,7 @@ fn take_shared_headers(requests: &mut [Bench]) -> Vec<(String, String)> {
         same.next().is_some_and(|(_, own)| own == value) && same.next().is_none()
     };
     let in_all = |(name, value): &&(String, String)| {
-        // An empty one says that a header of ours is not sent.
+        // An empty header suppresses a default header.
         !value.is_empty() && requests.iter().all(|request| is_once(request, name, value))
     };
     let shared: Vec<(String, String)> = first.headers.iter().filter(in_all).cloned().collect();

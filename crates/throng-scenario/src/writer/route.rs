@@ -1,15 +1,15 @@
-//! How the target is reached where a command line says so: the keys of `connection` for it.
+//! The route to the target from a command line: the keys of `connection` for it.
 
 use crate::quote::{quoted, scalar, text};
 
 use crate::network::route::BenchProxy;
 
-/// As curl has it. Texts are those that the scenario has.
+/// With the semantics of curl. Texts are in the form of scenarios.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BenchRoute {
-    /// `HOST:PORT` and the addresses that it has.
+    /// `HOST:PORT` and its addresses.
     pub resolve: Vec<(String, Vec<String>)>,
-    /// `HOST:PORT`, and that to which connections go instead.
+    /// `HOST:PORT`, and where connections go instead.
     pub connect_to: Vec<(String, String)>,
     /// `/run/app.sock`, or `@name`.
     pub unix_socket: Option<String>,
@@ -17,7 +17,7 @@ pub struct BenchRoute {
 }
 
 impl BenchRoute {
-    /// Adds what another command says; this one comes first.
+    /// Adds the settings of another command; this one has precedence.
     pub fn extend(&mut self, other: &BenchRoute) {
         self.proxy = self.proxy.take().or_else(|| other.proxy.clone());
         self.unix_socket = self.unix_socket.take().or_else(|| other.unix_socket.clone());
@@ -29,13 +29,13 @@ impl BenchRoute {
         other.connect_to.iter().cloned().for_each(|given| self.add_connect_to(given));
     }
 
-    /// `HOST:PORT` has these addresses; what was said of it before is forgotten.
+    /// Sets the addresses of `HOST:PORT`, replacing earlier ones.
     pub fn add_resolve(&mut self, (place, addresses): (String, Vec<String>)) {
         self.resolve.retain(|(known, _)| *known != place);
         self.resolve.push((place, addresses));
     }
 
-    /// Connections to the first go to the second, if nothing was said of it before.
+    /// Redirects connections from the first to the second, unless that is already set.
     pub fn add_connect_to(&mut self, (from, to): (String, String)) {
         if !self.connect_to.iter().any(|(known, _)| *known == from) {
             self.connect_to.push((from, to));

@@ -1,4 +1,4 @@
-//! The load of a `bench` command line: constant, a ramp, steps, or stages of its own.
+//! The load of a `bench` command line: constant, a ramp, steps, or custom stages.
 
 use std::time::Duration;
 
@@ -14,12 +14,11 @@ pub enum BenchShape {
     /// It stays at [`Bench::rate`], or there is none.
     #[default]
     Constant,
-    /// From this rate to [`Bench::rate`] evenly.
+    /// A linear ramp from this rate to [`Bench::rate`].
     Ramp { from: f64 },
-    /// So many constant rates from this one to [`Bench::rate`], each for [`Bench::time`]. At least
-    /// two.
+    /// Constant rates from this one to [`Bench::rate`], each for [`Bench::time`]. At least two.
     Steps { from: f64, count: u32 },
-    /// In place of rate and time.
+    /// Replaces rate and time.
     Stages(Vec<BenchStage>),
 }
 
@@ -28,7 +27,7 @@ pub enum BenchShape {
 pub struct BenchStage {
     pub name: String,
     pub time: Duration,
-    /// Starts per second at its begin and at its end.
+    /// Starts per second at its start and end.
     pub from: f64,
     pub to: f64,
 }
@@ -77,7 +76,7 @@ impl BenchStage {
 }
 
 impl Bench {
-    /// What the load consists of, if it is not constant.
+    /// The stages of the load, if it is not constant.
     fn stages(&self) -> Option<Vec<BenchStage>> {
         let (to, time) = (self.rate.unwrap_or_default(), self.time.unwrap_or(TIME));
         match &self.shape {
@@ -100,7 +99,7 @@ impl Bench {
 }
 
 impl Writer<'_> {
-    /// Whether there are stages; they are written.
+    /// Writes the stages; false if there are none.
     pub(super) fn shaped(&mut self, users: u64) -> bool {
         let Some(stages) = self.bench.stages() else { return false };
         self.line("load:");
@@ -119,7 +118,7 @@ impl Writer<'_> {
     }
 }
 
-/// Without digits that a rate does not need.
+/// Without unnecessary digits.
 fn number(rate: f64) -> f64 {
     (rate * 1e6).round() / 1e6
 }
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_follow_each_other_after_the_warm_up() {
+    fn stages_run_in_order_after_the_warm_up() {
         let stages = ["climb = 10s @ 50..200", "hold=1m@200", "sink=90s@200/s..30/m"];
         let stages = stages.iter().map(|it| BenchStage::parse(it).expect("a stage")).collect();
         let warm_up = Some(Duration::from_secs(5));
@@ -174,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_stage_is_refused_with_an_example() {
+    fn invalid_stages_are_refused_with_an_example() {
         for text in
             ["", "climb", "climb=10s", "=10s@5", "climb=10s@", "climb=soon@5", "a=0s@5", "a=5s@0"]
         {

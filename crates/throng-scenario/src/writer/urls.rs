@@ -17,15 +17,15 @@ use super::{Bench, BenchBody, Writer};
 use crate::syntax::SOURCE_BYTES_MAX;
 use crate::url::Url;
 
-/// More requests have no rows of their own in a report that a person can read.
+/// With more requests, a report with a row for each is not readable.
 pub const URLS_MAX: usize = 500;
 
 /// A request of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BenchUrl {
-    /// None is the method of the command line.
+    /// None uses the method of the command line.
     pub method: Option<String>,
-    /// With its scheme and host.
+    /// Including scheme and host.
     pub url: String,
     pub weight: u32,
     pub body: Option<String>,
@@ -42,7 +42,7 @@ pub fn read_urls(path: &Path, base: &str) -> Result<Vec<BenchUrl>, Vec<Diagnosti
     parse_urls(&Source::new(path.display().to_string(), without_mark(&text)), base)
 }
 
-/// Reads a list; all its mistakes at once. `base` is the URL of the command line.
+/// Reads a list; returns all mistakes. `base` is the URL of the command line.
 pub fn parse_urls(source: &Arc<Source>, base: &str) -> Result<Vec<BenchUrl>, Vec<Diagnostic>> {
     let (mut urls, mut errors): (Vec<BenchUrl>, Vec<Diagnostic>) = (Vec::new(), Vec::new());
     let base = Url::parse(base).ok().map(|url| url.origin());
@@ -144,7 +144,7 @@ fn is_method(word: &str) -> bool {
 }
 
 impl Writer<'_> {
-    /// A step per URL; each time a user takes one of them by weight.
+    /// One step per URL; users choose one by weight each time.
     pub(super) fn listed(&mut self) -> bool {
         let bench = self.bench;
         if bench.urls.is_empty() {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_other_tools_are_understood() {
+    fn lists_of_other_tools_are_read() {
         let text = "# what users do\n\n\
                     http://127.0.0.1:8080/plain\n\
                     GET http://127.0.0.1:8080/vegeta\n\

@@ -1,5 +1,5 @@
-//! `--tui`: a run on a full screen while it goes on. What is drawn is kept by `figures`, how by
-//! `draw`; this is the screen itself, which is given back however the process ends.
+//! `--tui`: shows a run on a full screen. `figures` has the data and `draw` the layout; this module
+//! owns the screen, which is restored however the process ends.
 
 mod draw;
 mod figures;
@@ -19,11 +19,11 @@ use throng_results::terminal::{Progress, Style};
 
 use figures::Figures;
 
-/// The screen is ours: whoever ends this process gives it back.
+/// The screen is in use, and must be restored before the process ends.
 static TAKEN: AtomicBool = AtomicBool::new(false);
-/// Of what was said on the way, so much is said again where the screen was.
+/// Maximum number of messages that are printed again when the screen is closed.
 const SAID_MAX: usize = 200;
-/// More often nobody can read it.
+/// Faster updates are not readable.
 const REDRAW: Duration = Duration::from_millis(500);
 
 /// See the module's description.
@@ -32,15 +32,15 @@ pub(super) struct Dashboard {
     figures: Figures,
     style: Style,
     helps: bool,
-    /// What went to the screen in place of the terminal, for when it is given back.
+    /// Messages on the screen, for printing when it is closed.
     said: Vec<String>,
-    /// Something is to be drawn that was not there before.
+    /// Something new must be drawn.
     is_stale: bool,
     drawn: Option<throng_base::Time>,
 }
 
 impl Dashboard {
-    /// Takes the screen.
+    /// Opens the screen.
     pub(super) fn open(style: Style, info: &RunInfo) -> io::Result<Dashboard> {
         take()?;
         let terminal = Terminal::new(CrosstermBackend::new(io::stdout()));
@@ -56,13 +56,13 @@ impl Dashboard {
         })
     }
 
-    /// Takes figures of a second; `gauges` are of all loads.
+    /// Adds the figures of a second; `gauges` covers all loads.
     pub(super) fn interval(&mut self, interval: &Interval, gauges: &Gauges) {
         self.figures.add(interval, gauges);
         self.is_stale = true;
     }
 
-    /// Something happened: a notice, a line of the scenario, an answer to a key.
+    /// Adds an event: a notice, a log line of the scenario, the reply to a key.
     pub(super) fn tell(&mut self, at: throng_base::Time, text: &str) {
         self.figures.event(at, text);
         if self.said.len() < SAID_MAX {
@@ -76,18 +76,18 @@ impl Dashboard {
         self.is_stale = true;
     }
 
-    /// Who was stopped and goes on finds the screen as the shell has it.
+    /// Sets up the screen again after the process was stopped and continued.
     pub(super) fn take_again(&mut self) {
         if take().is_ok() {
-            // `clear` would ask the terminal where its cursor is: whoever reads keys would get the
-            // answer, and the run would wait for it.
+            // `clear` would query the position of the cursor: the reader of keys would get the
+            // reply, and the run would wait for it.
             let size = self.terminal.size().unwrap_or_default();
             let _ = self.terminal.resize(size.into());
             self.is_stale = true;
         }
     }
 
-    /// Draws what is new. A terminal that takes nothing more is no reason to stop a run.
+    /// Draws changes. A failing terminal does not stop a run.
     pub(super) fn draw(&mut self, now: throng_base::Time, progress: Option<&Progress>) {
         let is_due = self.drawn.is_none_or(|drawn| now.since(drawn) >= REDRAW);
         if !self.is_stale && !is_due {
@@ -99,7 +99,7 @@ impl Dashboard {
         let _ = terminal.draw(|frame| draw::draw(frame, &view));
     }
 
-    /// Gives the screen back. Returns what was said while it was taken.
+    /// Closes the screen. Returns its messages.
     pub(super) fn close(mut self) -> Vec<String> {
         give_back();
         std::mem::take(&mut self.said)
@@ -117,10 +117,10 @@ fn take() -> io::Result<()> {
     execute!(io::stdout(), EnterAlternateScreen, Hide).inspect_err(|_| give_back())
 }
 
-/// The terminal shows what it showed before; also after a panic.
+/// Restores the previous content of the terminal; also after a panic.
 pub(super) fn give_back() {
     if TAKEN.swap(false, Ordering::SeqCst) {
-        // Nowhere is left to tell that it failed.
+        // A failure cannot be reported anywhere.
         let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);
         let _ = io::stdout().flush();
     }

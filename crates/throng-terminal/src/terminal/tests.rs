@@ -1,6 +1,5 @@
-//! What a panic leaves of a terminal. No run panics
-//! when it is asked to, so a process of this test does: the screen and the keys are those of a run,
-//! and so is what hears of a panic.
+//! The state of a terminal after a panic. A run cannot be made to panic, so this test panics in a
+//! child process: it has the screen, the keys and the panic handler of a run.
 
 use std::process::Command;
 use std::time::Duration;
@@ -11,7 +10,7 @@ use super::dashboard::Dashboard;
 use super::keys::Keys;
 use crate::screen::Screen;
 
-/// Who panics, in the process that this test starts.
+/// What panics in the child process.
 const WHO: &str = "THRONG_TEST_PANICS";
 
 #[test]
@@ -22,7 +21,7 @@ fn a_panic_gives_the_terminal_back() {
     };
 }
 
-/// With the screen and the keys of a run. Whatever comes back has ended as a run does.
+/// Uses the screen and the keys of a run. If it returns, the run has ended normally.
 fn panics(who: &str) -> [(); 2] {
     crate::bug::report_panics(super::restore);
     let run = || {
@@ -65,7 +64,7 @@ fn looks_on(who: &str) {
     assert_eq!(out.matches(given).count(), times, "{who}: {out:?}");
     assert!(out.rfind(taken) < out.rfind(given), "the screen stays: {out:?}");
     assert!(out[out.rfind(given).unwrap()..].contains(shown), "the cursor is away: {out:?}");
-    // What happened stands where the shell is, not on a screen that goes away.
+    // The message is printed in the shell, not on the screen that is closed.
     let bug = out.find("throng has a bug: on purpose").expect("the bug is not told");
     let behind = out.find(given).expect("the screen is not given back");
     assert!(behind < bug, "told on the screen: {out:?}");

@@ -1,4 +1,4 @@
-//! Clients that say nonsense, too much, too little or nothing, and viewers that do not read.
+//! Clients that send invalid, excessive, incomplete or no data, and viewers that do not read.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -21,10 +21,10 @@ fn connected(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// All that comes back until the server closes.
+/// Everything that the server sends until it closes the connection.
 fn said(address: SocketAddr, request: &[u8]) -> String {
     let mut stream = connected(address);
-    // It may be hung up on before it has said all.
+    // The server may disconnect before it has received everything.
     let _ = stream.write_all(request);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -32,7 +32,7 @@ fn said(address: SocketAddr, request: &[u8]) -> String {
 }
 
 #[test]
-fn a_request_is_answered_and_its_connection_closed() {
+fn a_request_gets_a_response_and_its_connection_is_closed() {
     let (_running, address) = started();
     let answer = said(address, b"POST /x?y=1 HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab");
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
@@ -43,7 +43,7 @@ fn a_request_is_answered_and_its_connection_closed() {
 }
 
 #[test]
-fn a_file_is_saved_under_a_name_that_no_header_can_break() {
+fn a_file_name_cannot_break_the_header() {
     let server = Server::bind("127.0.0.1:0").unwrap();
     let address = server.address();
     let name = "20261127-shop \"é\"\r\nX: y.csv";
@@ -54,7 +54,7 @@ fn a_file_is_saved_under_a_name_that_no_header_can_break() {
 }
 
 #[test]
-fn what_is_too_long_or_no_http_is_refused() {
+fn oversized_or_invalid_requests_are_refused() {
     let (_running, address) = started();
     let long = format!("GET / HTTP/1.1\r\nA: {}\r\n\r\n", "a".repeat(1 << 20));
     let answer = said(address, long.as_bytes());
@@ -73,12 +73,12 @@ fn what_is_too_long_or_no_http_is_refused() {
 }
 
 #[test]
-fn a_thousand_who_say_nothing_keep_nobody_out() {
+fn a_thousand_silent_clients_do_not_block_others() {
     let (_running, address) = started();
     let silent: Vec<TcpStream> = (0..1_000).map(|_| connected(address)).collect();
     let answer = said(address, b"GET /in HTTP/1.1\r\n\r\n");
     assert!(answer.ends_with("GET /in b\"\""), "{answer}");
-    // The oldest go first; the last of them may still be on their way out.
+    // The oldest are closed first; the last of them may still be closing.
     for mut stream in &silent[..1_000 - CONNECTIONS_MAX] {
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         let end = stream.read(&mut [0]);
@@ -88,7 +88,7 @@ fn a_thousand_who_say_nothing_keep_nobody_out() {
 }
 
 #[test]
-fn who_is_slow_with_a_request_is_hung_up_on() {
+fn a_slow_client_is_disconnected() {
     let (_running, address) = started();
     let mut stream = connected(address);
     stream.write_all(b"GET / HTTP/1.1\r\nHost:").unwrap();
@@ -98,7 +98,7 @@ fn who_is_slow_with_a_request_is_hung_up_on() {
 }
 
 #[test]
-fn a_viewer_that_does_not_read_is_dropped_and_the_others_are_told_all() {
+fn a_viewer_that_does_not_read_is_dropped_without_affecting_others() {
     const MESSAGES: usize = 4_000;
     let server = Server::bind("127.0.0.1:0").unwrap();
     let address = server.address();
@@ -119,7 +119,7 @@ fn a_viewer_that_does_not_read_is_dropped_and_the_others_are_told_all() {
                 }
                 ready.send(()).unwrap();
                 let text = "x".repeat(10_000);
-                // As fast as the one that reads takes it.
+                // As fast as the reading viewer accepts it.
                 for _ in 0..MESSAGES {
                     hub.borrow_mut().tell("second", &text);
                     tokio::time::sleep(Duration::from_micros(200)).await;

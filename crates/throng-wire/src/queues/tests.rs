@@ -1,4 +1,4 @@
-//! Packets with their time in, packets with their time out.
+//! Packets with arrival times in, packets with delivery times out.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn queues(network: UserNetwork, seed: u64) -> (Queues, Block) {
     (Queues::new(block, &[network], seed), block)
 }
 
-/// A packet of a user with so many bytes, whose last four are a number.
+/// A packet of a user with this size, whose last four bytes are a number.
 fn packet(way: Way, user: Ipv4Addr, bytes: usize, number: u32) -> Vec<u8> {
     let (source, destination) = match way {
         Way::Up => (user, SERVER),
@@ -101,7 +101,7 @@ fn a_rate_spaces_packets_and_its_queue_is_half_a_second() {
         assert_eq!(*due, at(10 + 10 * (number as u64 + 1)));
     }
     assert!(found.contains(&(at(20), Way::Up, 200)) && found.contains(&(at(20), Way::Down, 300)));
-    // It is idle again: nothing was saved up.
+    // The link is idle again: unused capacity does not accumulate.
     queues.put(Way::Down, &packet(Way::Down, user, 1250, 1), at(10_000));
     queues.put(Way::Down, &packet(Way::Down, user, 1250, 2), at(10_000));
     let due: Vec<Time> = drain(&mut queues).iter().map(|it| it.0).collect();
@@ -166,7 +166,7 @@ fn packets_of_a_user_keep_their_order() {
 }
 
 #[test]
-fn what_the_wire_cannot_hold_is_counted() {
+fn packets_above_the_memory_limit_are_counted() {
     let (mut queues, block) = queues(network((1000, 1000), 0.0, None), 1);
     let large = packet(Way::Up, block.address(0, 0), 65_000, 0);
     let fit = HELD_BYTES_MAX / (large.len() + HELD_BYTES_EACH);
@@ -179,7 +179,7 @@ fn what_the_wire_cannot_hold_is_counted() {
 }
 
 #[test]
-fn what_is_delivered_late_is_counted() {
+fn late_deliveries_are_counted() {
     let (mut queues, block) = queues(network((0, 0), 0.0, None), 1);
     for (put, taken) in [(0, 10), (30, 41)] {
         queues.put(Way::Up, &packet(Way::Up, block.address(0, 0), 40, 0), at(put));
@@ -191,7 +191,7 @@ fn what_is_delivered_late_is_counted() {
 }
 
 #[test]
-fn whatever_comes_is_carried_or_ignored() {
+fn any_packet_is_carried_or_ignored() {
     let block = Block::new(0, 1);
     let valid = packet(Way::Up, block.address(0, 1), 60, 1);
     let (mut queues, _) = queues(network((1, 1), 0.0, None), 1);

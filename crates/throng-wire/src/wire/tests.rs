@@ -45,7 +45,7 @@ fn a_handshake_and_a_reply_take_a_round_trip_each() {
 }
 
 #[test]
-fn what_a_closed_connection_has_sent_comes_before_the_wire_ends() {
+fn data_of_a_closed_connection_arrives_before_the_wire_ends() {
     let wire = wire(80, 0.0, None);
     let (mut user, mut target) = connection(&wire, 1);
     user.write_all(b"last").unwrap();
@@ -58,7 +58,7 @@ fn what_a_closed_connection_has_sent_comes_before_the_wire_ends() {
 }
 
 #[test]
-fn every_packet_that_does_not_come_is_counted_as_lost() {
+fn every_missing_packet_is_counted_as_lost() {
     const SENT: u64 = 4000;
     let wire = wire(2, 0.05, None);
     let target = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -92,7 +92,7 @@ fn every_packet_that_does_not_come_is_counted_as_lost() {
 }
 
 #[test]
-fn a_stream_is_whole_whatever_is_lost_and_no_faster_than_the_rate() {
+fn a_stream_is_complete_despite_loss_and_limited_by_the_rate() {
     const BYTES: usize = 500_000;
     let (wire, clock) = (wire(10, 0.02, Some(20_000_000)), Clock::start());
     let (mut user, mut target) = connection(&wire, 1);
@@ -114,7 +114,7 @@ fn a_target_on_this_host_is_reached_without_forwarding() {
 }
 
 #[test]
-fn what_the_kernel_dropped_is_read_from_its_table() {
+fn drops_of_the_kernel_are_read_from_its_table() {
     assert_eq!(drops("/proc/self/net/dev", "none0"), 0);
     let file = "  lo: 1 2 3 4 5 6 7 8 9 10 11 12 13\nthrong0: 1 2 3 4 5 6 7 8 9 10 11 99 13\n";
     let folder = std::env::temp_dir().join(format!("throng-wire-{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! The flags of `throng bench`: one URL, and all that a scenario would say about it.
+//! The flags of `throng bench`: one URL, and everything that a scenario would define for it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -157,7 +157,7 @@ pub(crate) struct BenchArguments {
 }
 
 impl BenchArguments {
-    /// A search varies the rate, if nothing else is said: a closed loop has no capacity.
+    /// A search varies the rate by default: a closed loop has no capacity.
     pub(crate) fn searched(&self) -> SearchOptions {
         let vary = self.search.vary.clone().or_else(|| Some("rate".into()));
         SearchOptions { vary, ..self.search.clone() }

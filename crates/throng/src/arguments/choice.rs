@@ -1,4 +1,4 @@
-//! A value of the command line that is one of a few.
+//! A command-line value with a few choices.
 
 use std::marker::PhantomData;
 
@@ -6,7 +6,7 @@ use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
 use clap::{Arg, Command, ValueEnum};
 use throng_base::Said;
 
-/// A choice whose values are explained in the spoken language.
+/// A choice whose values are described in the output language.
 #[derive(Clone)]
 pub(crate) struct Choice<T>(PhantomData<T>);
 

@@ -1,4 +1,4 @@
-//! What `throng control` is told.
+//! The arguments of `throng control`.
 
 use clap::{Args, Subcommand};
 use throng_base::flags::{count, rate, share};

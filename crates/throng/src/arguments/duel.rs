@@ -14,7 +14,7 @@ const DUEL_HELP: &str = "Examples:\n\
     \x20 throng duel shop.yaml --target http://127.0.0.1:8080 --target http://127.0.0.1:8081\n\
     \x20 throng duel shop.yaml --a path=/v1 --b path=/v2";
 
-/// Those of `bench` say what the requests are.
+/// Flags of `bench` define the requests.
 #[derive(Args, Debug)]
 #[command(after_help = DUEL_HELP)]
 pub(crate) struct DuelArguments {
@@ -67,7 +67,7 @@ pub(crate) struct DuelArguments {
     pub(crate) conditions: Vec<String>,
 }
 
-/// What a scenario says itself.
+/// Flags that a scenario replaces.
 const REQUEST: [&str; 7] = [
     "concurrency",
     "rate",

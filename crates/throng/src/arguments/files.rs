@@ -1,4 +1,4 @@
-//! What the commands are told that write files to begin with, and say what stands in them.
+//! The arguments of commands that write initial files or describe their content.
 
 use std::path::PathBuf;
 

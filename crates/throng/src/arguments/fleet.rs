@@ -1,4 +1,4 @@
-//! The flags of a fleet's operator.
+//! The flags of the commands of a fleet's operator.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What `throng import` is told.
+//! The arguments of `throng import`.
 
 use clap::Args;
 use throng_import::Format;

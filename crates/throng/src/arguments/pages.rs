@@ -1,4 +1,4 @@
-//! The flags of what is made of the command line itself: completions and manual pages.
+//! The flags of commands that generate completions and manual pages from the command line.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What the commands are told that look at records, one or several.
+//! The arguments of commands on one or several recorded runs.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Flags that say on which way a target is reached, as curl has them.
+//! Flags for the route to a target, as in curl.
 
 use clap::Args;
 use throng_base::Said;
@@ -42,7 +42,7 @@ pub(crate) struct RouteArguments {
     pub(crate) proxy_user: Option<String>,
 }
 
-/// What is wrong and what would be right, in the language of the messages.
+/// What is wrong and what is valid, in the output language.
 fn in_words((message, help): (Said, Said)) -> String {
     tell!("{message}; {help}")
 }

@@ -1,5 +1,5 @@
-//! The flags of the commands that run a scenario, or look at one: what is run, how much of it,
-//! what it may take of this host, and what is told of it.
+//! The flags of the commands that run or examine a scenario: the scenario, the size of the run,
+//! limits on this host, and the output.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use throng_scenario::LoadChanges;
 
 use super::values::{factor, few};
 
-/// Where results go: to a terminal, and elsewhere.
+/// Where results go: terminal and files.
 #[derive(Args, Debug)]
 pub(crate) struct OutputArguments {
     #[command(flatten)]
@@ -27,7 +27,7 @@ impl OutputArguments {
     }
 }
 
-/// A scenario and what is set in it.
+/// A scenario and its variables.
 #[derive(Args, Debug)]
 pub(crate) struct ScenarioArguments {
     /// The scenario file (YAML)

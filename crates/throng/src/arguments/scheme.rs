@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// A flag that is given, with its value.
+/// A flag with its value.
 pub(crate) type Given = (&'static str, String);
 
 /// The flags of one protocol.
 trait OfScheme {
-    /// Those that are given.
+    /// The flags that are present.
     fn given(&self) -> impl Iterator<Item = Given>;
 }
 
@@ -30,7 +30,7 @@ macro_rules! protocols {
         }
 
         impl SchemeArguments {
-            /// Those that are given.
+            /// The flags that are present.
             pub(crate) fn given(&self) -> Vec<Given> {
                 let mut given = Vec::new();
                 $(given.extend(self.$field.given());)*

@@ -1,5 +1,5 @@
-//! What `throng target` is told. Nothing but this and the command itself knows the reference
-//! servers: no other code of the binary links to them.
+//! The arguments of `throng target`. Only this module and the command itself depend on the
+//! reference servers; no other code of the binary links to them.
 
 use clap::Args;
 use throng_target::{Kind, Options};

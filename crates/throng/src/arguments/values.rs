@@ -4,7 +4,7 @@ use throng_base::flags::{count, rate};
 use throng_program::HttpVersion;
 use throng_scenario::bench::BenchStage;
 
-/// Users that a person still wants to look at.
+/// A number of users small enough to read their output.
 pub(super) fn few(text: &str) -> Result<u64, String> {
     match count(text)? {
         users @ 1..=100 => Ok(users),
@@ -15,7 +15,7 @@ pub(super) fn few(text: &str) -> Result<u64, String> {
 /// A rate, or a range of rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rates {
-    /// The first of a range.
+    /// The start of a range.
     pub(crate) from: Option<f64>,
     pub(crate) to: f64,
 }
@@ -35,7 +35,7 @@ pub(super) fn stage(text: &str) -> Result<BenchStage, String> {
     BenchStage::parse(text).map_err(|error| error.spoken())
 }
 
-/// How many times as fast.
+/// A speed factor.
 pub(super) fn factor(text: &str) -> Result<f64, String> {
     match text.trim_end_matches('x').parse::<f64>() {
         Ok(factor) if (0.001..=10_000.0).contains(&factor) => Ok(factor),

@@ -1,5 +1,5 @@
-//! The questions of `throng init` at a terminal: what kind of service, where it is, and into which
-//! file. Enter takes what stands in brackets.
+//! The questions of `throng init` at a terminal: the kind of service, its address, and the file.
+//! Enter accepts the value in brackets.
 
 use std::io::{BufRead, IsTerminal as _, Write};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use throng_terminal::Screen;
 use super::target_in;
 use crate::arguments::{InitArguments, InitKind};
 
-/// Asks, if nothing was given and a person can answer.
+/// Asks if no arguments were given and input and output are terminals.
 pub(super) fn ask(arguments: &mut InitArguments, screen: Screen) {
     let given = arguments.kind.is_some()
         || arguments.file.is_some()
@@ -25,7 +25,7 @@ pub(super) fn ask(arguments: &mut InitArguments, screen: Screen) {
     questions(arguments, &mut input, &mut |said| screen.say(said));
 }
 
-/// Whoever ends the input takes the rest as it is.
+/// At the end of the input the remaining defaults are used.
 fn questions(arguments: &mut InitArguments, input: &mut impl BufRead, say: &mut impl FnMut(Said)) {
     say(say!("Kind of service:"));
     for kind in InitKind::value_variants() {
@@ -64,7 +64,7 @@ fn questions(arguments: &mut InitArguments, input: &mut impl BufRead, say: &mut 
     arguments.file = answer(input).map(PathBuf::from);
 }
 
-/// A line; None if it is empty, or there is none.
+/// A line; None if it is empty or missing.
 fn answer(input: &mut impl BufRead) -> Option<String> {
     let _ = std::io::stdout().flush();
     let mut line = String::new();
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn enter_takes_what_is_offered() {
+    fn enter_accepts_the_default() {
         let (kind, target, file, said) = asked("\n\n\n");
         assert_eq!((kind, target, file), (Some("http"), None, None));
         assert!(said.iter().any(|line| line.contains("[http://127.0.0.1:8080]")), "{said:?}");
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_names_and_urls_are_taken() {
+    fn numbers_names_and_urls_are_accepted() {
         let (kind, target, file, _) = asked("3\nws://127.0.0.1:9\nmine.yaml\n");
         let expected = (Some("websocket"), Some("ws://127.0.0.1:9".to_string()));
         assert_eq!((kind, target), expected);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_asked_again() {
+    fn invalid_answers_are_asked_again() {
         let (kind, target, _, said) = asked("11\nsoap\n2\nnowhere\nhttp://127.0.0.1\n\n");
         assert_eq!((kind, target.as_deref()), (Some("api"), Some("http://127.0.0.1")));
         assert!(said.iter().any(|line| line.contains("`soap` is not in the list")), "{said:?}");

@@ -1,5 +1,5 @@
-//! What fish proposes for words that are no flags, which the script of clap has nothing for: words
-//! of a few, scenario files, records of runs, codes of messages.
+//! Completion of positional arguments in fish, which clap's script does not support: choices,
+//! scenario files, recorded runs, codes of messages.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,8 @@ use clap::{Arg, Command};
 
 use crate::explain;
 
-/// Newest first, as the name of a record begins with its time. A record is a folder with run.json.
+/// Newest first, because the name of a run directory starts with its time. A run directory contains
+/// run.json.
 const RUNS: &str = "\
 function __fish_throng_runs
     set -l found throng-runs/*/run.json
@@ -17,8 +18,8 @@ function __fish_throng_runs
 end
 ";
 
-/// The script of clap without the commands that are hidden, and lines for words behind it; its
-/// function says which command is typed.
+/// The script of clap without hidden commands, followed by lines for positional arguments; a
+/// function of the script returns the current command.
 pub(super) fn script(whole: &Command, of_clap: &str) -> String {
     let hidden: Vec<&str> =
         whole.get_subcommands().filter(|it| it.is_hide_set()).map(Command::get_name).collect();
@@ -35,14 +36,14 @@ fn of_words(whole: &Command) -> String {
         let mut proposals: Vec<String> = command.get_positionals().filter_map(proposed).collect();
         proposals.dedup();
         for words in proposals {
-            // Nothing that writes to memory fails.
+            // Writing to memory does not fail.
             let _ = writeln!(script, "complete -c throng {on} -k -f -a {words}");
         }
     }
     script
 }
 
-/// What `-a` is given.
+/// The value for `-a`.
 fn proposed(argument: &Arg) -> Option<String> {
     let of_a_few = argument.get_possible_values();
     if !of_a_few.is_empty() {
@@ -62,8 +63,7 @@ fn proposed(argument: &Arg) -> Option<String> {
     }
 }
 
-/// As one word, in quotes that are double: what either kind of quotes reads as more than itself is
-/// left out.
+/// One word in double quotes; characters with a special meaning in any kind of quotes are removed.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace(['\'', '"', '\\', '$'], ""))
 }

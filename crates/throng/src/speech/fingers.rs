@@ -1,5 +1,5 @@
-//! What fingers have learnt from other tools: long flags with one dash, and short flags that mean
-//! something else in every tool.
+//! Habits from other tools: long flags with one dash, and short flags with a different meaning in
+//! each tool.
 
 use std::ffi::OsString;
 
@@ -29,7 +29,7 @@ const ONE_DASH: [&str; 17] = [
     "-version",
 ];
 
-/// Flags that are no flags here: why, and what to write instead.
+/// Unsupported flags: why, and what to write instead.
 const REFUSED: [(&str, Said, Said); 8] = [
     (
         "-t",
@@ -67,7 +67,7 @@ const REFUSED: [(&str, Said, Said); 8] = [
     ),
 ];
 
-/// The arguments as they are meant; or why one of them is no good.
+/// The arguments in our syntax, or why one of them is refused.
 pub(crate) fn understood(words: Vec<OsString>) -> Result<Vec<OsString>, Box<Diagnostic>> {
     let mut command = Arguments::command();
     command.build();
@@ -105,7 +105,7 @@ pub(crate) fn understood(words: Vec<OsString>) -> Result<Vec<OsString>, Box<Diag
     Ok(out)
 }
 
-/// The command that the words ask for, and where its own words begin; without one, `throng` itself.
+/// The command on the command line, and where its own words start; without one, `throng` itself.
 pub(crate) fn asked<'c>(command: &'c Command, words: &[OsString]) -> (&'c Command, usize) {
     let known = Known::of(command);
     let mut at = 1;
@@ -123,10 +123,10 @@ pub(crate) fn asked<'c>(command: &'c Command, words: &[OsString]) -> (&'c Comman
 
 /// The flags of a command, from the definition of the command line.
 struct Known {
-    /// Those that take a value.
+    /// Flags with a value.
     longs: Vec<String>,
     shorts: Vec<char>,
-    /// Those that print something and end.
+    /// Flags that print something and exit.
     ends: Vec<char>,
 }
 
@@ -155,19 +155,19 @@ impl Known {
         }
     }
 
-    /// Whether the word after this one is a value, whatever it looks like.
+    /// True if the next word is a value, whatever it looks like.
     fn is_value_next(&self, word: &str) -> bool {
         if let Some(name) = word.strip_prefix("--") {
             return self.longs.iter().any(|long| long == name);
         }
         let Some(flags) = word.strip_prefix('-') else { return false };
-        // Short flags may stand in one word; what follows one with a value is the value.
+        // Several short flags can share a word; the text after one with a value is the value.
         let valued = flags.char_indices().find(|(_, flag)| self.shorts.contains(flag));
         valued.is_some_and(|(at, flag)| at + flag.len_utf8() == flags.len())
     }
 
-    /// `-host` is not `-h` with more flags behind it: what is not known must not end well because
-    /// of a letter in it. It is a long flag, of a tool that writes them with one dash.
+    /// `-host` is not `-h` with more flags: an unknown flag must not succeed because it contains
+    /// such a letter. It is a long flag of a tool that writes them with one dash.
     fn hides_help(&self, word: &str) -> bool {
         let Some(flags) = word.strip_prefix('-').filter(|flags| !flags.starts_with('-')) else {
             return false;
@@ -188,14 +188,14 @@ mod tests {
     }
 
     #[test]
-    fn one_dash_becomes_two_and_values_stay() {
+    fn one_dash_becomes_two_and_values_are_kept() {
         let got = understood(words("throng bench -rate=5 -d30s --body -rat")).unwrap();
         assert_eq!(got, words("throng bench --rate=5 -d30s --body -rat"));
         assert_eq!(understood(words("throng run -t")).unwrap(), words("throng run -t"));
     }
 
     #[test]
-    fn help_hides_in_no_other_word() {
+    fn only_help_flags_print_help() {
         for (line, meant) in [
             ("throng run -host x", "throng run --host x"),
             ("throng -Version", "throng --Version"),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tools_disagree_about_is_refused_with_a_cure() {
+    fn flags_that_differ_between_tools_are_refused_with_advice() {
         for flag in ["-t", "-p", "-h2"] {
             let error = understood(words(&format!("throng bench u {flag} 4"))).unwrap_err();
             assert!(error.help.is_some(), "{error:?}");

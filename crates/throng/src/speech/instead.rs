@@ -1,9 +1,8 @@
-//! What to write instead of a flag or a command that throng does not have: words that people know
-//! from other tools, and files where a command should stand.
+//! Advice for unknown flags and commands: words of other tools, and files in place of a command.
 
 use throng_base::Said;
 
-/// What to write instead of this flag of a command.
+/// Advice for this flag of a command.
 pub(crate) fn of_flag(command: &str, flag: &str) -> Option<Said> {
     let name = flag.split('=').next().unwrap_or(flag);
     let runs = ["run", "try", "check", "rerun", "plan"].contains(&command);
@@ -37,7 +36,7 @@ pub(crate) fn of_flag(command: &str, flag: &str) -> Option<Said> {
     })
 }
 
-/// What to write instead of this command.
+/// Advice for this command.
 pub(crate) fn of_command(word: &str) -> Option<Said> {
     let lower = word.to_ascii_lowercase();
     let ends = |ends: &[&str]| ends.iter().any(|end| lower.ends_with(end));
@@ -65,7 +64,7 @@ pub(crate) fn of_command(word: &str) -> Option<Said> {
     })
 }
 
-/// What to write instead of this kind of a scenario.
+/// Advice for this kind of scenario.
 pub(crate) fn of_kind(word: &str) -> Option<Said> {
     let is_file = word.ends_with(".yaml") || word.ends_with(".yml");
     is_file.then(|| say!("write the kind first: `throng init http {word}`"))

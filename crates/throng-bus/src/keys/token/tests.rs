@@ -1,4 +1,4 @@
-//! Tokens come back as they were, and a torn or strange one is told from them.
+//! Tokens are read back, and truncated or foreign ones are detected.
 
 use std::net::SocketAddr;
 
@@ -16,7 +16,7 @@ fn token() -> Token {
 }
 
 #[test]
-fn a_token_comes_back_and_blanks_do_no_harm() {
+fn a_token_is_read_back_and_spaces_are_ignored() {
     let text = token().to_string();
     assert!(text.starts_with(BEGIN) && !text.contains(char::is_whitespace));
     assert_eq!(Token::parse(&text), Ok(token()));
@@ -28,7 +28,7 @@ fn a_token_comes_back_and_blanks_do_no_harm() {
 }
 
 #[test]
-fn a_torn_one_says_so_wherever_it_was_torn() {
+fn a_truncated_token_is_detected() {
     let text = token().to_string();
     for at in 0..text.len() {
         let wanted = if at < BEGIN.len() { none_such() } else { torn() };
@@ -45,7 +45,7 @@ fn a_torn_one_says_so_wherever_it_was_torn() {
 }
 
 #[test]
-fn a_whole_one_of_another_version_is_not_torn() {
+fn another_version_is_not_reported_as_truncated() {
     let mut bytes = vec![FORM + 1, 9, 9];
     bytes.extend(digest(&bytes));
     let text = format!("{BEGIN}{}", URL_SAFE_NO_PAD.encode(bytes));
@@ -53,7 +53,7 @@ fn a_whole_one_of_another_version_is_not_torn() {
 }
 
 #[test]
-fn fuzz_nothing_that_is_pasted_does_harm() {
+fn fuzz_any_text_is_parsed_safely() {
     let good = token().to_string();
     throng_fuzz::mutations(&[good.as_bytes(), BEGIN.as_bytes(), b"hello"], |bytes, _| {
         let text = String::from_utf8_lossy(bytes);
@@ -61,7 +61,7 @@ fn fuzz_nothing_that_is_pasted_does_harm() {
             assert_eq!(read, token(), "only the same is taken");
         }
     });
-    // And behind the digest, where only one who makes tokens gets.
+    // Also with a valid digest, which only a creator of tokens can make.
     let whole = URL_SAFE_NO_PAD.decode(&good[BEGIN.len()..]).unwrap();
     let fields = &whole[1..whole.len() - DIGEST_BYTES];
     throng_fuzz::mutations(&[fields], |bytes, _| {
@@ -73,7 +73,7 @@ fn fuzz_nothing_that_is_pasted_does_harm() {
 }
 
 #[test]
-fn it_is_good_until_its_time() {
+fn a_token_is_valid_until_it_expires() {
     assert_eq!(token().check(Duration::from_secs(1_799_999_999)), Ok(()));
     assert!(token().check(Duration::from_secs(1_800_000_000)).is_err());
 }

@@ -1,4 +1,4 @@
-//! Starts a server for a test, and ends it with it.
+//! Starts a server for a test, and stops it with the test.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ impl Drop for Server {
     }
 }
 
-/// Comes back when it holds.
+/// Returns when the condition is true.
 pub(super) async fn until(mut holds: impl AsyncFnMut() -> bool) {
     let tried = async {
         while !holds().await {
@@ -39,7 +39,7 @@ pub(super) async fn until(mut holds: impl AsyncFnMut() -> bool) {
 }
 
 impl Server {
-    /// One that speaks plainly and knows nobody, with more in its file.
+    /// Starts one without TLS and authentication, with additional configuration.
     pub(super) fn start(more: &str) -> Server {
         loop {
             let (folder, address) = (tempfile::tempdir().unwrap(), free_address());
@@ -52,7 +52,7 @@ impl Server {
             );
             let path = folder.path().join("server.conf");
             fs::write(&path, file).unwrap();
-            // Somebody else may have taken the port meanwhile.
+            // Another process may have taken the port meanwhile.
             if let Ok(server) = Server::with(folder, address, path) {
                 return server;
             }
@@ -90,7 +90,7 @@ impl Server {
         assert!(status.unwrap().success());
     }
 
-    /// Whether all its threads are stopped: a signal reaches one after the other (proc(5)).
+    /// True if all its threads are stopped: a signal reaches one after the other (proc(5)).
     pub(super) fn is_frozen(&self) -> bool {
         let mut tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
         tasks.all(|task| {
@@ -99,7 +99,7 @@ impl Server {
         })
     }
 
-    /// An error where the port is another's; all else is a reason to fail.
+    /// An error if the port is taken; anything else fails the test.
     fn ready(&mut self) -> Result<(), String> {
         let clock = Clock::start();
         loop {
@@ -108,7 +108,7 @@ impl Server {
                 assert!(log.contains("address already in use"), "the server ended: {log}");
                 return Err(log);
             }
-            // By the log, as another's server might answer.
+            // Checks the log, because another server might reply on the port.
             if log.contains("Server is ready") {
                 return Ok(());
             }

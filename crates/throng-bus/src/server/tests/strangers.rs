@@ -1,4 +1,4 @@
-//! What an agent may not do, and who does not get in at all.
+//! What an agent must not do, and clients that are refused.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -20,7 +20,7 @@ fn is_refused<T: std::fmt::Debug>(done: Result<T, BusError>, what: &str) {
     }
 }
 
-/// Asks until the answer is another than that there was none.
+/// Repeats until there is a reply.
 async fn answer<T>(mut ask: impl AsyncFnMut() -> Result<T, BusError>) -> Result<T, BusError> {
     let tried = async {
         loop {
@@ -34,7 +34,7 @@ async fn answer<T>(mut ask: impl AsyncFnMut() -> Result<T, BusError>) -> Result<
 }
 
 #[tokio::test]
-async fn an_agent_may_do_its_own_and_nothing_else() {
+async fn an_agent_has_only_its_own_rights() {
     let mut fleet = Fleet::start();
     let controller = fleet.controller().await;
     let agent = fleet.agent("a").await;
@@ -48,7 +48,7 @@ async fn an_agent_may_do_its_own_and_nothing_else() {
             answering.publish(&question.reply.unwrap(), "now".into());
         }
     });
-    // Its own.
+    // Allowed.
     let mut beacons = agent.subscribe("beacon").await.unwrap();
     let mut orders = agent.subscribe("written.run.*.desired").await.unwrap();
     assert_eq!(again(async || agent.read("run.r.plan").await).await, None);
@@ -73,7 +73,7 @@ async fn an_agent_may_do_its_own_and_nothing_else() {
     let _ = answer(async || controller.write("run.r.desired", 0, "go".into()).await).await;
     let order = timeout(PATIENCE, orders.recv()).await.unwrap().unwrap();
     assert_eq!((order.subject.as_str(), order.payload), ("written.run.r.desired", "go".into()));
-    // And nothing else.
+    // Forbidden.
     for key in ["run.r.desired", "lease", "agent.b"] {
         is_refused(answer(async || agent.write(key, 0, "x".into()).await).await, key);
     }
@@ -88,7 +88,7 @@ async fn an_agent_may_do_its_own_and_nothing_else() {
     is_refused(answer(async || agent.furnish(Room::default()).await).await, "furnish");
     let other = agent.request("heartbeat.b", "".into(), Duration::from_secs(9)).await;
     is_refused(other, "request");
-    // It goes on meanwhile; only a message that nobody waits for ends it.
+    // It stays connected meanwhile; only a refused message without an operation ends it.
     assert_eq!(again(async || agent.read("run.r.plan").await).await, None);
     agent.publish("beacon", "false".into());
     assert!(refused(&agent).await.contains("use `thr.beacon`"));
@@ -98,7 +98,7 @@ async fn an_agent_may_do_its_own_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn who_is_not_of_the_fleet_is_refused_and_hears_why() {
+async fn strangers_are_refused_with_a_reason() {
     let mut fleet = Fleet::start();
     let others = tempfile::tempdir().unwrap();
     let mut others = keys(&others, fleet.keys.address(), wall_now());
@@ -134,14 +134,14 @@ async fn who_is_not_of_the_fleet_is_refused_and_hears_why() {
     let bus = Nats::connect(good).unwrap();
     let mut link = bus.link();
     timeout(PATIENCE, link.wait_for(|link| *link == Link::Up)).await.unwrap().unwrap();
-    // Who is dismissed is out at once.
+    // A removed agent is disconnected immediately.
     fleet.keys.dismiss("a").unwrap();
     fleet.server().reload().unwrap();
     assert!(refused(&bus).await.contains("rejects the key of `a`"));
 }
 
 #[tokio::test]
-async fn an_old_certificate_of_the_bus_and_one_for_another_address_are_told() {
+async fn an_expired_certificate_and_one_for_another_address_are_reported() {
     let years = 11 * 365 * DAY;
     let old = Fleet::with(wall_now() - years, |_| {});
     let bus = Nats::connect(old.keys.controller().unwrap()).unwrap();
@@ -149,7 +149,7 @@ async fn an_old_certificate_of_the_bus_and_one_for_another_address_are_told() {
     let fleet = Fleet::start();
     let mut elsewhere = fleet.keys.controller().unwrap();
     elsewhere.address.set_ip([127, 0, 0, 2].into());
-    // The same port of another address of this machine leads to the same server.
+    // The same port on another address of this machine reaches the same server.
     let (there, here) = (TcpListener::bind(elsewhere.address).unwrap(), fleet.keys.address());
     std::thread::spawn(move || {
         for stream in there.incoming().map_while(Result::ok) {
@@ -165,7 +165,7 @@ async fn an_old_certificate_of_the_bus_and_one_for_another_address_are_told() {
 }
 
 #[tokio::test]
-async fn nothing_is_said_in_plain_and_a_plain_server_is_none_of_ours() {
+async fn nothing_is_sent_without_tls_and_a_server_without_tls_is_refused() {
     let fleet = Fleet::start();
     let mut plain = TcpStream::connect(fleet.keys.address()).unwrap();
     plain.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -173,7 +173,7 @@ async fn nothing_is_said_in_plain_and_a_plain_server_is_none_of_ours() {
     let mut said = Vec::new();
     let _ = plain.read_to_end(&mut said);
     assert!(!said.windows(4).any(|part| part == b"INFO" || part == b"PONG"), "{said:?}");
-    // And one that speaks plainly at once.
+    // And a server that starts without TLS.
     let address = serve(b"INFO {\"server_id\":\"x\",\"version\":\"2.15.1\"}\r\n".to_vec());
     let identity = Identity { address, ..fleet.keys.controller().unwrap() };
     let bus = Nats::connect(identity).unwrap();
@@ -185,7 +185,7 @@ async fn nothing_is_said_in_plain_and_a_plain_server_is_none_of_ours() {
 }
 
 #[tokio::test]
-async fn an_old_server_is_refused_by_what_it_says() {
+async fn an_outdated_server_is_refused_by_its_greeting() {
     let info = "INFO {\"server_id\":\"x\",\"server_name\":\"x\",\"host\":\"x\",\"port\":1,\
                 \"version\":\"2.9.10\",\"go\":\"go\",\"headers\":true,\"max_payload\":1048576,\
                 \"proto\":1,\"client_id\":1}\r\n";
@@ -195,7 +195,7 @@ async fn an_old_server_is_refused_by_what_it_says() {
     assert_eq!(said, "the bus runs nats-server 2.9.10, but throng requires 2.15.0 or later");
 }
 
-/// Greets all who come, and answers their pings.
+/// Greets all clients, and replies to their pings.
 fn serve(greeting: Vec<u8>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -146,7 +146,7 @@ fn a_user_says_who_it_is_and_what_it_wants() {
 }
 
 #[test]
-fn what_comes_is_found_by_its_topic_and_its_headers() {
+fn received_messages_are_matched_by_topic_and_headers() {
     let program = device("mqtt://a", DEVICE);
     let expect = program.sessions[0].all().find_map(|one| match one {
         Statement::Expect(expect) => Some(expect),

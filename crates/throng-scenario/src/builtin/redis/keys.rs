@@ -1,4 +1,4 @@
-//! What the tables of the language have of Redis.
+//! Keys of Redis in the tables of the language.
 
 macro_rules! redis {
     (rows) => {

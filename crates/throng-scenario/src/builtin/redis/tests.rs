@@ -1,4 +1,4 @@
-//! What Redis becomes in the program. Mistakes with their texts stand in `tests-md/redis.md`.
+//! Scenarios with Redis as programs. Mistakes and their messages are in `tests-md/redis.md`.
 
 use throng_program::redis::{self, Commands};
 use throng_program::{Content, Extractor, Login, Program, Scheme, Statement, StepKind};
@@ -26,7 +26,7 @@ fn commands(program: &Program) -> Vec<&Commands> {
 }
 
 #[test]
-fn commands_are_written_once_where_they_are_the_same() {
+fn constant_commands_are_encoded_once() {
     let program = shop(
         "redis://a",
         "      - redis: SET k \"a b\"\n      - redis: |\n          GET a\n\n          GET b\n\
@@ -51,7 +51,7 @@ fn commands_are_written_once_where_they_are_the_same() {
 }
 
 #[test]
-fn replies_are_looked_at_by_name() {
+fn checks_and_saves_select_from_replies() {
     let program = shop(
         "redis://a",
         "      - redis: GET k\n        check: {value: a, header: {type: text}}\n        save: {v: value}\n      - log: ${saved.v}",
@@ -71,7 +71,7 @@ fn replies_are_looked_at_by_name() {
 }
 
 #[test]
-fn the_url_says_who_logs_in() {
+fn the_url_contains_credentials_and_the_database() {
     let login = |url: &str| shop(&format!("\"{url}\""), "").targets[0].clone();
     let full = login("rediss://ann:w%40rd@a/3");
     assert_eq!((full.scheme, full.port), (Scheme::Rediss, 6379));

@@ -3,8 +3,8 @@
 use throng_base::Said;
 use throng_program::{Segment, Text};
 
-/// Cuts a text into commands, one in each line, and these into words, as redis-cli does
-/// (`sdssplitargs`). A value belongs to the word that it stands in, whatever is in it.
+/// Splits a text into commands, one per line, and each command into words, as redis-cli does
+/// (`sdssplitargs`). An expression never splits a word, whatever its value contains.
 pub(super) fn split(text: Text) -> Result<Vec<Vec<Text>>, Said> {
     let mut splitter = Splitter::default();
     for segment in text.segments {
@@ -24,12 +24,12 @@ pub(super) fn split(text: Text) -> Result<Vec<Vec<Text>>, Said> {
 struct Splitter {
     commands: Vec<Vec<Text>>,
     words: Vec<Text>,
-    /// The word that has begun.
+    /// The current word.
     word: Option<Vec<Segment>>,
-    /// What it ends with.
+    /// The current literal at its end.
     bytes: Vec<u8>,
     quote: Option<u8>,
-    /// A quote has ended right before.
+    /// A quote has just been closed.
     closed: bool,
 }
 
@@ -62,7 +62,7 @@ impl Splitter {
         Ok(())
     }
 
-    /// What stands behind a backslash in double quotes; how much of it is used.
+    /// Reads an escape in double quotes. Returns how many bytes follow the backslash.
     fn escaped(&mut self, rest: &[u8]) -> usize {
         let digits = rest.get(1..3).and_then(|digits| std::str::from_utf8(digits).ok());
         let hex = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_cut_as_redis_cli_cuts_them() {
+    fn commands_are_split_like_redis_cli() {
         for (text, wanted) in [
             ("GET  k\t", vec![vec!["GET", "k"]]),
             ("SET k \"a b\\n\\x41\\\"\\q\"", vec![vec!["SET", "k", "a b\nA\"q"]]),

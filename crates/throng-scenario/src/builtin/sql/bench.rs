@@ -3,7 +3,7 @@
 use crate::quote::text;
 use crate::writer::Writer;
 
-/// What a database is asked if the command line does not say it.
+/// The default statement.
 const STATEMENT: &str = "select 1";
 
 pub(super) fn write_session(writer: &mut Writer<'_>) {

@@ -1,4 +1,4 @@
-//! What the tables of the language have of SQL.
+//! Keys of SQL in the tables of the language.
 
 macro_rules! sql {
     (rows) => {

@@ -1,4 +1,4 @@
-//! Statements in the words in which a person writes them.
+//! SQL steps in outlines.
 
 use throng_program::Statement;
 

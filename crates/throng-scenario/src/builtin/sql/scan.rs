@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statements_and_parameters_are_counted_where_they_are_some() {
+    fn statements_and_parameters_are_counted_outside_of_quotes_and_comments() {
         for (text, statements, parameters) in [
             ("select 1", 1, 0),
             ("select 1;", 1, 0),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn mysql_counts_question_marks_outside_of_texts_and_comments() {
+    fn mysql_counts_question_marks_outside_of_quotes_and_comments() {
         for (text, statements, parameters) in [
             ("select ?, ?", 1, 2),
             ("select '?', \"?;\", `?;`, ?", 1, 1),

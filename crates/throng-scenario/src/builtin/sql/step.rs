@@ -50,7 +50,7 @@ pub(crate) fn read_sql(
     rows.speak(step, via.link, None);
     let (text, with, prepares) = (text?, with?, prepares?);
     check_parameters(cx, fields, &found, with.as_ref())?;
-    // Several statements, or one that is another each time, go as text alone.
+    // Several statements, or a text with expressions, use the simple protocol.
     let is_one = found.statements == 1 && !found.has_expressions && prepares;
     let with = with.or_else(|| is_one.then(Vec::new));
     let prepares = prepares && !found.has_expressions;
@@ -59,7 +59,7 @@ pub(crate) fn read_sql(
     Some(Statement::Sql(Arc::new(sql)))
 }
 
-/// An expression in quotes is a part of the text: a value with a quote in it is another statement.
+/// An expression in quotes becomes part of the text: a quote in its value changes the statement.
 fn warn_quoted(cx: &mut Context<'_>, node: &Node, written: &str, found: &Scan) {
     let Some(range) = found.quoted.first().cloned() else { return };
     let place = cx.place_of(node, &written[range.clone()]);
@@ -87,7 +87,7 @@ fn read_with(cx: &mut Context<'_>, field: Field<'_>) -> Option<Option<Vec<Text>>
     values.into_iter().collect::<Option<Vec<Text>>>().map(Some)
 }
 
-/// There has to be a value for each parameter.
+/// Each parameter needs a value.
 fn check_parameters(
     cx: &mut Context<'_>,
     fields: &ast::Sql<'_>,
@@ -195,7 +195,7 @@ fn read_states(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
 
 const SAVED: [&str; 5] = ["rows", "affected", "insert_id", "time", "column"];
 
-/// Keys that a PostgreSQL server gives are columns of the result.
+/// PostgreSQL returns generated keys as columns of the result.
 fn no_insert_id<T>(cx: &mut Context<'_>, place: Place) -> Option<T> {
     let error = cx.error("unknown-field", say!("PostgreSQL does not report an `insert_id`"), place);
     let error = error.label(say!("only on MySQL and MariaDB"));

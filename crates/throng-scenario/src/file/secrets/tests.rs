@@ -1,4 +1,5 @@
-//! Secrets of scenarios: learned, masked in records and mistakes; and files that are not shown.
+//! Secrets of scenarios: learned, masked in recorded files and messages; and files that are not
+//! quoted.
 
 use throng_base::{Diagnostic, Source};
 use throng_program::Program;
@@ -60,7 +61,7 @@ fn secrets_are_learned_from_names_and_declarations() {
 }
 
 #[test]
-fn a_recorded_scenario_has_no_secrets_and_says_what_to_give() {
+fn a_recorded_scenario_masks_secrets_and_names_what_to_give() {
     let program = compile(SCENARIO, &[]).unwrap();
     let recorded = masked_scenario(SCENARIO, &program.secrets);
     for secret in ["swordfish", "4711", "k3y-k3y", "literal", "letmein"] {
@@ -83,17 +84,17 @@ fn a_recorded_scenario_has_no_secrets_and_says_what_to_give() {
     let line = recorded.lines().position(|line| line.contains("api_key=***")).unwrap() + 1;
     let told = recorded.lines().find(|line| line.starts_with("# To rerun it, write")).unwrap();
     assert!(told.contains(&format!(" {line},")), "{told} {line}");
-    // It is YAML still, and cannot be run as it is.
+    // It is still YAML, but cannot run unchanged.
     let wrong = compile(&recorded, &[("pin", "1")]).unwrap_err();
     let codes: Vec<_> = wrong.iter().map(|one| one.code).collect();
     assert!(codes.iter().all(|code| *code == "masked-secret") && codes.len() == 2, "{wrong:?}");
-    // What has no secrets is recorded as it is.
+    // A scenario without secrets is recorded unchanged.
     let plain = "# a\ntarget: http://h:1\n";
     assert_eq!(masked_scenario(plain, &program.secrets), plain);
 }
 
 #[test]
-fn blocks_and_included_parts_are_masked_in_their_form() {
+fn secrets_in_blocks_and_included_parts_are_masked_in_place() {
     let text = "vars:\n  token: |\n    first line\n    second\n  list: {passwords: [], \
                 secret: [a1, b2]}\n";
     let recorded = masked_scenario(text, &throng_base::Secrets::default());
@@ -105,7 +106,7 @@ fn blocks_and_included_parts_are_masked_in_their_form() {
 }
 
 #[test]
-fn mistakes_show_no_secrets() {
+fn messages_mask_secrets() {
     let text = "vars: {password: swordfish, x: }\ntarget: http://127.0.0.1:1\nsessions:\n  s:\n    \
                 steps:\n    - http: GET /swordfish/${vars.nothing}\nload: [{users: 1, \
                 iterations: 1}]\nnonsense: {token: other-secret}\n";
@@ -116,14 +117,14 @@ fn mistakes_show_no_secrets() {
         assert!(!told.contains(secret), "{told}");
     }
     assert!(told.contains("GET /*********/${vars.nothing}"), "{told}");
-    // Not even where the file is no YAML.
+    // Even if the file is not YAML.
     let wrong = compile("vars: {password: swordfish, x: [}\n", &[]).unwrap_err();
     let told = wrong[0].render(false);
     assert!(told.contains("t.yaml:1") && !told.contains("swordfish"), "{told}");
 }
 
 #[test]
-fn an_included_file_that_is_no_yaml_is_not_shown() {
+fn an_included_file_that_is_not_yaml_is_not_quoted() {
     for (file, place) in [("shadow", "shadow:1:1"), ("broken.yaml", "broken.yaml:2:")] {
         for text in [format!("include: {file}\n"), format!("protocol: {file}\n")] {
             let wrong = compile(&format!("{text}target: tcp://127.0.0.1:1\n"), &[]).unwrap_err();
@@ -137,7 +138,7 @@ fn an_included_file_that_is_no_yaml_is_not_shown() {
 }
 
 #[test]
-fn what_is_masked_is_found_again() {
+fn masked_secrets_are_recognized_when_recompiled() {
     let text = "vars:\n  pin: {value: \"***\", secret: true}\n  password: \"***\"\n  users: 5\n\
                 target: http://127.0.0.1:1\nsessions:\n  s:\n    steps:\n      \
                 - http: GET /a?api_key=***\n        headers: {Authorization: \"***\"}\n";
@@ -148,7 +149,7 @@ fn what_is_masked_is_found_again() {
     assert_eq!(masked_in("target: http://127.0.0.1:1\n"), Masked::default());
 }
 
-/// A scenario whose secrets are words that it also says elsewhere.
+/// A scenario whose secrets are words that also occur elsewhere in it.
 fn common(word: &str) -> String {
     format!(
         "\
@@ -170,7 +171,7 @@ load: [{{users: 1, iterations: 1}}]
 }
 
 #[test]
-fn a_secret_that_is_a_word_of_the_scenario_is_masked_where_it_is_put_alone() {
+fn a_secret_that_is_a_common_word_is_masked_only_where_it_is_used() {
     for word in ["admin", "test", "open", "checkout", "production1"] {
         let text = common(word);
         let program = compile(&text, &[]).unwrap();
@@ -202,7 +203,7 @@ fn a_secret_that_is_a_word_of_the_scenario_is_masked_where_it_is_put_alone() {
 }
 
 #[test]
-fn mistakes_show_what_the_person_wrote_but_for_the_secrets() {
+fn messages_quote_the_scenario_except_for_secrets() {
     let text = format!("{}nonsense: admin\nload2: {{password: admin}}\n", common("admin"));
     let wrong = compile(&text, &[]).unwrap_err();
     let told: String = wrong.iter().map(|one| one.render(false)).collect();
@@ -254,7 +255,7 @@ load: [{users: 1, iterations: 1}]
 }
 
 #[test]
-fn what_secrets_are_made_of_is_secret_and_the_user_beside_them_is_not() {
+fn sources_of_secrets_are_secret_but_the_user_name_is_not() {
     let text = "\
 vars: {name: anna, pw: admin, both: '${vars.name}:${vars.pw}', other: x}
 target: http://127.0.0.1:1
@@ -281,7 +282,7 @@ load: [{users: 1, iterations: 1}]
 }
 
 #[test]
-fn a_short_word_that_is_a_secret_is_masked_wherever_it_is_found() {
+fn a_short_secret_is_masked_everywhere() {
     let text = "\
 # Not hunter, and not admin.
 vars: {user: admin, password: hunter, list: {value: [open], secret: true}, own: admin, up: {value: \
@@ -308,13 +309,13 @@ load: [{users: 1, iterations: 1}]
     let recorded = masked_scenario(text, &secrets);
     assert!(recorded.contains("# Not ***, and not ***.\n"), "{recorded}");
     assert!(recorded.contains("user: admin, password: \"***\""), "{recorded}");
-    // What the command line gives to another variable is said elsewhere, too.
+    // Values of other variables on the command line count as occurrences elsewhere.
     let secrets = compile(text, &[("user", "root"), ("password", "root")]).unwrap().secrets;
     assert_eq!(secrets.mask("root"), "root");
 }
 
 #[test]
-fn what_is_put_before_an_id_or_signed_is_no_secret() {
+fn a_prefix_of_an_id_and_signed_data_are_not_secrets() {
     let text = "\
 vars: {key: 0123456789abcdef}
 target: http://127.0.0.1:1

@@ -1,4 +1,4 @@
-//! Whether a field can ever have the value that is asked of it, by its type.
+//! Checks by its type whether a field can have the expected value.
 
 use std::cmp::Ordering;
 
@@ -14,8 +14,8 @@ use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node};
 use crate::words::shorten;
 
-/// The want as it is compared: names of an enum become their numbers, or numbers the names that are
-/// seen instead of them. What can never hold in any of the messages is a mistake.
+/// The expected value as it is compared: enum names become numbers, or numbers become names. A
+/// value that is impossible in all messages is a mistake.
 pub(super) fn of_field(
     cx: &mut Context<'_>,
     (node, path): (&Node, &str),
@@ -25,7 +25,7 @@ pub(super) fn of_field(
 ) -> Option<Matcher> {
     let ranges = kinds.ranges(extractor);
     let matcher = named(&ranges, matcher);
-    // What is missing in a message of protobuf may be null.
+    // A missing field of a Protobuf message can be null.
     let may_be_null = match extractor {
         Extractor::Field(paths) => paths.iter().any(FieldPath::is_of_protobuf),
         _ => matches!(kinds, Kinds::Proto { .. }),
@@ -57,7 +57,7 @@ fn names(range: &Range) -> &[(String, i64)] {
     }
 }
 
-/// A name of an enum is the number it stands for, unless it is the name that is seen.
+/// The name of an enum value becomes its number, unless fields are seen by name.
 fn named(ranges: &[Range], matcher: Matcher) -> Matcher {
     let is_name = |range: &Range| matches!(range, Range::Named(_));
     if ranges.iter().any(is_name) {
@@ -109,7 +109,7 @@ fn holds(range: &Range, matcher: &Matcher) -> bool {
             let is_name = |bytes: &[u8]| names.iter().any(|(name, _)| name.as_bytes() == bytes);
             text.as_literal().is_none_or(is_name)
         }
-        // A number that has no name stays one, but none of them is more than another.
+        // A number without a name stays a number, but enum values are not ordered.
         (Range::Named(_), Matcher::Number(comparison, number)) => {
             *comparison == Comparison::Equal && is_whole(number)
         }
@@ -130,7 +130,7 @@ fn is_within(number: &Value, low: i128, high: i128) -> bool {
     order(low).is_some_and(Ordering::is_ge) && order(high).is_some_and(Ordering::is_le)
 }
 
-/// An end of a range: no field has more than 64 bits.
+/// The end of a range: fields have at most 64 bits.
 fn whole(end: i128) -> Value {
     i64::try_from(end).map_or_else(|_| Value::UInt(end as u64), Value::Int)
 }

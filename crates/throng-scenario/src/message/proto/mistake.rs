@@ -1,5 +1,5 @@
-//! What the parser and the linker of `.proto` files find wrong, as diagnostics with a cure. They
-//! tell it in English sentences alone: those that people meet are reworded, others are passed on.
+//! Errors of the `.proto` parser and linker as diagnostics with a fix. The libraries report only
+//! English sentences: common ones are reworded, others are passed on.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ const SYNTAX_HELP: Said =
 const NAME_HELP: Said = say!("declare it, or import the file that declares it");
 const NUMBER_HELP: Said = say!("give every field its own number");
 
-/// What a text could not be parsed for; all of it is told.
+/// Reports all parse errors of a text.
 pub(super) fn parse(cx: &mut Context<'_>, number: u16, source: &Arc<Source>, error: &ParseError) {
     for found in all(error) {
         let said = found.to_string();
@@ -28,7 +28,7 @@ pub(super) fn parse(cx: &mut Context<'_>, number: u16, source: &Arc<Source>, err
     }
 }
 
-/// What could not be linked. Where several mistakes are in one file, all are told.
+/// Reports link errors, all of them if a file has several.
 pub(super) fn link(cx: &mut Context<'_>, texts: &Texts, place: Place, error: NotLinked) {
     let error = match error {
         NotLinked::Descriptor(error) => error,
@@ -55,7 +55,7 @@ fn all(first: &dyn Found) -> impl Iterator<Item = &dyn Found> {
     std::iter::once(first).chain(first.related().into_iter().flatten())
 }
 
-/// The bytes that are wrong, not those that were there first.
+/// The bytes of the mistake, not those of the first declaration.
 fn primary(found: &dyn Found) -> Option<(usize, usize)> {
     let labels: Vec<_> = found.labels()?.collect();
     let is_wrong = |word: Option<&str>| matches!(word, Some("found here" | "defined again here"));
@@ -67,14 +67,14 @@ fn floor(source: &Source, at: usize) -> usize {
     source.text.floor_char_boundary(at.min(source.text.len()))
 }
 
-/// A position that was made of the bytes of a line as if they were characters.
+/// Converts a position that was computed from bytes as if they were characters.
 fn byte_of(source: &Source, at: usize) -> usize {
     let at = floor(source, at);
     let start = source.text[..at].rfind('\n').map_or(0, |newline| newline + 1);
     floor(source, start + source.text[start..at].chars().count())
 }
 
-/// How a mistake is told.
+/// The text of a diagnostic.
 struct MistakeText {
     code: &'static str,
     message: Said,
@@ -137,7 +137,7 @@ const ENUM_ZERO: &str = "the first value for proto3 enums must be 0";
 const TOO_DEEP: &str = "reached maximum recursion limit for nested messages";
 const IMPORT: &str = "invalid group name";
 
-/// What is said often, in words of ours.
+/// Rewords common errors.
 fn reworded(said: &str) -> Option<MistakeText> {
     of_syntax(said).or_else(|| of_names(said)).or_else(|| of_rules(said))
 }
@@ -244,7 +244,7 @@ fn wanted(expected: &str) -> Said {
     }
 }
 
-/// What stands in the places `{}` of a pattern.
+/// The texts that match the `{}` of a pattern.
 fn captures<'s, const N: usize>(pattern: &str, said: &'s str) -> Option<[&'s str; N]> {
     let mut found = [""; N];
     let mut pieces = pattern.split("{}");

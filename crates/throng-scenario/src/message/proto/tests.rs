@@ -1,4 +1,4 @@
-//! Where imports are found, and that broken files are answered. What is said of mistakes stands in
+//! How imports are found, and diagnostics for broken files. Mistakes and their messages are in
 //! `tests-md/protocol.md`.
 
 use std::path::Path;
@@ -12,8 +12,8 @@ use crate::read::Found;
 use crate::scope::SessionNames;
 use crate::syntax;
 
-/// Reads `proto` of a scenario in the folder `base` from files in memory: the messages, and what
-/// is told.
+/// Reads `proto` of a scenario in the folder `base` from files in memory: the messages, and the
+/// diagnostics.
 fn read_from(text: &str, files: &[(&str, impl AsRef<[u8]>)]) -> (Vec<String>, Vec<Diagnostic>) {
     let source = Source::new("base/test.yaml", text);
     let read_file = |path: &Path, _: usize| {
@@ -35,7 +35,7 @@ fn read_from(text: &str, files: &[(&str, impl AsRef<[u8]>)]) -> (Vec<String>, Ve
     (sorted, found.finish().0)
 }
 
-/// The messages of files without mistakes.
+/// The messages of valid files.
 fn messages(text: &str, files: &[(&str, impl AsRef<[u8]>)]) -> Vec<String> {
     let (names, told) = read_from(text, files);
     let told: String = told.iter().map(|one| one.render(false)).collect();
@@ -43,7 +43,7 @@ fn messages(text: &str, files: &[(&str, impl AsRef<[u8]>)]) -> Vec<String> {
     names
 }
 
-/// A file with a message, which has a field of each of `others`.
+/// A file with a message that has a field of each type in `others`.
 fn declares(name: &str, imports: &[&str], others: &[&str]) -> String {
     let imports: String = imports.iter().map(|path| format!("import \"{path}\";\n")).collect();
     let fields = others.iter().enumerate();
@@ -54,7 +54,7 @@ fn declares(name: &str, imports: &[&str], others: &[&str]) -> String {
 #[test]
 fn imports_are_found_beside_the_first_file_and_the_importing_one() {
     let shop = declares("Shop", &["deep/item.proto"], &["Item"]);
-    // `size.proto` lies beside the file that imports it, `money.proto` beside the first one.
+    // `size.proto` is next to the file that imports it, `money.proto` next to the first one.
     let item = declares("Item", &["size.proto", "money.proto"], &["Size", "Money"]);
     let (size, money) = (declares("Size", &[], &[]), declares("Money", &[], &[]));
     let files = [
@@ -64,13 +64,13 @@ fn imports_are_found_beside_the_first_file_and_the_importing_one() {
         ("base/wire/money.proto", money.as_str()),
     ];
     assert_eq!(messages("proto: wire/shop.proto", &files), ["Item", "Money", "Shop", "Size"]);
-    // Nor is a file declared twice when it is reached by two names.
+    // A file with two paths is declared only once.
     let both = "proto: [wire/shop.proto, wire/deep/../deep/item.proto, ./wire/deep/size.proto]";
     assert_eq!(messages(both, &files), ["Item", "Money", "Shop", "Size"]);
 }
 
 #[test]
-fn a_byte_order_mark_before_a_file_is_no_part_of_it() {
+fn a_byte_order_mark_is_not_part_of_a_file() {
     let marked = format!("\u{feff}{}", declares("Shop", &[], &[]));
     assert_eq!(messages("proto: shop.proto", &[("base/shop.proto", &marked)]), ["Shop"]);
 }
@@ -93,7 +93,7 @@ fn folders_of_proto_path_come_first() {
 }
 
 #[test]
-fn files_of_protobuf_come_with_throng() {
+fn files_of_protobuf_are_built_in() {
     let names = ["any", "api", "descriptor", "duration", "empty", "field_mask", "struct"];
     let more = ["source_context", "timestamp", "type", "wrappers"];
     let all = names.iter().chain(&more).map(|name| format!("google/protobuf/{name}.proto"));
@@ -103,7 +103,7 @@ fn files_of_protobuf_come_with_throng() {
     let file = declares("A", &imports, &types);
     let names = messages("proto: a.proto", &[("base/a.proto", &file)]);
     assert!(names.contains(&"google.protobuf.BytesValue".to_owned()), "{names:?}");
-    // One that lies there is passed over: it may be of a version that cannot be read.
+    // A file of that name is ignored: its version may be unsupported.
     let own = "edition = \"2024\"; package google.protobuf; message Empty {}\n";
     let file = declares("A", &["google/protobuf/empty.proto", "b/b.proto"], &[]);
     let other = declares("B", &["google/protobuf/empty.proto"], &["google.protobuf.Empty"]);
@@ -117,7 +117,7 @@ fn files_of_protobuf_come_with_throng() {
 }
 
 #[test]
-fn public_imports_are_seen_through_any_number_of_files() {
+fn public_imports_are_transitive() {
     let public =
         |name: &str, next: &str| declares(name, &[next], &[]).replace("import", "import public");
     let (one, two, three) =
@@ -132,7 +132,7 @@ fn public_imports_are_seen_through_any_number_of_files() {
         ("base/e.proto", &last),
     ];
     assert_eq!(messages("proto: a.proto", &files), ["A", "B", "C", "D", "E"]);
-    // Through others nothing is seen.
+    // Other imports are not transitive.
     let plain = declares("C", &["d.proto"], &[]);
     files[2].1 = &plain;
     let (_, told) = read_from("proto: a.proto", &files);
@@ -140,7 +140,7 @@ fn public_imports_are_seen_through_any_number_of_files() {
 }
 
 #[test]
-fn sets_of_descriptors_are_read_as_protoc_writes_them() {
+fn descriptor_sets_of_protoc_are_read() {
     const SET: &[u8] =
         include_bytes!("../../../../throng-protocol/src/protobuf/tests/edition.desc");
     let file = declares("A", &["shop.proto"], &["shapes.edition.New"]);
@@ -150,11 +150,11 @@ fn sets_of_descriptors_are_read_as_protoc_writes_them() {
         let path = format!("base/{name}");
         assert_eq!(messages(&format!("proto: {name}"), &[(&path, SET)]), new);
     }
-    // Beside files of text, which do not import it.
+    // Together with text files that do not import it.
     let files = [("base/new.desc", SET), ("base/shop.proto", shop.as_bytes())];
     let names = messages("proto: [new.desc, shop.proto]", &files);
     assert_eq!(names, [&["Shop"], &new[..]].concat());
-    // What is imported and is not in a set is looked for like other imports.
+    // Imports that are not in a set are searched like others.
     let text = file.replace("shapes.edition.New", "Shop");
     let set = FileDescriptorSet { file: vec![protox_parse::parse("a.proto", &text).unwrap()] };
     let set = set.encode_to_vec();
@@ -162,7 +162,7 @@ fn sets_of_descriptors_are_read_as_protoc_writes_them() {
     assert_eq!(messages("proto: a.desc", &files), ["A", "Shop"]);
     let told = read_from("proto: a.desc", &files[..1]).1;
     assert_eq!(told[0].code, "file-unreadable");
-    // What is no set, whatever it is called.
+    // A file that is not a set, whatever its name.
     let (names, told) = read_from("proto: a.desc", &[("base/a.desc", "message A {}")]);
     assert_eq!((names.len(), told[0].code), (0, "bad-proto"));
     let large = vec![0; DESCRIPTORS_BYTES_MAX + 1];
@@ -171,7 +171,7 @@ fn sets_of_descriptors_are_read_as_protoc_writes_them() {
 }
 
 #[test]
-fn circles_of_imports_end() {
+fn import_cycles_end() {
     let one = declares("One", &["two.proto"], &["Two"]);
     let two = declares("Two", &["one.proto"], &["One"]);
     let files = [("base/one.proto", one.as_str()), ("base/two.proto", two.as_str())];
@@ -180,7 +180,7 @@ fn circles_of_imports_end() {
 }
 
 #[test]
-fn no_more_files_are_read_than_there_may_be() {
+fn the_number_of_files_is_limited() {
     let chain: Vec<(String, String)> = (0..PROTO_FILES_MAX + 9)
         .map(|at| {
             let next = format!("f{}.proto", at + 1);
@@ -195,7 +195,7 @@ fn no_more_files_are_read_than_there_may_be() {
 }
 
 #[test]
-fn places_are_exact_behind_other_scripts() {
+fn places_are_exact_after_other_scripts() {
     let file = "syntax = \"proto3\";\nmessage A {\n  /* größe, 大小 */ Bee b = 1; Sea c = 2;\n}\n";
     let (_, told) = read_from("proto: a.proto", &[("base/a.proto", file)]);
     let marked = |one: &Diagnostic| {

@@ -24,7 +24,7 @@ fn hosts_and_ports_are_read() {
 }
 
 #[test]
-fn flags_of_curl_are_read_as_curl_reads_them() {
+fn flags_of_curl_mean_the_same_as_in_curl() {
     let resolve = |text| resolve_of_curl(text).ok();
     let is = |key: &str, all: &[&str]| {
         Some((key.to_string(), all.iter().map(|one| one.to_string()).collect::<Vec<_>>()))

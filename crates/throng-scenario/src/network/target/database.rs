@@ -13,11 +13,11 @@ use crate::syntax::Node;
 use crate::url::{Url, percent_decode};
 use crate::words::shorten;
 
-/// What the clients of a dialect call the parts of a URL.
+/// The names that clients of a dialect use for parts of a URL.
 struct Words {
     ssl_mode: &'static str,
     modes: [(&'static str, SslMode); 3],
-    /// Where a Unix socket is.
+    /// The path of a Unix socket.
     socket: &'static str,
     url: &'static Said,
     parameters: &'static Said,
@@ -65,7 +65,7 @@ pub(super) fn how_to_use_tls(dialect: Dialect) -> &'static Said {
     words_of(dialect).tls
 }
 
-/// The target of a URL of a database.
+/// The target in the URL of a database.
 pub(super) fn read_database(
     cx: &mut Context<'_>,
     node: &Node,
@@ -97,7 +97,7 @@ pub(super) fn read_database(
             database.tls = read_mode(cx, node, words, &value)?;
         } else if key == words.socket && value.starts_with('/') {
             let path = match dialect {
-                // The folder of the socket, as libpq has it.
+                // The path of the socket in its folder, like libpq.
                 Dialect::Postgres => format!("{}/.s.PGSQL.{port}", value.trim_end_matches('/')),
                 Dialect::MySql => value,
             };

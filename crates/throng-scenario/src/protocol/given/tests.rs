@@ -1,4 +1,4 @@
-//! Messages of the chat of the examples, written by a person.
+//! Messages of the chat example, written by a user.
 
 use super::*;
 use crate::protocol::tests::chat;
@@ -9,7 +9,7 @@ fn hex_text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn messages_are_encoded_as_scenarios_write_them() {
+fn messages_are_encoded_like_those_of_scenarios() {
     let protocol = chat();
     let hex = |text: &str, seq| encode(&protocol, text, seq).map(|it| hex_text(&it.bytes));
     let join = "c4 a7 00 00 00 15 01 00 00 00 09 00 00 00 00 00 00 00 2a 00 00 00 00 00 00 00 07 \
@@ -21,7 +21,7 @@ fn messages_are_encoded_as_scenarios_write_them() {
 }
 
 #[test]
-fn what_cannot_be_encoded_has_place_and_cure() {
+fn mistakes_have_a_place_and_a_fix() {
     let protocol = chat();
     for (text, code, place) in [
         ("jion: {room: 1}", "unknown-message", "jion"),

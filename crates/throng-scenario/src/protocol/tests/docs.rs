@@ -1,8 +1,8 @@
-//! docs/protocol.md: every block of it is read, its reference is that of the tables in the code,
-//! and both languages show the same.
+//! docs/protocol.md: each block compiles, the reference matches the tables in the code, and both
+//! languages show the same blocks.
 //!
-//! A block of the kind `yaml` is a whole protocol file; `yaml body` are the fields of a message;
-//! `yaml fragment` has no packet. `THRONG_WRITE_TESTS=1` writes the reference anew.
+//! A `yaml` block is a whole protocol file; `yaml body` contains the fields of a message; `yaml
+//! fragment` has no packet. `THRONG_WRITE_TESTS=1` writes the reference again.
 
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ fn blocks(file: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_block_of_the_documentation_is_read() {
+fn every_block_of_the_documentation_compiles() {
     let mut wrong = String::new();
     for file in FILES {
         let blocks = blocks(file);
@@ -73,7 +73,7 @@ fn both_languages_show_the_same_blocks() {
 }
 
 #[test]
-fn the_reference_is_that_of_the_code() {
+fn the_reference_matches_the_code() {
     let file = FILES[0];
     let text = std::fs::read_to_string(path(file)).unwrap();
     let (before, rest) = text.split_once(GENERATED).expect("where the reference begins");

@@ -1,4 +1,4 @@
-//! Deliveries that begin with a disconnect: how they read, and what cannot be meant.
+//! Deliveries that begin with a disconnect, and their mistakes.
 
 use throng_base::Source;
 use throng_program::Begins;
@@ -51,7 +51,7 @@ fn a_disconnect_begins_a_delivery() {
 }
 
 #[test]
-fn what_a_disconnect_cannot_mean_is_told() {
+fn impossible_disconnects_are_refused() {
     for (delivery, text) in [
         (format!("{GONE}, sent: post"), "cannot be used together"),
         (format!("{GONE}, session: members"), "did you mean `member`?"),

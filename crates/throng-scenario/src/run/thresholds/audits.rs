@@ -14,7 +14,7 @@ const HELP: Said = say!(
 );
 
 impl ThresholdsReader<'_, '_, '_> {
-    /// What stands behind `audit`.
+    /// The text after `audit`.
     pub(super) fn audit(&mut self, left: &str, is_share: bool) -> Option<(Subject, Measure)> {
         let (place, rest) = left.split_once(char::is_whitespace).unwrap_or((left, ""));
         let (name, view) = match place.split_once('.') {
@@ -23,7 +23,7 @@ impl ThresholdsReader<'_, '_, '_> {
         };
         let audits = self.names.audits;
         let Some(audit) = audits.iter().position(|audit| audit.name == name) else {
-            // Where another mistake keeps audits from being known, this is none.
+            // If an earlier mistake hides the audits, nothing is reported.
             if !self.names.complete {
                 return None;
             }
@@ -43,7 +43,7 @@ impl ThresholdsReader<'_, '_, '_> {
         };
         let (figure, measure) = self.audit_figure(rest.trim(), is_share)?;
         if (figure == AuditFigure::Off) != views.is_empty() {
-            // Of an audit with mistakes, it is not known what it has.
+            // The views of an audit with mistakes are unknown.
             if !self.names.complete {
                 return None;
             }

@@ -1,17 +1,16 @@
-//! Steps that are chosen by their labels: `http{region:east,tier:gold}`; without a name all that
-//! are attempts.
+//! Steps selected by labels: `http{region:east,tier:gold}`; without a name, all attempts.
 
-/// A subject with a selector behind it.
+/// A subject followed by a selector.
 pub(super) struct Chosen<'t> {
-    /// A step or a kind of them; empty: all.
+    /// A step or a kind of steps; empty for all.
     pub(super) name: &'t str,
-    /// Each has to be there.
+    /// All of them are required.
     pub(super) labels: Vec<(&'t str, &'t str)>,
 }
 
 impl<'t> Chosen<'t> {
-    /// None where there is no selector. One that is not understood chooses by a label without a
-    /// name, which no step has.
+    /// None without a selector. An invalid selector selects by a label without a name, which no
+    /// step has.
     pub(super) fn of(subject: &'t str) -> Option<Chosen<'t>> {
         let (name, rest) = subject.split_once('{')?;
         let inside = rest.trim_end().strip_suffix('}')?;

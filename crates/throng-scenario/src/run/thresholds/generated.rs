@@ -1,4 +1,4 @@
-//! `generated > 70%`: how much of its load a run generates that yields to other programs.
+//! `generated > 70%`: the share of its load that a run generates while it yields to other programs.
 
 use throng_base::Said;
 use throng_metrics::{Measure, Subject};
@@ -21,7 +21,7 @@ pub(super) fn read(
     Some((Subject::Generated, Measure::ShareOfWhole))
 }
 
-/// Machines yield at any time: it is known of the whole run only.
+/// Generators can yield at any time, so the share is known only for the whole run.
 pub(super) fn refuse_part<T>(reader: &mut ThresholdsReader<'_, '_, '_>, text: &str) -> Option<T> {
     reader.fail("bad-threshold", say!("`generated` covers the whole run"), text, HELP)
 }

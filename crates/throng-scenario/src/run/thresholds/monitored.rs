@@ -1,5 +1,5 @@
-//! Figures of sources beside the run: `host cpu < 80%`, `shop-1 memory max < 90%`, `shop-1
-//! node_load1 < 4`. `host` is every source that has the figure.
+//! Figures of monitored sources: `host cpu < 80%`, `shop-1 memory max < 90%`, `shop-1 node_load1 <
+//! 4`. `host` means every source with this figure.
 
 use throng_metrics::{HostFigure, Measure, Monitored, Subject, Threshold};
 use throng_program::Monitor;
@@ -13,10 +13,10 @@ const MEASURES: [(&str, Measure); 3] =
     [("mean", Measure::Mean), ("min", Measure::Min), ("max", Measure::Max)];
 
 impl ThresholdsReader<'_, '_, '_> {
-    /// A figure of a source, if the left side names one; the inner `None` if that was refused.
+    /// A figure of a source, if the left side names one; the inner `None` if it was refused.
     pub(super) fn monitored(&mut self, left: &str) -> Option<Option<(Subject, Measure)>> {
         let names = self.names.monitors.iter().map(|monitor| monitor.name.as_str());
-        // Of two names of which one begins with the other, the longer one is meant.
+        // If one name is a prefix of another, the longer one wins.
         let found = names.chain([HOST]).filter_map(|name| Some((name, rest(left, name)?)));
         let Some((name, rest)) = found.max_by_key(|(name, _)| name.len()) else {
             return unmonitored(self, left);
@@ -27,7 +27,7 @@ impl ThresholdsReader<'_, '_, '_> {
             }
             _ => (rest, "mean"),
         };
-        // A step may be called so.
+        // A step may have this name.
         let subject = left.rsplit_once(char::is_whitespace).map_or(left, |(subject, _)| subject);
         if self.names.step(left).is_some() || self.names.step(subject.trim_end()).is_some() {
             return None;
@@ -63,8 +63,8 @@ impl ThresholdsReader<'_, '_, '_> {
         Some((Subject::Monitored(Monitored { source, figure }), measure))
     }
 
-    /// Refuses a part of the run for what is known of the whole only: figures of sources, and how
-    /// much of the load was generated.
+    /// Refuses a place for figures that are known only for the whole run: those of sources, and the
+    /// generated share.
     pub(super) fn whole_run(&mut self, threshold: &Threshold) -> Option<()> {
         let is_part = threshold.over_s > 0 || threshold.phase.is_some() || threshold.load.is_some();
         match threshold.subject {
@@ -81,7 +81,7 @@ impl ThresholdsReader<'_, '_, '_> {
     }
 }
 
-/// Says that no monitored host has this name, if it is followed by what only hosts have.
+/// Reports an unknown host, if a figure follows that only hosts have.
 fn unmonitored(
     reader: &mut ThresholdsReader<'_, '_, '_>,
     left: &str,
@@ -107,7 +107,7 @@ fn no_monitor<T>(reader: &mut ThresholdsReader<'_, '_, '_>, left: &str) -> Optio
     reader.fail("unknown-name", message, left, help)
 }
 
-/// What follows this word.
+/// The text after this word.
 fn rest<'t>(text: &'t str, word: &str) -> Option<&'t str> {
     let rest = text.strip_prefix(word)?;
     let figure = rest.trim_start();

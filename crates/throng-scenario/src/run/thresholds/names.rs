@@ -1,4 +1,4 @@
-//! What thresholds may speak of, and what a name in one means.
+//! Names that thresholds can use, and their meaning.
 
 use throng_base::StepId;
 use throng_metrics::{Counter, DeliveryCounter, Measure, Stage, Subject};
@@ -7,18 +7,18 @@ use throng_program::{Audit, Load, Monitor, Step, StepKind, TimedEvent};
 use super::chosen::Chosen;
 use super::{Unmeasured, is_word};
 
-/// What thresholds may speak of.
+/// Names that thresholds can use.
 pub(crate) struct Names<'p> {
     pub(crate) steps: &'p [Step],
     pub(crate) loads: &'p [Load],
     pub(crate) monitors: &'p [Monitor],
     pub(crate) audits: &'p [Audit],
-    /// Nobody has a connection that stays.
+    /// No user has a long-lived connection.
     pub(crate) is_http: bool,
-    /// By which moments of the run can be named.
+    /// The events that thresholds can refer to.
     pub(crate) events: &'p [TimedEvent],
     pub(crate) unmeasured: &'p Unmeasured,
-    /// False when a mistake before kept steps, loads or phases from being known.
+    /// False if an earlier mistake hides steps, loads or phases.
     pub(crate) complete: bool,
 }
 
@@ -35,7 +35,7 @@ impl<'p> Names<'p> {
         found.or_else(|| self.chosen(name))
     }
 
-    /// What the scenario measures by this name.
+    /// The trend with this name.
     fn trend(&self, name: &str) -> Option<Subject> {
         let words: Vec<&str> = name.split_whitespace().collect();
         let name = words.join(" ");
@@ -50,24 +50,24 @@ impl<'p> Names<'p> {
         steps.filter(|(_, step)| keep(step)).map(|(i, _)| StepId(i as u16)).collect()
     }
 
-    /// `heartbeats.lost`, which may be written as `heartbeats lost` where no step is called so.
+    /// `heartbeats.lost`, or `heartbeats lost` unless a step has that name.
     pub(super) fn counter(&self, name: &str) -> Option<Counter> {
         let found = Counter::ALL.iter().copied().find(|counter| is_word(name, counter.word()));
         found.filter(|_| self.step(name).is_none())
     }
 
-    /// The stages that connections of the scenario have: those of HTTP end with what opens them.
+    /// The stages of the scenario's connections; those of HTTP end with opening.
     pub(super) fn stages(&self) -> impl Iterator<Item = Stage> + Clone {
         let is_http = self.is_http;
         Stage::ALL.into_iter().filter(move |stage| stage.opens() || !is_http)
     }
 
-    /// The steps of this name.
+    /// The steps with this name.
     pub(super) fn step(&self, name: &str) -> Option<Subject> {
         let words: Vec<&str> = name.split_whitespace().collect();
         let name = words.join(" ");
-        // A kind word means all steps of the kind, also when one of them has just that name; the
-        // name of a transaction means it and not a step in it that is called the same.
+        // A kind means all steps of the kind, even if a step has the same name; the name of a
+        // transaction means the transaction and not a step of the same name.
         let found = [
             self.ids(&|step| step.kind.word() == name),
             self.ids(&|step| step.kind == StepKind::Transaction && step.name == name),
@@ -76,14 +76,14 @@ impl<'p> Names<'p> {
         found.into_iter().find(|ids| !ids.is_empty()).map(Subject::Steps)
     }
 
-    /// The number of the load of this name. One that is alone has none.
+    /// The number of the load with this name. A single load has none.
     pub(super) fn is_load(&self, name: &str) -> Option<u16> {
         let found = self.loads.iter().position(|load| load.name == name);
         found.filter(|_| !name.is_empty()).and_then(|found| u16::try_from(found).ok())
     }
 
-    /// The phases that are called so, `PHASE` or `LOAD / PHASE`: their load, and their number
-    /// through all loads.
+    /// The phases with this name, `PHASE` or `LOAD / PHASE`: their load, and their number through
+    /// all loads.
     pub(super) fn phases_called(&self, name: &str) -> Vec<(&'p Load, u16)> {
         let loads = self.loads.iter();
         let all = loads.flat_map(|load| load.phases.iter().map(move |phase| (load, phase)));
@@ -96,7 +96,7 @@ impl<'p> Names<'p> {
         called.map(|(number, (load, _))| (load, number)).collect()
     }
 
-    /// `room talk lost`, and `room talk lost rate`: a number of a row of the ledger.
+    /// `room talk lost`, and `room talk lost rate`: a figure of a delivery.
     pub(super) fn delivery(&self, left: &str) -> Option<(StepId, DeliveryCounter, Measure)> {
         let (left, measure) = match left.rsplit_once(char::is_whitespace) {
             Some((before, "rate")) => (before.trim_end(), Measure::Rate),
@@ -115,7 +115,7 @@ impl<'p> Names<'p> {
         rows.iter().find(is_row).map(|step| (*step, *counter, measure))
     }
 
-    /// Whether there are HTTP requests in it.
+    /// True if it includes HTTP requests.
     pub(super) fn asks(&self, subject: &Subject) -> bool {
         let asks = |id: &StepId| self.steps[id.index()].kind.is_http();
         matches!(subject, Subject::Steps(ids) if ids.is_empty() || ids.iter().any(asks))
@@ -126,7 +126,7 @@ impl<'p> Names<'p> {
         matches!(subject, Subject::Steps(ids) if !ids.is_empty() && ids.iter().all(connects))
     }
 
-    /// The steps of this name that have these labels.
+    /// The steps with this name and these labels.
     fn chosen(&self, subject: &str) -> Option<Subject> {
         let chosen = Chosen::of(subject)?;
         let Subject::Steps(mut ids) = self.subject(chosen.name)? else { return None };

@@ -1,5 +1,5 @@
-//! Thresholds whose steps run only while nothing is measured: those of `before`, when every user
-//! starts in an unmeasured phase.
+//! Thresholds on steps that run only in unmeasured phases: those of `before`, if every user starts
+//! in one.
 
 use std::collections::HashSet;
 
@@ -18,8 +18,7 @@ pub(crate) struct Unmeasured {
 }
 
 impl Unmeasured {
-    /// None are known if users can come back to `before`, as on a new connection, or if events
-    /// change the load.
+    /// Empty if users can run `before` again, as after a reconnect, or if events change the load.
     pub(crate) fn of(sessions: &[Session], loads: &[Load], is_known: bool) -> Unmeasured {
         let first = loads.iter().flat_map(|load| &load.phases).find(|phase| !phase.measured);
         let Some(first) = first.filter(|_| is_known && !loads.iter().any(starts_measured)) else {
@@ -34,7 +33,7 @@ impl Unmeasured {
     }
 }
 
-/// Whether a user of the load may start in a measured phase.
+/// True if a user of the load can start in a measured phase.
 fn starts_measured(load: &Load) -> bool {
     let mut users = Some(0);
     load.phases.iter().any(|phase| {
@@ -44,7 +43,7 @@ fn starts_measured(load: &Load) -> bool {
     })
 }
 
-/// How many users stay when the phase is over, if they do not depend on how fast it is.
+/// The number of users that stay at the end of the phase, if it does not depend on speed.
 fn users_after(phase: &Phase, before: Option<u64>) -> Option<u64> {
     match &phase.drive {
         Drive::Hold => before,
@@ -57,7 +56,7 @@ fn users_after(phase: &Phase, before: Option<u64>) -> Option<u64> {
     }
 }
 
-/// Warns of a threshold that no measured phase gives a figure.
+/// Warns of a threshold without data in any measured phase.
 pub(super) fn warn(reader: &mut ThresholdsReader<'_, '_, '_>, threshold: &Threshold) {
     let Unmeasured { steps, phase } = reader.names.unmeasured;
     let Subject::Steps(ids) = &threshold.subject else { return };

@@ -1,4 +1,4 @@
-//! The step `secure`: TLS that begins on an open connection (STARTTLS).
+//! The step `secure`: TLS that starts on an open connection (STARTTLS).
 
 use std::sync::Arc;
 

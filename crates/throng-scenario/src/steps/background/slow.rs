@@ -1,5 +1,5 @@
-//! Handlers that are slower than their messages come, and what is done every so often and takes
-//! longer than that, as far as the scenario alone tells it: by the pauses that no way around leads.
+//! Warns of handlers that are slower than their messages, and of periodic tasks that take longer
+//! than their interval, as far as the scenario shows it: only pauses on every path count.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use throng_protocol::framed::{MessageId, Protocol};
 use crate::read::Context;
 use crate::syntax::Place;
 
-/// The steps of a handler, or of what is done every so often.
+/// The steps of a handler or of a periodic task.
 pub(crate) struct Body {
-    /// Whose it is.
+    /// The session that it belongs to.
     pub(super) session: u16,
     pub(super) number: u32,
-    /// What all of its ways pause for.
+    /// The minimum total pause on any path.
     pub(super) pause: Duration,
     pub(super) place: Place,
 }
 
-/// A link of a session with what its messages are known by.
+/// A link of a session, and how its messages are recognized.
 struct Known<'a> {
     number: u16,
     session: &'a Session,
@@ -36,7 +36,7 @@ struct Known<'a> {
     bodies: &'a [Body],
 }
 
-/// Messages that come once in this time: one of these kinds, or one of a connection without any.
+/// Messages with a minimum interval: of one of these kinds, or any on a connection without kinds.
 struct Coming {
     kinds: Box<[MessageId]>,
     every: Duration,
@@ -101,7 +101,7 @@ impl Known<'_> {
         )));
     }
 
-    /// The handlers of a `stay` and of the link, or of a link that no `stay` is about.
+    /// Checks the handlers of a `stay` and of the link, or of a link without a `stay`.
     fn warn_handlers(&self, cx: &mut Context<'_>, stay: Option<&Stay>) {
         let of_stay = stay.map_or(&[][..], |stay| &stay.handlers);
         let handlers: Vec<&Handler> = of_stay.iter().chain(&self.link.handlers).collect();
@@ -109,7 +109,7 @@ impl Known<'_> {
         for coming in self.coming(stay) {
             let at = self.taker(&handlers, &coming);
             let Some(body) = at.and_then(|at| self.body(at)) else { continue };
-            // Of a single message nothing waits.
+            // A single message does not delay others.
             if body.pause < coming.every || limit.is_some_and(|limit| limit <= coming.every) {
                 continue;
             }
@@ -124,7 +124,7 @@ impl Known<'_> {
         }
     }
 
-    /// The body of the handler that surely gets these messages.
+    /// The handler that is certain to get these messages.
     fn taker<'h>(&self, handlers: &[&'h Handler], coming: &Coming) -> Option<&'h TaskBody> {
         let takes = |kinds: &[MessageId], one: Option<&MessageId>| {
             kinds.is_empty() || one.is_none_or(|one| kinds.contains(one))
@@ -151,7 +151,7 @@ impl Known<'_> {
         takers.all(is_first).then_some(first)
     }
 
-    /// What comes because of what the user itself says again and again.
+    /// Messages caused by what the user itself sends repeatedly.
     fn coming(&self, stay: Option<&Stay>) -> Vec<Coming> {
         let of_stay = stay.map_or(&[][..], |stay| &stay.every);
         let all = self.session.links.iter().flat_map(|link| &link.every).chain(of_stay);
@@ -171,7 +171,7 @@ impl Known<'_> {
                 Statement::Send(send) if send.link == self.at => {
                     (send.step, self.answered_by(&send.message))
                 }
-                // The answer of a request is for nobody else.
+                // The response of a request goes only to the request.
                 Statement::Request(request) if request.link == self.at => (request.step, None),
                 _ => continue,
             };
@@ -191,15 +191,15 @@ impl Known<'_> {
         }));
     }
 
-    /// What answers a message of the protocol, if anything does.
+    /// The replies to a message of the protocol, if any.
     fn answered_by(&self, message: &Message) -> Option<Box<[MessageId]>> {
         let Content::Declared(declared) = &message.content else { return None };
         let answers = &self.protocol?.info(declared.template.message).answered_by;
         (message.cut.is_none() && !answers.is_empty()).then(|| answers.clone())
     }
 
-    /// The answers of a heartbeat that handlers get: without a protocol they come first, with one
-    /// only where the heartbeat waits for none.
+    /// Replies to a heartbeat that handlers get: without a protocol handlers are first, with one
+    /// only if the heartbeat does not wait for a reply.
     fn answer(&self, heartbeat: &Heartbeat) -> Option<Coming> {
         let Beat::Message(message) = &heartbeat.beat else { return None };
         let kinds = match (self.protocol, heartbeat.lost_after) {
@@ -212,7 +212,7 @@ impl Known<'_> {
     }
 }
 
-/// What the user does whenever it comes here, up to the first step that may lead elsewhere.
+/// The statements that always run, up to the first that may branch.
 fn surely_done(steps: &[Statement]) -> Vec<&Statement> {
     let mut done = Vec::new();
     for statement in statement::own(steps) {

@@ -1,4 +1,4 @@
-//! How a run is drawn on a full screen: curves above, tables below, as much as there is room for.
+//! The layout of the full screen: charts above, tables below, as far as there is space.
 
 mod population;
 
@@ -20,15 +20,15 @@ use throng_results::terminal::{Progress, Style, figure_text};
 
 use super::figures::{Figures, Funnel, Second};
 
-/// A screen that is smaller shows only its first lines.
+/// A smaller screen shows only the first lines.
 const LINES_MIN: u16 = 12;
 const COLUMNS_MIN: u16 = 50;
-/// Lateness (p99) and load of the host from which on they are marked.
+/// Delays (p99) and host load from these values on are highlighted.
 const LATE_NS_TOLD: u64 = 10_000_000;
 const BUSY_TOLD: f64 = 0.9;
 const NOTHING: &str = "–";
 
-/// What is drawn.
+/// The input for drawing.
 pub(super) struct View<'a> {
     pub(super) figures: &'a Figures,
     pub(super) progress: Option<&'a Progress>,
@@ -97,13 +97,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
     }
 }
 
-/// What runs, where it is, and the figures of the last whole second.
+/// The run, its progress, and the figures of the last complete second.
 fn draw_head(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     let figures = view.figures;
     let target = figures.targets.first().map(String::as_str).unwrap_or_default();
     let name = cut_middle(&figures.name, usize::from(area.width) / 2);
     let bold = Ink::new().add_modifier(Modifier::BOLD);
-    // A run of `bench` is named after its target.
+    // The default name of a `bench` run is its target.
     let is_named = target.is_empty() || figures.name.contains(target);
     let target = if is_named { String::new() } else { format!(" · {target}") };
     let title = Line::from(vec![Span::styled(name, bold), Span::raw(target)]);
@@ -138,7 +138,7 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     frame.render_widget(Paragraph::new(vec![title, progress, Line::from(line)]), area);
 }
 
-/// The phase, how far it is, and what is left of the run.
+/// The phase, its progress, and the remaining time of the run.
 fn progress_text(area: Rect, view: &View<'_>) -> String {
     const BAR_COLUMNS_MAX: usize = 40;
     let Some(progress) = view.progress else { return String::new() };
@@ -160,14 +160,14 @@ fn progress_text(area: Rect, view: &View<'_>) -> String {
     format!("{name}{number} {bar} {:.0} % · {left}", (share * 100.0).floor())
 }
 
-/// The second before the one that goes on, where there is one.
+/// The last complete second, if there is one.
 fn last_whole(figures: &Figures) -> Second {
     let seconds = &figures.seconds;
     let place = seconds.len().saturating_sub(2);
     seconds.get(place).cloned().unwrap_or_default()
 }
 
-/// A curve of a chart: its name, its colour, its points.
+/// A curve of a chart: its name, color and points.
 struct Curve {
     name: String,
     ink: Ink,
@@ -177,7 +177,7 @@ struct Curve {
 /// Rate, response times and users over the last minutes.
 fn draw_curves(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     let figures = view.figures;
-    // The second that goes on would look like a fall.
+    // The current second would look like a drop.
     let whole = figures.seconds.len().saturating_sub(1);
     let seconds: Vec<&Second> = figures.seconds.iter().take(whole).collect();
     let of = |value: &dyn Fn(&Second) -> Option<f64>| -> Vec<(f64, f64)> {
@@ -235,7 +235,7 @@ fn draw_chart(
         let block = view.block(&title);
         return frame.render_widget(Paragraph::new(text).style(view.dim_ink()).block(block), area);
     }
-    // A label that is as wide as all others at any time: the chart does not jump.
+    // All labels have the same width at any time, so that the chart does not jump.
     let label = |value: f64| format!("{:>7}", figure_text(unit, value));
     let top = if most > 0.0 { most * 1.05 } else { 1.0 };
     let data = curves.iter().map(|curve| {
@@ -254,7 +254,7 @@ fn draw_chart(
     let y =
         Axis::default().bounds([0.0, top]).style(view.dim_ink()).labels([label(0.0), label(most)]);
     let is_wide = area.width >= 40 && area.height >= 8 && curves.len() > 1;
-    // Where there is no room for a legend, the title has the names.
+    // Without space for a legend, the title contains the names.
     let title = match is_wide || curves.len() < 2 {
         true => title,
         false => {
@@ -301,14 +301,14 @@ fn short(count: u64) -> String {
     unit.map_or(whole, |(unit, name)| format!("{:.1}{name}", count as f64 / unit))
 }
 
-/// How many have failed; marked where some have.
+/// The number of failures, highlighted unless zero.
 fn failures(count: u64, view: &View<'_>) -> Cell<'static> {
     right(short(count)).style(if count > 0 { view.bad() } else { Ink::new() })
 }
 
 /// The steps, the worst first.
 fn draw_steps(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
-    /// What the columns of figures take.
+    /// The widths of the columns.
     const FIGURES: [u16; 4] = [7, 6, 7, 7];
     let figures = view.figures;
     let room = usize::from(area.height.saturating_sub(3));
@@ -338,7 +338,7 @@ fn draw_steps(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     frame.render_widget(table, area);
 }
 
-/// How far connections have come.
+/// Connections by stage.
 fn draw_funnel(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     let stages = view.figures.funnel.iter().filter(|(_, it)| it.began + it.ok + it.failed > 0);
     let row = |(stage, it): (&Stage, &Funnel)| {
@@ -359,7 +359,7 @@ fn draw_funnel(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     frame.render_widget(table, area);
 }
 
-/// The most frequent errors, by whose fault.
+/// The most frequent errors, with their blame.
 fn draw_errors(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     let room = usize::from(area.height.saturating_sub(2));
     let line = |(step, cause, count): &(String, throng_metrics::Cause, u64)| {
@@ -379,7 +379,7 @@ fn draw_errors(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     frame.render_widget(Paragraph::new(lines).block(view.block(&title)), area);
 }
 
-/// What happened last, the newest at the bottom.
+/// The latest events, the newest at the bottom.
 fn draw_events(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     let room = usize::from(area.height.saturating_sub(2));
     let columns = usize::from(area.width.saturating_sub(2));
@@ -399,7 +399,7 @@ fn draw_events(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     frame.render_widget(Paragraph::new(lines).block(view.block(&title)), area);
 }
 
-/// What the keys do, above everything else.
+/// The keys and their meaning, on top of everything else.
 fn draw_help(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     let keys = [
         ("+", say!("raise the load of the current phase by 10 %")),

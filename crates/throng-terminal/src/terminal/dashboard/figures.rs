@@ -1,4 +1,4 @@
-//! What the screen shows of a run: the last minutes second by second, and sums by step and cause.
+//! The data on the screen: the last minutes second by second, and sums by step and cause.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,9 +6,9 @@ use throng_base::{Time, clean};
 use throng_metrics::{Cause, Census, Gauges, Histogram, Interval, Stage, StepKind};
 use throng_results::RunInfo;
 
-/// How many seconds curves go back.
+/// The time span of charts, in seconds.
 pub(super) const SECONDS_MAX: usize = 300;
-/// Of what happened, and of the kinds of errors, so many are kept.
+/// Maximum number of events, and of kinds of errors, that are kept.
 const EVENTS_MAX: usize = 100;
 const ERRORS_MAX: usize = 1_000;
 
@@ -16,7 +16,7 @@ const ERRORS_MAX: usize = 1_000;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Second {
     pub(super) second: u64,
-    /// Starts at a rate that fell due in it; none where nothing is due at a rate.
+    /// Starts that were due in it; None without a rate.
     pub(super) wanted: u64,
     pub(super) begun: u64,
     pub(super) ok: u64,
@@ -29,14 +29,14 @@ pub(super) struct Second {
     pub(super) host_cpu: f64,
 }
 
-/// What a step came to so far.
+/// The sums of a step.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Step {
     pub(super) name: String,
     kind: StepKind,
     pub(super) count: u64,
     pub(super) failed: u64,
-    /// In the last second that is whole.
+    /// In the last complete second.
     pub(super) per_s: u64,
     now: u64,
     latency: Histogram,
@@ -44,7 +44,7 @@ pub(super) struct Step {
     pub(super) p99_ns: Option<u64>,
 }
 
-/// Connections that came to a stage, and what became of them.
+/// Connections at a stage, by outcome.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Funnel {
     pub(super) began: u64,
@@ -57,17 +57,17 @@ pub(super) struct Figures {
     pub(super) name: String,
     pub(super) targets: Vec<String>,
     steps: Vec<Step>,
-    /// The steps by their place, the worst first; made anew once a second.
+    /// The indexes of the steps, the worst first; updated once per second.
     pub(super) order: Vec<usize>,
     pub(super) seconds: VecDeque<Second>,
     pub(super) funnel: BTreeMap<Stage, Funnel>,
     errors: BTreeMap<(u16, Cause), u64>,
-    /// The most frequent first: step, cause, how many.
+    /// The most frequent first: step, cause, count.
     pub(super) causes: Vec<(String, Cause, u64)>,
     pub(super) events: VecDeque<(Time, String)>,
     pub(super) ok: u64,
     pub(super) failed: u64,
-    /// The states of users; without cells where none has a connection that lasts.
+    /// The states of users; without cells if no user has a long-lived connection.
     pub(super) census: Census,
 }
 
@@ -115,7 +115,7 @@ impl Figures {
             self.seconds.push_back(second);
         }
         self.census.add(&interval.cells);
-        // What comes late counts to the last second: sums have it in any case.
+        // Late figures are added to the last second; sums always include them.
         if let Some(second) = self.seconds.back_mut() {
             second.wanted += interval.population.wanted;
             second.begun += interval.population.begun;
@@ -155,7 +155,7 @@ impl Figures {
         }
     }
 
-    /// What is looked at once a second, so that drawing costs nothing.
+    /// Updates once per second what would be expensive while drawing.
     fn end_second(&mut self) {
         for step in &mut self.steps {
             step.per_s = std::mem::take(&mut step.now);
@@ -186,7 +186,7 @@ mod tests {
     use throng_results::{StepInfo, TablesInfo};
 
     #[test]
-    fn seconds_are_kept_for_a_while_and_sums_for_good() {
+    fn seconds_are_kept_for_a_while_and_sums_forever() {
         let step =
             |name: &str| StepInfo { name: name.into(), kind: StepKind::Http, ..<_>::default() };
         let steps = vec![step("good"), step("bad")];

@@ -1,5 +1,5 @@
-//! The picture of the population: a character for the same users all along, in the colour of their
-//! worst state.
+//! The map of users: each character always represents the same users, in the color of their worst
+//! state.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -23,7 +23,7 @@ fn colour(state: UserState) -> Color {
     }
 }
 
-/// A dense block is at least half of the users, a thin one is some of them. Without colours, it is
+/// A dense block means at least half of the users, a light one some of them. Without colors, it is
 /// a letter.
 fn symbol(shade: Shade, view: &View<'_>) -> Span<'static> {
     let Some(state) = shade.state() else { return Span::raw(" ") };
@@ -35,7 +35,7 @@ fn symbol(shade: Shade, view: &View<'_>) -> Span<'static> {
     Span::styled(symbol.to_string(), view.ink(colour(state)))
 }
 
-/// The cells, and below them how many users are in which state.
+/// The cells, and below them the number of users in each state.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     let census = &view.figures.census;
     let [columns, lines] = [area.width, area.height].map(|it| usize::from(it.saturating_sub(2)));
@@ -57,7 +57,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     frame.render_widget(Paragraph::new(lines).block(view.block(&title)), area);
 }
 
-/// States with users, the worst first, in so many lines at most.
+/// States with users, the worst first, on a limited number of lines.
 fn legend(view: &View<'_>, columns: usize, lines: usize) -> Vec<Line<'static>> {
     let counts = view.figures.census.all();
     let mut legend: Vec<Line<'static>> = Vec::new();

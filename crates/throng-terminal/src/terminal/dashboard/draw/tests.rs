@@ -1,4 +1,4 @@
-//! The screen as text, at sizes from nothing to a wall.
+//! The screen as text, at sizes from zero to very large.
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -9,7 +9,7 @@ use throng_results::{RunInfo, StepInfo, TablesInfo, TargetsInfo};
 
 use super::*;
 
-/// A run of so many steps at a rate, one of which fails, on long-lived connections.
+/// A run with several steps on long-lived connections; one of the steps fails.
 fn figures(steps: u16, seconds: u64) -> Figures {
     let step = |n: u16| StepInfo {
         name: format!("GET /\u{1b}[2J目录/{n}"),
@@ -52,7 +52,7 @@ fn figures(steps: u16, seconds: u64) -> Figures {
     figures
 }
 
-/// A million users, of which a fifth is away.
+/// A million users, a fifth of which are disconnected.
 fn with_cells(mut figures: Figures) -> Figures {
     let row = |cell: u16| match cell {
         400..600 => CellRow(cell, [0, 0, 0, 0, 1_000, 0]),
@@ -92,7 +92,7 @@ fn screen(
 }
 
 #[test]
-fn everything_has_its_place_on_a_small_terminal() {
+fn everything_fits_on_a_small_terminal() {
     let figures = figures(3, 30);
     let text = screen(&figures, (80, 24), false, Language::English);
     for part in [
@@ -123,7 +123,7 @@ fn everything_has_its_place_on_a_small_terminal() {
 }
 
 #[test]
-fn the_population_is_a_block_of_cells() {
+fn users_are_drawn_as_a_block_of_cells() {
     let figures = with_cells(figures(3, 30));
     let text = screen(&figures, (160, 48), false, Language::English);
     for part in
@@ -131,7 +131,7 @@ fn the_population_is_a_block_of_cells() {
     {
         assert!(text.contains(part), "{part}:\n{text}");
     }
-    // Beside those of the legend.
+    // In addition to those in the legend.
     assert_eq!(text.matches('█').count(), 334 + 2, "{text}");
     let style = Style { width: 160, ..Style::plain() };
     let view = View { figures: &figures, progress: None, style, helps: false };
@@ -182,7 +182,7 @@ fn any_size_and_any_run_is_drawn() {
 }
 
 #[test]
-fn of_a_thousand_steps_those_that_fail_are_shown() {
+fn failing_steps_are_shown_first_among_a_thousand() {
     let text = screen(&figures(1_000, 3), (80, 24), false, Language::English);
     let steps = text.split("steps (").nth(1).unwrap_or_default();
     assert!(steps.contains("with better results not shown)"), "{text}");
