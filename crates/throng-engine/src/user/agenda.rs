@@ -236,7 +236,7 @@ pub(super) fn waiting_bytes(agenda: &Option<Box<Agenda>>) -> usize {
 }
 
 /// Why a message was dropped.
-#[allow(clippy::needless_pass_by_value)] // Callers build the message for this call.
+#[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
 pub(super) fn no_room(reason: Said) -> Said {
     let most = throng_base::units::format_count(WAITING_MESSAGES_MAX as u64);
     let mebibytes = WAITING_BYTES_MAX >> 20;

@@ -109,7 +109,7 @@ impl Active<'_> {
     }
 
     /// Ends the whole run because this step failed.
-    #[allow(clippy::needless_pass_by_value)] // Callers build the message for this call.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     pub(super) fn stop_for(&self, step: StepId, cause: Cause, detail: Said) {
         let name = &self.shard.prepared.program.step(step).name;
         let reason = match detail.is_empty() {

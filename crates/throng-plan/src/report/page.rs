@@ -36,13 +36,13 @@ pub(super) fn page(planned: &Planned, style: &Style) -> String {
 }
 
 /// A heading.
-#[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what says it.
+#[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
 pub(super) fn head(text: Said, style: &Style) -> String {
     format!("\n{}\n", style.bold(&text.spoken()))
 }
 
 /// A sentence, wrapped and indented by two.
-#[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what says it.
+#[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
 pub(super) fn sentence(text: Said, style: &Style) -> String {
     let lines = wrap(&text.spoken(), style.width.clamp(40, WIDTH_MAX) - 2);
     lines.into_iter().map(|line| format!("  {line}\n")).collect()

@@ -70,7 +70,7 @@ pub(crate) fn name_is_missing(part: &str) -> PathMistake {
     wrong(say!("a name is missing"), part)
 }
 
-#[allow(clippy::needless_pass_by_value)] // Callers build the message for this call.
+#[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
 fn wrong(message: Said, part: &str) -> PathMistake {
     let help = say!("write a path such as `items[0].name` or `labels[\"a.b\"]`");
     PathMistake { message: message.to_owned(), part: part.to_owned(), help }

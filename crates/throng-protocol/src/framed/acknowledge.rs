@@ -26,7 +26,7 @@ pub(super) fn acknowledgements(protocol: &mut Protocol, mistakes: &mut Vec<Mista
     protocol.acknowledgements = all.into();
 }
 
-#[allow(clippy::needless_pass_by_value)] // Callers build the message for this call.
+#[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
 fn mistake(code: &'static str, place: Place, message: Said, label: Said, help: Said) -> Mistake {
     Mistake { code, message, label: label.to_owned(), help, place, other: None }
 }

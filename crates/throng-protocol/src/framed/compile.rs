@@ -150,7 +150,7 @@ impl<'d> Builder<'d> {
         }
     }
 
-    #[allow(clippy::needless_pass_by_value)] // Callers build the message for this call.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     pub(super) fn mistake(
         &mut self,
         code: &'static str,

@@ -41,7 +41,7 @@ pub(super) fn find(declaration: &Declaration, table: &mut Table, mistakes: &mut 
 }
 
 impl Finder<'_> {
-    #[allow(clippy::needless_pass_by_value)] // Callers build the message for this call.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     fn say(
         &mut self,
         code: &'static str,
@@ -169,7 +169,7 @@ impl Finder<'_> {
         }
     }
 
-    #[allow(clippy::needless_pass_by_value)] // Callers build the message for this call.
+    #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     fn twin(&mut self, word: Said, name: &Placed<String>, twin: Option<Place>) {
         let Some(twin) = twin else { return };
         let message = say!("the {word} `{}` is declared twice", name.value);
