@@ -280,7 +280,7 @@ impl Command<'_> {
     fn decoded(&self, message: MessageId, bytes: &[u8]) -> String {
         let delimiter = match &self.declaration().framing {
             Framing::Delimiter { bytes, .. } => bytes.value.len(),
-            Framing::Length | Framing::Fixed(_) | Framing::Fields { .. } => 0,
+            _ => 0,
         };
         let packet = &bytes[..bytes.len().saturating_sub(delimiter)];
         let mut decoded = Decoded::default();

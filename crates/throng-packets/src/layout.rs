@@ -92,6 +92,10 @@ pub fn framing_text(declaration: &Declaration) -> String {
             let most = size_text(u64::from(*bytes_max));
             say!("each packet ends with its last field and is at most {most} long")
         }
+        Framing::Document { bytes_max } => {
+            let most = size_text(u64::from(*bytes_max));
+            say!("each packet is one document and is at most {most} long")
+        }
         Framing::Length => match declaration.transport {
             Transport::Udp => say!("one datagram is one packet"),
             Transport::WebSocket | Transport::WebSocketTls if declaration.is_text => {

@@ -27,9 +27,9 @@ const TYPE_COLUMNS_MAX: usize = 20;
 pub fn page(declaration: &Declaration, name: &str, only: Option<&Message>, ink: &Ink) -> String {
     let mut out = format!("{}\n", ink.bold(name));
     let is_document = declaration.format.is_some();
-    let endian = match is_document {
-        true => say!("JSON documents"),
-        false => endian_text(declaration.endian),
+    let endian = match declaration.format {
+        Some(format) => say!("{} documents", format.name()),
+        None => endian_text(declaration.endian),
     };
     let transport = transport_word(declaration.transport);
     let head = format!("{transport} · {} · {}", endian.spoken(), framing_text(declaration));

@@ -249,8 +249,9 @@ impl Reader<'_, '_> {
         let fields = keys::Protocol::read(self.cx, root)?;
         let transport = fields.transport.node().and_then(|node| self.transport(node));
         let is_text = fields.text.node().and_then(|node| self.cx.bool(node)).unwrap_or_default();
-        let words = [("json", declaration::Format::Json)];
+        let words = declaration::Format::WORDS;
         self.format = fields.format.node().and_then(|node| self.cx.word(node, &words));
+        self.binary(&fields);
         let meta = fields.meta.node().and_then(|node| self.meta(node));
         let endian = fields.endian.node().and_then(|node| read_endian(self.cx, node));
         if let (Some(key), Some(_), Some(_)) = (fields.endian.key(), meta, endian) {
@@ -324,8 +325,24 @@ impl Reader<'_, '_> {
         fields.endian.node().and_then(|node| read_endian(self.cx, node))
     }
 
+    /// Binary documents are no text, and end by themselves.
+    fn binary(&mut self, fields: &keys::Protocol<'_>) {
+        let Some(format) = self.format.filter(|format| format.is_binary()) else { return };
+        for field in [fields.text, fields.delimiter, fields.fixed, fields.frame] {
+            let Some(key) = field.key() else { continue };
+            let (name, place) = (&key.text, key.place);
+            let message = say!("`{name}` cannot be used with {} documents", format.name());
+            let error = self.cx.error("conflicting-keys", message, place).label(say!("not here"));
+            let help = say!("remove it: a document is binary, and says itself where it ends");
+            self.cx.note(error.help(help));
+        }
+    }
+
     fn framing(&mut self, fields: &keys::Protocol<'_>) -> Framing {
         let max = fields.max.node().and_then(|node| self.bytes(node));
+        if self.format.is_some_and(declaration::Format::is_binary) {
+            return Framing::Document { bytes_max: max.unwrap_or(DELIMITED_BYTES_MAX) };
+        }
         match ast::one_of(self.cx, &[fields.delimiter, fields.fixed, fields.frame]) {
             Some((key, node)) if fields.frame.is(key) => {
                 self.cx.word(node, &[("fields", ())]);

@@ -111,7 +111,8 @@ impl<'d> Builder<'d> {
     fn build(&mut self) {
         let declaration = self.declaration;
         self.table.schema = declaration.schema.clone();
-        self.table.document = declaration.format.map(|_| Document::default());
+        self.table.document =
+            declaration.format.map(|format| Document { format, ..Document::default() });
         self.list(&declaration.packet, NONE, Within::Packet);
         if declaration.messages.len() > MESSAGES_MAX {
             let count = declaration.messages.len();
@@ -238,10 +239,12 @@ impl<'d> Builder<'d> {
         let job = self.job(field, id, list, within);
         self.table.nodes[id as usize].job = job;
         if self.table.document.is_some() && field.role != Role::Body {
-            let member = member(field).unwrap_or_else(|mistake| {
-                self.mistakes.push(*mistake);
-                Member::default()
-            });
+            let member = member(field, self.declaration.format.unwrap_or_default()).unwrap_or_else(
+                |mistake| {
+                    self.mistakes.push(*mistake);
+                    Member::default()
+                },
+            );
             self.table.nodes[id as usize].member = Some(Box::new(member));
         }
         if let Some(constant) = &field.constant {
@@ -739,7 +742,8 @@ impl<'d> Builder<'d> {
     }
 
     fn constant(&mut self, field: &Field, id: u32, constant: &Placed<Literal>) {
-        match constant_of(&self.table.nodes[id as usize], &constant.value) {
+        let node = &self.table.nodes[id as usize];
+        match constant_of(node, self.table.format(node), &constant.value) {
             Ok(made) => self.table.nodes[id as usize].constant = Some(Box::new(made)),
             Err(reason) => {
                 let name = &field.id.value;

@@ -1,20 +1,22 @@
 //! Values that a declaration gives itself, as they are written.
 
 use throng_base::Said;
-use throng_expression::Value;
 
-use super::declaration::{Literal, value_of};
+use super::declaration::{Format, Literal, value_of};
 use super::encode::raw_of;
-use super::json;
 use super::table::{Constant, Extents, Node, Shape, prefix_bytes, write_prefix};
 use super::value::number;
 use crate::fields::coerce;
 use crate::fields::number::{write_unsigned, write_varint, zigzag};
 
 /// A constant as it is written, if it is one that the field can have.
-pub(super) fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, Said> {
+pub(super) fn constant_of(
+    node: &Node,
+    format: Format,
+    literal: &Literal,
+) -> Result<Constant, Said> {
     if node.member.is_some() {
-        return part_of(node, literal);
+        return part_of(node, format, literal);
     }
     let mut constant = Constant::default();
     let mut written = Vec::new();
@@ -77,17 +79,20 @@ pub(super) fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, Sa
     Ok(constant)
 }
 
-/// The same in a document, where a constant is JSON.
-fn part_of(node: &Node, literal: &Literal) -> Result<Constant, Said> {
-    let mut written = Vec::new();
+/// The same in a document.
+fn part_of(node: &Node, format: Format, literal: &Literal) -> Result<Constant, Said> {
+    let (value, mut written) = (value_of(literal), Vec::new());
     match &node.shape {
-        Shape::Json(_) => json::write(&value_of(literal), &mut written),
+        Shape::Json(_) => format.write_any(&value, &mut written),
         Shape::Text(_) => {
-            let mut text = Vec::new();
-            coerce::text(&value_of(literal), &mut text)?;
-            Value::from(String::from_utf8_lossy(&text).into_owned()).write_json(&mut written);
+            coerce::text(&value, &mut written)?;
+            format.enclose(true, 0, &mut written);
         }
-        _ => number(node, raw_of(node, &value_of(literal))?).write_json(&mut written),
+        Shape::Bytes(_) => {
+            coerce::bytes(&value, &mut written)?;
+            format.enclose(false, 0, &mut written);
+        }
+        _ => format.write(&number(node, raw_of(node, &value)?), &mut written),
     }
     Ok(Constant { written: written.into(), ..Constant::default() })
 }

@@ -7,8 +7,8 @@ use throng_base::Said;
 
 use super::constant::constant_of;
 use super::declaration::{
-    BYTES_ALLOWED_MAX, BYTES_MAX, Counts, Declaration, Field, Framing, Kind, Literal, Message,
-    Mistake, Place, Placed, Role, Transport,
+    BYTES_ALLOWED_MAX, BYTES_MAX, Counts, Declaration, Field, Format, Framing, Kind, Literal,
+    Message, Mistake, Place, Placed, Role, Transport,
 };
 use super::path::suggestion;
 use super::table::{Base, Frame, Job, Length, Node, Repeats, Selector, Shape, Table};
@@ -296,7 +296,7 @@ impl Finder<'_> {
     fn text(&mut self, index: usize, field: &Field, kind: &Placed<Kind>, text: &[u8]) {
         let Some(selector) = self.table.selectors.first() else { return };
         let node = self.table.node(selector.node);
-        match constant_of(node, &Literal::Bytes(text.to_vec())) {
+        match constant_of(node, Format::Json, &Literal::Bytes(text.to_vec())) {
             Ok(made) if !made.written.is_empty() => {
                 if let Some(message) = self.table.messages.get_mut(index) {
                     message.text = Some(made);
@@ -536,6 +536,11 @@ impl Finder<'_> {
                 let bytes_max = *bytes_max as usize;
                 self.table.packet_bytes_max = bytes_max;
                 self.table.frame = Frame::Fields { bytes_max };
+            }
+            Framing::Document { bytes_max } => {
+                let bytes_max = *bytes_max as usize;
+                self.table.packet_bytes_max = bytes_max;
+                self.table.frame = Frame::Document { bytes_max };
             }
         }
         self.too_long(field);

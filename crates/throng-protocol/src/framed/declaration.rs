@@ -87,10 +87,14 @@ impl Transport {
 }
 
 /// What kind of document every packet is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// RFC 8259: an object or a list.
+    /// RFC 8259.
+    #[default]
     Json,
+    /// RFC 8949.
+    Cbor,
+    MessagePack,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,6 +116,8 @@ pub enum Framing {
     Fixed(Placed<u32>),
     /// Every packet ends with its last field, as each of them says where it ends.
     Fields { bytes_max: u32, place: Place },
+    /// Every packet is a document, which says itself where it ends.
+    Document { bytes_max: u32 },
 }
 
 /// One part of a packet, of a message's body or of a structure.

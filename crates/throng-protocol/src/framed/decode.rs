@@ -7,13 +7,13 @@ use throng_base::Said;
 
 use super::checksum::checksum;
 use super::coding::Coding;
-use super::declaration::{Layer, Prefix};
+use super::declaration::{Format, Layer, Prefix};
 use super::kinds::{Kinds, number_of_integer, number_of_text};
 use super::table::{
     Base, Constant, Extents, Frame, GoesOn, Job, Length, NONE, Node, Repeats, Shape, Table, Test,
     prefix_bytes, read_prefix,
 };
-use super::{Broken, Decoded, EXCERPT_BYTES_MAX, MessageId, Packet, json};
+use super::{Broken, Decoded, EXCERPT_BYTES_MAX, MessageId, Packet};
 use crate::fields::number::{Varint, extend_sign, read_bits, read_unsigned, read_varint, unzigzag};
 
 /// Parts of one packet that are noted.
@@ -624,7 +624,9 @@ impl<'a> Decoder<'a> {
             return Err((at, say!("the text is not UTF-8: byte {:#04x}", bytes[at])));
         }
         match shape {
-            Shape::Json(_) => json::check(bytes).map_err(|at| (at, json::wrong(bytes, at))),
+            Shape::Json(_) => {
+                Format::Json.check(bytes).map_err(|at| (at, Format::Json.wrong(bytes, at)))
+            }
             Shape::Proto(message, _) => {
                 let checked = self.table.schema.check(*message, bytes);
                 checked.map_err(|wrong| (wrong.position, wrong.reason))

@@ -2,13 +2,13 @@
 //! then the message is chosen, and its fields become records.
 
 use throng_base::Said;
-use throng_expression::Value;
 
+use super::declaration::Format;
 use super::decode::Record;
-use super::kinds::number_of_text;
+use super::kinds::{number_of_integer, number_of_text};
 use super::table::{Document, GoesOn, Job, NONE, Node, Shape, Table};
 use super::wanted::ABSENT;
-use super::{Broken, Decoded, EXCERPT_BYTES_MAX, MessageId, Packet, json};
+use super::{Broken, Decoded, EXCERPT_BYTES_MAX, MessageId, Packet};
 
 type Read<T = ()> = Result<T, Box<Broken>>;
 
@@ -53,13 +53,16 @@ impl Reader<'_> {
         if packet.is_empty() {
             return Err(self.broken(NONE, 0, say!("the packet is empty")));
         }
-        if let Err(error) = std::str::from_utf8(packet) {
+        let format = self.document.format;
+        if !format.is_binary()
+            && let Err(error) = std::str::from_utf8(packet)
+        {
             let at = error.valid_up_to();
             let reason = say!("the text is not UTF-8: byte {:#04x}", packet[at]);
             return Err(self.broken(NONE, at, reason));
         }
-        let scanned = json::scan(packet, &self.document.wanted, &mut self.decoded.found);
-        scanned.map_err(|at| self.broken(NONE, at, json::wrong(packet, at)))?;
+        let scanned = format.scan(packet, &self.document.wanted, &mut self.decoded.found);
+        scanned.map_err(|at| self.broken(NONE, at, format.wrong(packet, at)))?;
         let message = match assumed {
             Some(message) => message,
             None => self.choose(side)?,
@@ -122,8 +125,7 @@ impl Reader<'_> {
         }
         let reason = match span {
             Some((start, end)) => {
-                let kind = &self.packet[start..end.min(start + EXCERPT_BYTES_MAX)];
-                say!("no message has the kind {}", String::from_utf8_lossy(kind))
+                say!("no message has the kind {}", self.shown(&self.packet[start..end]))
             }
             None => say!("no message has these fields"),
         };
@@ -133,16 +135,16 @@ impl Reader<'_> {
 
     /// The messages of the kind that a text or a number says.
     fn of_kind(&self, side: usize, node: &Node, span: &[u8]) -> &[u16] {
-        let candidates = &self.document.candidates[side];
+        let (candidates, format) = (&self.document.candidates[side], self.document.format);
         match node.shape {
-            Shape::Text(_) => match plain(span) {
+            Shape::Text(_) | Shape::Bytes(_) => match format.plain(span) {
                 Some(text) => candidates.of(text),
-                None => match Value::parse_json(span) {
-                    Ok(Value::Text(text)) => candidates.of(text.as_bytes()),
-                    _ => &[],
-                },
+                None => {
+                    let value = format.value(span).unwrap_or_default();
+                    value.as_octets().map_or(&[], |text| candidates.of(text))
+                }
             },
-            _ => match whole(span) {
+            _ => match format.whole(span) {
                 Some(number) => candidates.of(&(number as u64).to_be_bytes()),
                 None => &[],
             },
@@ -158,7 +160,7 @@ impl Reader<'_> {
             match (self.span(node), &node.constant) {
                 (None, _) => true,
                 (Some((start, end)), Some(constant)) => {
-                    !is_same(&self.packet[start..end], &constant.written)
+                    !is_same(self.document.format, &self.packet[start..end], &constant.written)
                 }
                 (Some(_), None) => false,
             }
@@ -169,7 +171,7 @@ impl Reader<'_> {
         let node = self.table.node(id);
         match (self.span(node), &node.constant) {
             (Some((start, _)), Some(constant)) => {
-                let expected = String::from_utf8_lossy(&constant.written).into_owned();
+                let expected = self.shown(&constant.written);
                 self.broken(id, start, say!("the protocol requires {expected} here"))
             }
             _ => self.broken(id, 0, say!("the field is missing")),
@@ -179,37 +181,35 @@ impl Reader<'_> {
     /// The record of a field.
     fn member(&mut self, id: u32, node: &Node) -> Read {
         let Some((start, end)) = self.span(node) else { return Ok(()) };
-        let span = &self.packet[start..end];
-        let is_number = span.first().is_some_and(|byte| *byte == b'-' || byte.is_ascii_digit());
-        if span == b"null" && !matches!(node.shape, Shape::Json(_)) {
+        let (span, format) = (&self.packet[start..end], self.document.format);
+        if !matches!(node.shape, Shape::Json(_)) && format.is_null(span) {
             return Ok(());
         }
         let content = (start as u64) << 32 | end as u64;
         let raw = match node.shape {
-            Shape::Json(_) => Some(content),
-            Shape::Text(_) => (span[0] == b'"').then_some(content),
-            Shape::Bool => match span {
-                b"true" => Some(1),
-                b"false" => Some(0),
-                _ => None,
-            },
-            Shape::Float64 if is_number => {
-                let number = std::str::from_utf8(span).ok().and_then(|text| text.parse().ok());
-                number.map(f64::to_bits)
-            }
+            Shape::Json(_) => format.is_known(span).then_some(content),
+            Shape::Text(_) => format.is_text(span).then_some(content),
+            Shape::Bytes(_) => format.is_bytes(span).then_some(content),
+            Shape::Bool => format.bool(span).map(u64::from),
+            Shape::Float64 => format.float(span).map(f64::to_bits),
+            Shape::Float32 => format.float(span).map(|number| u64::from((number as f32).to_bits())),
             _ => {
                 let (low, high) = node.range();
-                let number = whole(span).filter(|number| (low..=high).contains(number));
+                let number = format.whole(span).filter(|number| (low..=high).contains(number));
                 number.map(|number| number as u64)
             }
         };
         let Some(raw) = raw else {
-            let shown = String::from_utf8_lossy(&span[..span.len().min(EXCERPT_BYTES_MAX)]);
-            let (word, shown) = (self.table.word(id), shown.into_owned());
+            let (word, shown) = (self.table.word(id), self.shown(span));
             return Err(self.broken(id, start, say!("its type is `{word}`, but it is {shown}")));
         };
         if node.job == Job::Correlation {
-            self.decoded.correlation = Some(number_of(node, span, raw));
+            let text = || format.plain(span).unwrap_or(span);
+            self.decoded.correlation = Some(match node.shape {
+                Shape::Text(_) => number_of_text(text()),
+                Shape::Bytes(_) => number_of_integer(text()),
+                _ => raw,
+            });
         }
         self.push(id, (start, end), raw);
         Ok(())
@@ -234,6 +234,10 @@ impl Reader<'_> {
         }
     }
 
+    fn shown(&self, part: &[u8]) -> String {
+        self.document.format.shown(part, EXCERPT_BYTES_MAX)
+    }
+
     #[cold]
     fn broken(&self, id: u32, position: usize, reason: Said) -> Box<Broken> {
         let field = self.table.path(id);
@@ -241,28 +245,10 @@ impl Reader<'_> {
     }
 }
 
-/// Which request a correlation names.
-fn number_of(node: &Node, span: &[u8], raw: u64) -> u64 {
-    match node.shape {
-        Shape::Text(_) => number_of_text(plain(span).unwrap_or(span)),
-        _ => raw,
-    }
-}
-
-/// What is in a text without escapes.
-fn plain(span: &[u8]) -> Option<&[u8]> {
-    let inner = span.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-    memchr::memchr(b'\\', inner).is_none().then_some(inner)
-}
-
-fn whole(span: &[u8]) -> Option<i128> {
-    std::str::from_utf8(span).ok()?.parse().ok()
-}
-
-fn is_same(span: &[u8], constant: &[u8]) -> bool {
+fn is_same(format: Format, span: &[u8], constant: &[u8]) -> bool {
     span == constant
-        || match (Value::parse_json(span), Value::parse_json(constant)) {
-            (Ok(one), Ok(other)) => one.equals(&other),
+        || match (format.value(span), format.value(constant)) {
+            (Some(one), Some(other)) => one.equals(&other),
             _ => false,
         }
 }

@@ -10,7 +10,7 @@ use throng_base::Said;
 
 use super::EncodeError;
 use super::checksum::checksum;
-use super::declaration::Prefix;
+use super::declaration::{Format, Prefix};
 use super::decode::ITEMS_MAX;
 use super::kinds::write_correlation;
 use super::table::{
@@ -56,7 +56,7 @@ pub(super) enum Plan {
     Proto(Box<protobuf::Template>),
 }
 
-/// A piece of JSON text.
+/// A piece of JSON, or of another document.
 #[derive(Clone, Debug)]
 pub(super) enum Piece {
     Bytes { from: u32, until: u32 },
@@ -389,7 +389,13 @@ impl<'a, E> Encoder<'a, E> {
     #[inline]
     fn write_raw(&mut self, node: &Node, raw: u64, group: usize) {
         match &node.shape {
-            _ if node.member.is_some() => super::value::number(node, raw).write_json(self.out),
+            shape if node.member.is_some() => {
+                let format = self.table.format(node);
+                match shape {
+                    Shape::Float32 => format.write_single(f32::from_bits(raw as u32), self.out),
+                    _ => format.write(&super::value::number(node, raw), self.out),
+                }
+            }
             Shape::Unsigned(width) | Shape::Signed(width) => {
                 write_unsigned(raw, *width, node.is_little, self.out);
             }
@@ -617,10 +623,11 @@ impl<'a, E> Encoder<'a, E> {
         })
     }
 
-    /// A text in a document is quoted.
+    /// Text and bytes in a document say themselves where they end.
     fn complete_text(&mut self, node: &Node, begin: usize) {
-        if node.member.is_some() && matches!(node.shape, Shape::Text(_)) {
-            quote(self.out, begin);
+        if node.member.is_some() && matches!(node.shape, Shape::Text(_) | Shape::Bytes(_)) {
+            let is_text = matches!(node.shape, Shape::Text(_));
+            self.table.format(node).enclose(is_text, begin, self.out);
         }
     }
 
@@ -728,7 +735,8 @@ impl<'a, E> Encoder<'a, E> {
                 }
             }
             Source::Plan(Plan::Json(pieces)) => {
-                pieces.iter().try_for_each(|piece| self.piece(piece))
+                let format = self.table.format(node);
+                pieces.iter().try_for_each(|piece| self.piece(format, piece))
             }
             Source::Plan(Plan::Proto(template)) => {
                 let written = self.table.schema.encode(template, self.leaf, self.out);
@@ -763,10 +771,10 @@ impl<'a, E> Encoder<'a, E> {
                     .map_err(|wrong| self.refuse_within(id, &wrong.path.join("."), wrong.reason));
             }
             _ => {
-                let begin = self.out.len();
-                super::json::write(value, self.out);
-                let checked = super::json::check(&self.out[begin..]);
-                checked.map_err(|_| say!("its JSON is nested too deeply"))
+                let (begin, format) = (self.out.len(), self.table.format(node));
+                format.write_any(value, self.out);
+                let checked = format.check(&self.out[begin..]);
+                checked.map_err(|_| say!("its lists and maps are nested too deeply"))
             }
         };
         written.map_err(|reason| self.refuse(id, reason))
@@ -780,7 +788,7 @@ impl<'a, E> Encoder<'a, E> {
         EncodeError::Value { field, reason }
     }
 
-    fn piece(&mut self, piece: &Piece) -> Write<E> {
+    fn piece(&mut self, format: Format, piece: &Piece) -> Write<E> {
         match piece {
             Piece::Bytes { from, until } => {
                 self.out.extend_from_slice(&self.bytes[*from as usize..*until as usize]);
@@ -790,9 +798,9 @@ impl<'a, E> Encoder<'a, E> {
                 match (self.leaf)(*leaf, self.out).map_err(EncodeError::Leaf)? {
                     Some(value) => {
                         self.out.truncate(begin);
-                        value.write_json(self.out);
+                        format.write(&value, self.out);
                     }
-                    None => quote(self.out, begin),
+                    None => format.enclose(true, begin, self.out),
                 }
             }
         }
@@ -976,18 +984,4 @@ pub(super) fn raw_of(node: &Node, value: &Value) -> Result<u64, Said> {
             Ok(coerce::within(coerce::whole(value, &named)?, low, high)? as u64)
         }
     }
-}
-
-/// Makes a JSON string of the text behind `begin`.
-fn quote(out: &mut Vec<u8>, begin: usize) {
-    let text = &out[begin..];
-    let is_plain = text.iter().all(|byte| *byte >= 0x20 && !matches!(byte, b'"' | b'\\'));
-    if is_plain && std::str::from_utf8(text).is_ok() {
-        out.insert(begin, b'"');
-        out.push(b'"');
-        return;
-    }
-    let text = Value::from(String::from_utf8_lossy(text).into_owned());
-    out.truncate(begin);
-    text.write_json(out);
 }

@@ -4,10 +4,10 @@ use throng_base::Said;
 use throng_expression::Value;
 
 use super::declaration::{
-    Declaration, Extent, Field, Kind, Literal, Message, Mistake, Place, Role, Type, value_of,
+    Declaration, Extent, Field, Format, Kind, Message, Mistake, Place, Role, Type,
 };
 use super::path::json_step;
-use super::table::{Candidates, Constant, Document, Job, Member, Table};
+use super::table::{Candidates, Constant, Document, Job, Member, Shape, Table};
 use super::wanted::{Inner, Wanted};
 use crate::fields::Parts;
 
@@ -15,7 +15,7 @@ use crate::fields::Parts;
 const INDEX_MAX: u32 = 255;
 
 /// The place of a field in its document, if the field has nothing that a document lacks.
-pub(super) fn member(field: &Field) -> Result<Member, Box<Mistake>> {
+pub(super) fn member(field: &Field, format: Format) -> Result<Member, Box<Mistake>> {
     let name = &field.id.value;
     let refused = [
         (field.condition.is_some(), "if"),
@@ -26,7 +26,7 @@ pub(super) fn member(field: &Field) -> Result<Member, Box<Mistake>> {
         (matches!(field.role, Role::Checksum { .. }), "checksum"),
     ];
     if let Some((_, word)) = refused.into_iter().find(|(is_there, _)| *is_there) {
-        let message = say!("`{name}` is a part of a JSON document, so it cannot have `{word}`");
+        let message = say!("`{name}` is a part of a document, so it cannot have `{word}`");
         let help = say!("remove it: `path` says where the field is");
         return Err(mistake("protocol-bad-type", field.place, message, say!("not here"), help));
     }
@@ -39,10 +39,16 @@ pub(super) fn member(field: &Field) -> Result<Member, Box<Mistake>> {
             | Type::Text(Extent::Rest)
             | Type::Json(Extent::Rest)
     );
-    if !is_right {
-        let message = say!("the type of `{name}` does not exist in JSON");
-        let help = say!("use `json`, `str`, `bool`, `f64` or an integer such as `u32`");
-        return Err(mistake("protocol-bad-type", field.place, message, say!("not JSON"), help));
+    let is_binary = matches!(field.ty, Type::Float32 | Type::Bytes(Extent::Rest));
+    if !(is_right || is_binary && format.is_binary()) {
+        let notation = format.name();
+        let message = say!("the type of `{name}` does not exist in {notation}");
+        let help = match format.is_binary() {
+            true => say!("use `json`, `str`, `bytes`, `bool`, `f64` or an integer such as `u32`"),
+            false => say!("use `json`, `str`, `bool`, `f64` or an integer such as `u32`"),
+        };
+        let label = say!("not {notation}");
+        return Err(mistake("protocol-bad-type", field.place, message, label, help));
     }
     let Some(written) = &field.path else {
         let path = Box::new([Inner::Key(name.as_str().into())]);
@@ -87,7 +93,8 @@ pub(super) fn complete(declaration: &Declaration, table: &mut Table, mistakes: &
         member.slot = wanted.find(&member.path).unwrap_or_default();
     }
     let slots = usize::from(slots);
-    table.document = Some(Document { wanted, slots, ..Document::default() });
+    let format = declaration.format.unwrap_or_default();
+    table.document = Some(Document { format, wanted, slots, ..Document::default() });
     let mut finder = Finder { declaration, table, mistakes };
     finder.selectors();
     for (index, message) in declaration.messages.iter().enumerate() {
@@ -137,13 +144,15 @@ impl Finder<'_> {
             return;
         };
         let (low, high) = self.table.node(selector).range();
+        let format = self.declaration.format.unwrap_or_default();
+        let is_text = matches!(self.table.node(selector).shape, Shape::Text(_));
         let made = self.table.messages.get_mut(index);
         match (&kind.value, made) {
             (_, None) => {}
             (Kind::Text(text), Some(made)) => {
                 let mut written = Vec::new();
-                let value = Literal::Text(String::from_utf8_lossy(text).into_owned());
-                value_of(&value).write_json(&mut written);
+                written.extend_from_slice(text);
+                format.enclose(is_text, 0, &mut written);
                 let (content, written) = (text.as_slice().into(), written.into());
                 made.text = Some(Constant { raw: 0, content, written });
             }
@@ -184,10 +193,11 @@ impl Finder<'_> {
 
     /// No two fields of a message are in the same place, nor one of them inside the other.
     fn paths(&mut self, message: &Message) {
+        let format = self.declaration.format.unwrap_or_default();
         let own = message.body.iter();
         let fields: Vec<&Field> = self.declaration.packet.iter().chain(own).collect();
         let members: Vec<(&Field, Member)> =
-            fields.iter().filter_map(|field| Some((*field, member(field).ok()?))).collect();
+            fields.iter().filter_map(|field| Some((*field, member(field, format).ok()?))).collect();
         for (index, (field, one)) in members.iter().enumerate() {
             let mut earlier = members[..index].iter();
             let twin = earlier.find(|(_, other)| are_at_odds(&one.path, &other.path));
@@ -304,13 +314,13 @@ pub(super) struct Around {
 
 /// The document that has values at these places: keys in the order in which they are named first,
 /// items of lists in theirs, with `null` where none is named.
-pub(super) fn around<'p>(paths: impl Iterator<Item = &'p [Inner]>) -> Around {
+pub(super) fn around<'p>(format: Format, paths: impl Iterator<Item = &'p [Inner]>) -> Around {
     let mut root = Written::default();
     for (index, path) in paths.enumerate() {
         root.add(path, index);
     }
     let mut around = Around { order: Vec::new(), pieces: Vec::new(), end: Vec::new() };
-    root.write(&mut around);
+    root.write(format, &mut around);
     around
 }
 
@@ -342,35 +352,38 @@ impl<'p> Written<'p> {
         self.children[at].1.add(rest, index);
     }
 
-    fn write(&self, around: &mut Around) {
+    fn write(&self, format: Format, around: &mut Around) {
         if let Some(index) = self.value {
             around.order.push(index);
             around.pieces.push(std::mem::take(&mut around.end));
             return;
         }
         let is_list = matches!(self.children.first(), Some((Inner::Index(_), _)));
-        let (open, close) = if is_list { (b'[', b']') } else { (b'{', b'}') };
-        around.end.push(open);
-        let mut items = 0;
+        let count = match self.children.last() {
+            Some((Inner::Index(last), _)) => *last as usize + 1,
+            _ => self.children.len(),
+        };
+        format.open(is_list, count, &mut around.end);
+        let mut written = 0;
         for (step, child) in &self.children {
-            if items > 0 {
-                around.end.push(b',');
-            }
             match step {
                 Inner::Key(key) => {
-                    Value::from(&**key).write_json(&mut around.end);
-                    around.end.push(b':');
-                    items += 1;
+                    format.separate(written, &mut around.end);
+                    format.write_path_key(key, &mut around.end);
+                    written += 1;
                 }
                 Inner::Index(index) => {
-                    for _ in items..*index {
-                        around.end.extend_from_slice(b"null,");
+                    for item in written..=*index as usize {
+                        format.separate(item, &mut around.end);
+                        if item < *index as usize {
+                            format.write(&Value::Null, &mut around.end);
+                        }
                     }
-                    items = index + 1;
+                    written = *index as usize + 1;
                 }
             }
-            child.write(around);
+            child.write(format, around);
         }
-        around.end.push(close);
+        format.close(is_list, &mut around.end);
     }
 }

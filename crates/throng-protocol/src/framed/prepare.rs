@@ -8,6 +8,7 @@ use throng_expression::Value;
 
 use throng_base::Said;
 
+use super::declaration::Format;
 use super::encode::{Encoder, Op, Piece, Plan};
 use super::path::suggestion;
 use super::table::{Job, Node, Repeats, Shape, Table};
@@ -202,7 +203,8 @@ impl Builder<'_> {
     fn document(&mut self, plans: Vec<(u32, Plan)>) -> Prepared<Vec<Op>> {
         let table = self.table;
         let paths = plans.iter().filter_map(|(id, _)| table.node(*id).member.as_ref());
-        let around = super::members::around(paths.map(|member| &*member.path));
+        let format = table.document.as_ref().map(|document| document.format).unwrap_or_default();
+        let around = super::members::around(format, paths.map(|member| &*member.path));
         let mut ops = Vec::new();
         for (before, (id, plan)) in around.pieces.iter().zip(plans_in(around.order, plans)) {
             self.run(before, &mut ops);
@@ -379,7 +381,7 @@ impl Builder<'_> {
             (given, Shape::Json(_)) => {
                 let mut pieces = Vec::new();
                 let mut begin = self.bytes.len();
-                self.json(given, &mut begin, &mut pieces);
+                self.any(given, self.table.format(node), &mut begin, &mut pieces);
                 self.flush(&mut begin, &mut pieces);
                 Ok(Plan::Json(pieces.into()))
             }
@@ -396,35 +398,30 @@ impl Builder<'_> {
         }
     }
 
-    /// Writes JSON text to the constant bytes, cut into pieces where leaves stand.
-    fn json(&mut self, given: &Given, begin: &mut usize, pieces: &mut Vec<Piece>) {
+    /// Writes any value to the constant bytes, cut into pieces where leaves stand.
+    fn any(&mut self, given: &Given, format: Format, begin: &mut usize, pieces: &mut Vec<Piece>) {
         match given {
-            Given::Literal(value) => value.write_json(&mut self.bytes),
+            Given::Literal(value) => format.write(value, &mut self.bytes),
             Given::Leaf(leaf) => {
                 self.flush(begin, pieces);
                 pieces.push(Piece::Leaf(*leaf));
             }
             Given::Items(items) => {
-                self.bytes.push(b'[');
+                format.open(true, items.len(), &mut self.bytes);
                 for (index, item) in items.iter().enumerate() {
-                    if index > 0 {
-                        self.bytes.push(b',');
-                    }
-                    self.json(item, begin, pieces);
+                    format.separate(index, &mut self.bytes);
+                    self.any(item, format, begin, pieces);
                 }
-                self.bytes.push(b']');
+                format.close(true, &mut self.bytes);
             }
             Given::Fields(fields) => {
-                self.bytes.push(b'{');
+                format.open(false, fields.len(), &mut self.bytes);
                 for (index, (name, given)) in fields.iter().enumerate() {
-                    if index > 0 {
-                        self.bytes.push(b',');
-                    }
-                    Value::from(name.as_str()).write_json(&mut self.bytes);
-                    self.bytes.push(b':');
-                    self.json(given, begin, pieces);
+                    format.separate(index, &mut self.bytes);
+                    format.write_key(name, &mut self.bytes);
+                    self.any(given, format, begin, pieces);
                 }
-                self.bytes.push(b'}');
+                format.close(false, &mut self.bytes);
             }
         }
     }

@@ -6,6 +6,7 @@ use memchr::memmem;
 use throng_base::Said;
 
 use super::decode::{Measured, hex, measure, packet_bytes};
+use super::notation::Extent;
 use super::table::{Frame, Length, Shape, Table};
 use super::{Broken, PacketReader, Records};
 use crate::fields::number::{Varint, read_bits, read_unsigned, read_varint};
@@ -155,13 +156,10 @@ impl Records<'_> {
                 let from_target = matches!(self, Records::Declared(_));
                 Ok(match measure(table, from_target, bytes, *bytes_max)? {
                     Measured::Bytes(length) => Begun::Complete { bytes: length, used: length },
-                    // Where the end is not known, more is looked at than the next byte.
-                    Measured::Needs(needed) if needed == bytes.len() + 1 => {
-                        Begun::Needs(needed + DELIMITED_STEP_BYTES.max(needed / 2))
-                    }
-                    Measured::Needs(needed) => Begun::Needs(needed),
+                    Measured::Needs(needed) => Begun::Needs(more(bytes, needed)),
                 })
             }
+            (Frame::Document { bytes_max }, _) => document(table, bytes, *bytes_max),
             // A message of the transport may hold several packets that carry their length.
             (Frame::Whole | Frame::Length, Some(length)) => by_length(table, length, bytes),
             (Frame::Whole | Frame::Length, None) => {
@@ -169,6 +167,29 @@ impl Records<'_> {
             }
         }
     }
+}
+
+/// Where the end is not known, more is looked at than the next byte.
+fn more(bytes: &[u8], needed: usize) -> usize {
+    match needed == bytes.len() + 1 {
+        true => needed + DELIMITED_STEP_BYTES.max(needed / 2),
+        false => needed,
+    }
+}
+
+/// A document that says itself where it ends.
+fn document(table: &Table, bytes: &[u8], bytes_max: usize) -> Result<Begun, Broken> {
+    let format = table.document.as_ref().map(|document| document.format).unwrap_or_default();
+    let extent = format.extent(bytes).map_err(|(at, reason)| lost(at, String::new(), reason))?;
+    let (Extent::Complete(needed) | Extent::Needs(needed)) = extent;
+    if needed > bytes_max {
+        let reason = say!("the packet has at least {needed} bytes; the maximum is {bytes_max}");
+        return Err(lost(0, String::new(), reason));
+    }
+    Ok(match extent {
+        Extent::Complete(length) => Begun::Complete { bytes: length, used: length },
+        Extent::Needs(needed) => Begun::Needs(more(bytes, needed)),
+    })
 }
 
 fn delimited(

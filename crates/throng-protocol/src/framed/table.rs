@@ -8,7 +8,7 @@ use std::sync::Arc;
 use throng_expression::Value;
 
 use super::coding::Coding;
-use super::declaration::{Checksum, Comparison, Layer, Prefix};
+use super::declaration::{Checksum, Comparison, Format, Layer, Prefix};
 use super::kinds::Kinds;
 use super::wanted::{Inner, Wanted};
 use crate::fields::number::{Varint, read_varint, write_varint};
@@ -70,6 +70,7 @@ pub(super) struct Kind {
 /// Packets that are documents: their fields are found by paths.
 #[derive(Debug, Default)]
 pub(super) struct Document {
+    pub(super) format: Format,
     pub(super) wanted: Wanted,
     pub(super) slots: usize,
     /// By who sends.
@@ -131,6 +132,10 @@ pub(super) enum Frame {
     Fixed(usize),
     /// The last field is the end.
     Fields {
+        bytes_max: usize,
+    },
+    /// The document is the end.
+    Document {
         bytes_max: usize,
     },
 }
@@ -527,6 +532,12 @@ impl Table {
 
     pub(super) fn list(&self, list: u32) -> &List {
         &self.lists[list as usize]
+    }
+
+    /// How a field is written that is a part of a document, or JSON.
+    pub(super) fn format(&self, node: &Node) -> Format {
+        let document = self.document.as_ref().filter(|_| node.member.is_some());
+        document.map(|document| document.format).unwrap_or_default()
     }
 
     /// The nodes of a list.

@@ -7,7 +7,7 @@ use throng_expression::Value;
 use super::decode::Record;
 use super::path::Step;
 use super::table::{NONE, Node, Repeats, Shape, Table};
-use super::{Decoded, FieldPath, json};
+use super::{Decoded, FieldPath};
 use crate::fields::number::{extend_sign, read_unsigned};
 
 /// The value that a path leads to.
@@ -130,9 +130,9 @@ impl View<'_> {
         let node = self.table.node(record.node);
         match &node.shape {
             Shape::Json(_) => {
-                let text = self.content(record);
+                let (format, text) = (self.table.format(node), self.content(record));
                 let steps = path.map_or(&[][..], |path| &path.inner);
-                Value::parse_json(&text[json::find(text, steps)?]).ok()
+                format.value(&text[format.find(text, steps)?])
             }
             Shape::Proto(message, _) => {
                 let (schema, bytes) = (&self.table.schema, self.content(record));
@@ -179,8 +179,8 @@ impl View<'_> {
         let record = &self.records[index];
         let node = self.table.node(record.node);
         match &node.shape {
-            Shape::Text(_) if node.member.is_some() => {
-                Value::parse_json(self.content(record)).unwrap_or_default()
+            Shape::Text(_) | Shape::Bytes(_) if node.member.is_some() => {
+                self.table.format(node).value(self.content(record)).unwrap_or_default()
             }
             Shape::Text(_) => {
                 let bytes = self.content(record);

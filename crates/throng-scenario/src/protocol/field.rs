@@ -118,10 +118,12 @@ impl Reader<'_, '_> {
     fn path(&mut self, fields: &FieldMap<'_>) -> Option<Placed<String>> {
         let (Some(key), Some(node)) = (fields.path.key(), fields.path.node()) else { return None };
         if self.format.is_none() {
-            let message = say!("`path` requires `format: json`");
+            let message = say!("`path` requires `format`");
             let error = self.cx.error("missing-key", message, key.place);
             let error = error.label(say!("packets are not documents"));
-            self.cx.note(error.help(say!("add `format: json` to the protocol, or remove `path`")));
+            self.cx.note(error.help(say!(
+                "add `format: json` or another format to the protocol, or remove `path`"
+            )));
             return None;
         }
         let value = self.cx.text(node, say!("a path"))?;

@@ -31,8 +31,9 @@ macro_rules! protocol_maps {
         text: Bool =>
             "`true`: over WebSocket, packets are text messages, not binary ones. A `tcp` protocol \
              then also accepts `ws` and `wss` targets.",
-        format: Words(&["json"]) =>
-            "`json`: every packet is a JSON document, and each field is the part at its `path`.",
+        format: Words(&["json", "cbor", "msgpack"]) =>
+            "Every packet is a document in JSON, CBOR or MessagePack, and each field is the part \
+             at its `path`.",
         endian: ENDIANS => "The byte order of numbers. Default: `big`.",
         packet: FIELDS =>
             "The fields of every packet in wire order; `{id: body}` is the position of the \
@@ -45,7 +46,8 @@ macro_rules! protocol_maps {
         frame: Words(&["fields"]) =>
             "`fields`: a packet ends with its last field, because each field has a known end.",
         max: Size =>
-            "The maximum size of a packet with `delimiter` or `frame: fields`. Default: `64KiB`.",
+            "The maximum size of a packet with `delimiter`, `frame: fields`, `format: cbor` or \
+             `format: msgpack`. Default: `64KiB`.",
         types: Map(&OneOf(&[FIELDS, Kind(&STRUCTURE)])) =>
             "Structures that fields can use as their `type`, each a list of fields.",
         enums: Map(&ENUM) => "Lists of named values that fields can use in `enum`.",
@@ -75,7 +77,7 @@ macro_rules! protocol_maps {
     DECLARED_MESSAGE DeclaredMessage = "a message of a protocol" {
         kind: NAMES =>
             "The value of the field with `selects`; a list if several fields have `selects`. With \
-             `format: json`, a message without `kind` has any other value.",
+             `format`, a message without `kind` has any other value.",
         body: FIELDS => "The fields of the message in wire order. Default: none.",
         seq: FIELDS => "The same as `body`.",
         answers: NAMES =>
@@ -108,7 +110,7 @@ macro_rules! protocol_maps {
              `protobuf(Message)` or one of `types`.",
         fields: List(&ONE_FIELD) => "A group of fields, instead of a type.",
         path: Text =>
-            "With `format: json`, the place of the field: `data.id`, `[0]`, `items[2].price`. \
+            "With `format`, the place of the field: `data.id`, `[0]`, `items[2].price`. \
              Default: the key with the name of the field.",
         bits: Whole => "The number of bits: `bits: 3` means `type: b3`.",
         endian: ENDIANS => "The byte order, if it differs from the protocol's.",
