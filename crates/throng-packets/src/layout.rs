@@ -230,7 +230,7 @@ impl<'d> Laying<'d> {
             Type::Coded(coding) => Bytes::at_least(coding.bytes_min() as u64),
             Type::Bits(bits) => Bytes::exactly(u64::from(bits.div_ceil(8))),
             Type::Text(extent) | Type::Bytes(extent) | Type::Json(extent) => extent_size(extent),
-            Type::Proto { extent, .. } => extent_size(extent),
+            Type::Binary(_, extent) | Type::Proto { extent, .. } => extent_size(extent),
             Type::Fields(inner) => self.inner_size(inner, depth),
             Type::Struct(index) => match self.declaration.types.get(*index) {
                 Some(one) => self.inner_size(&one.fields, depth),
@@ -282,6 +282,7 @@ impl<'d> Laying<'d> {
             Type::Text(_) => "str".to_string(),
             Type::Bytes(_) => "bytes".to_string(),
             Type::Json(_) => "json".to_string(),
+            Type::Binary(format, _) => format.word().to_string(),
             Type::Proto { message, .. } => {
                 format!("protobuf({})", self.declaration.schema.message_name(*message))
             }
@@ -419,7 +420,7 @@ fn extent_notes(extent: &Extent) -> Vec<Said> {
 fn extent_of(ty: &Type) -> Option<&Extent> {
     match ty {
         Type::Text(extent) | Type::Bytes(extent) | Type::Json(extent) => Some(extent),
-        Type::Proto { extent, .. } => Some(extent),
+        Type::Binary(_, extent) | Type::Proto { extent, .. } => Some(extent),
         _ => None,
     }
 }

@@ -103,7 +103,7 @@ pub(super) fn content_fits(node: &Node, content: &[u8]) -> Result<(), Said> {
     match node.shape.extent() {
         Some(Extents::Fixed(bytes)) => {
             let bytes = u64::from(*bytes);
-            let is_padded = matches!(node.shape, Shape::Text(_) | Shape::Json(_));
+            let is_padded = node.is_padded();
             match length > bytes || length < bytes && !is_padded {
                 true => {
                     Err(say!("it has {length} bytes, but the size of the field is {bytes} bytes"))

@@ -183,6 +183,8 @@ pub enum Type {
     Bytes(Extent),
     /// RFC 8259.
     Json(Extent),
+    /// A document in another format.
+    Binary(Format, Extent),
     /// One of [`Declaration::schema`].
     Proto {
         message: MessageType,

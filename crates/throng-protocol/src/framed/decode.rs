@@ -7,7 +7,7 @@ use throng_base::Said;
 
 use super::checksum::checksum;
 use super::coding::Coding;
-use super::declaration::{Format, Layer, Prefix};
+use super::declaration::{Layer, Prefix};
 use super::kinds::{Kinds, number_of_integer, number_of_text};
 use super::table::{
     Base, Constant, Extents, Frame, GoesOn, Job, Length, NONE, Node, Repeats, Shape, Table, Test,
@@ -579,14 +579,14 @@ impl<'a> Decoder<'a> {
         let from = self.at;
         let mut until = from + length;
         self.at = until + behind;
-        let is_padded = matches!(node.shape, Shape::Text(_) | Shape::Json(_));
+        let is_padded = node.is_padded();
         if is_padded && matches!(extent, Extents::Fixed(_)) {
             until = from + unpadded(&self.packet[from..until]);
         }
         let range = match node.layer.filter(|_| !self.measures) {
             Some(layer) => self.unpack(id, node, layer, from..until)?,
             None => {
-                let verified = self.verify(&node.shape, &self.packet[from..until]);
+                let verified = self.verify(node, &self.packet[from..until]);
                 verified.map_err(|(at, reason)| self.broken(id, from + at, reason))?;
                 from..until
             }
@@ -605,7 +605,7 @@ impl<'a> Decoder<'a> {
         let begin = self.unpacked.len();
         let unpacked = layer.unpack(&self.packet[range.clone()], self.unpacked);
         unpacked.map_err(|reason| self.broken(id, range.start, reason))?;
-        let verified = self.verify(&node.shape, &self.unpacked[begin..]);
+        let verified = self.verify(node, &self.unpacked[begin..]);
         verified.map_err(|(at, reason)| {
             self.broken(id, range.start, say!("byte {at} of the unpacked data: {reason}"))
         })?;
@@ -613,20 +613,20 @@ impl<'a> Decoder<'a> {
     }
 
     /// Whether text, JSON and protobuf are what they should be; where not, and why.
-    fn verify(&self, shape: &Shape, bytes: &[u8]) -> Result<(), (usize, Said)> {
+    fn verify(&self, node: &Node, bytes: &[u8]) -> Result<(), (usize, Said)> {
         if self.measures {
             return Ok(());
         }
-        if matches!(shape, Shape::Text(_) | Shape::Json(_))
+        let format = node.format;
+        if matches!(node.shape, Shape::Text(_) | Shape::Json(_))
+            && !format.is_binary()
             && let Err(error) = std::str::from_utf8(bytes)
         {
             let at = error.valid_up_to();
             return Err((at, say!("the text is not UTF-8: byte {:#04x}", bytes[at])));
         }
-        match shape {
-            Shape::Json(_) => {
-                Format::Json.check(bytes).map_err(|at| (at, Format::Json.wrong(bytes, at)))
-            }
+        match &node.shape {
+            Shape::Json(_) => format.check(bytes).map_err(|at| (at, format.wrong(bytes, at))),
             Shape::Proto(message, _) => {
                 let checked = self.table.schema.check(*message, bytes);
                 checked.map_err(|wrong| (wrong.position, wrong.reason))

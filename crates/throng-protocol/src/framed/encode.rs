@@ -695,7 +695,7 @@ impl<'a, E> Encoder<'a, E> {
     }
 
     fn pad(&mut self, id: u32, node: &Node, length: usize, bytes: usize) -> Write<E> {
-        let is_padded = matches!(node.shape, Shape::Text(_) | Shape::Json(_));
+        let is_padded = node.is_padded();
         if length > bytes || length < bytes && !is_padded {
             let reason = match is_padded {
                 true => say!("it has {length} bytes; the maximum is {bytes}"),

@@ -201,6 +201,8 @@ pub(super) struct Node {
     pub(super) bound: Option<Extents>,
     pub(super) is_optional: bool,
     pub(super) layer: Option<Layer>,
+    /// Of [`Shape::Json`].
+    pub(super) format: Format,
     pub(super) condition: Option<Box<Test>>,
     pub(super) job: Job,
     pub(super) constant: Option<Box<Constant>>,
@@ -353,6 +355,11 @@ impl Node {
             true => i128::from(raw as i64),
             false => i128::from(raw),
         }
+    }
+
+    /// What is shorter than a fixed size has zeros behind it.
+    pub(super) fn is_padded(&self) -> bool {
+        matches!(self.shape, Shape::Text(_) | Shape::Json(_)) && !self.format.is_binary()
     }
 
     pub(super) fn is_whole_number(&self) -> bool {
@@ -537,7 +544,7 @@ impl Table {
     /// How a field is written that is a part of a document, or JSON.
     pub(super) fn format(&self, node: &Node) -> Format {
         let document = self.document.as_ref().filter(|_| node.member.is_some());
-        document.map(|document| document.format).unwrap_or_default()
+        document.map_or(node.format, |document| document.format)
     }
 
     /// The nodes of a list.
@@ -590,7 +597,7 @@ impl Table {
             Shape::Bits(bits) => format!("b{}", bits.bits),
             Shape::Text(_) => "str".to_owned(),
             Shape::Bytes(_) => "bytes".to_owned(),
-            Shape::Json(_) => "json".to_owned(),
+            Shape::Json(_) => one.format.word().to_owned(),
             Shape::Proto(message, _) => format!("protobuf({})", self.schema.message_name(*message)),
             Shape::List(_) => "fields".to_owned(),
             Shape::Body => "body".to_owned(),

@@ -337,6 +337,9 @@ impl Reader<'_, '_> {
             Ok(Some(TypeWord::Text)) => Some((Type::Text(self.extent(fields)?), None)),
             Ok(Some(TypeWord::Bytes)) => Some((Type::Bytes(self.extent(fields)?), None)),
             Ok(Some(TypeWord::Json)) => Some((Type::Json(self.extent(fields)?), None)),
+            Ok(Some(TypeWord::Binary(format))) => {
+                Some((Type::Binary(format, self.extent(fields)?), None))
+            }
             Ok(Some(TypeWord::Proto(name))) => {
                 let extent = self.extent(fields);
                 let place = self.cx.place_of(node, &name);
@@ -672,7 +675,7 @@ fn extents<'n>(fields: &FieldMap<'n>) -> [ast::Field<'n>; 5] {
 fn extent(ty: &Type) -> Option<&Extent> {
     match ty {
         Type::Text(extent) | Type::Bytes(extent) | Type::Json(extent) => Some(extent),
-        Type::Proto { extent, .. } => Some(extent),
+        Type::Binary(_, extent) | Type::Proto { extent, .. } => Some(extent),
         _ => None,
     }
 }

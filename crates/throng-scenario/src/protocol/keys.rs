@@ -107,7 +107,7 @@ macro_rules! protocol_maps {
         r#type "type": Text =>
             "The type: `u8` to `u64`, `i8` to `i64`, `f32`, `f64`, `bool`, `varint`, `zigzag`, \
              `ber`, `lenenc`, `decimal`, `b1` to `b64`, `str`, `strz`, `bytes`, `json`, \
-             `protobuf(Message)` or one of `types`.",
+             `cbor`, `msgpack`, `protobuf(Message)` or one of `types`.",
         fields: List(&ONE_FIELD) => "A group of fields, instead of a type.",
         path: Text =>
             "With `format`, the place of the field: `data.id`, `[0]`, `items[2].price`. \

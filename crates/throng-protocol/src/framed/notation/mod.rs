@@ -183,6 +183,11 @@ impl Format {
         }
     }
 
+    /// As a declaration has it.
+    pub fn word(self) -> &'static str {
+        Format::WORDS[self as usize].0
+    }
+
     /// Documents that are bytes, and end by themselves.
     pub fn is_binary(self) -> bool {
         self.binary().is_some()

@@ -239,3 +239,40 @@ fn fuzz_binary_documents() {
         });
     }
 }
+
+/// A field of another packet may be such a document, with a size before it.
+#[test]
+fn fields_may_be_documents() {
+    let size = Extent::Prefixed { prefix: Prefix::Unsigned(8), bytes_max: None };
+    let packet = |format| {
+        let data = field("data", Type::Binary(format, size.clone()));
+        compiled(Declaration {
+            packet: vec![length(16, Counts::After, 1000), body()],
+            ..one(vec![data, uint("end", 8)])
+        })
+    };
+    let [cbor, packed] = FORMATS.map(packet);
+    let name = cbor.info(MessageId(0)).name.clone();
+    let data = Value::parse_json(br#"{"k": [1, {"a": "x"}], "n": null}"#).unwrap();
+    let given = [("data", data.clone()), ("end", Value::Int(9))];
+    let written = write(&cbor, &name, &given, 0);
+    assert_eq!(written, b"\0\x0f\x0d\xa2\x61k\x82\x01\xa1\x61a\x61x\x61n\xf6\x09");
+    assert_eq!(write(&packed, &name, &given, 0)[..6], *b"\0\x0f\x0d\x82\xa1k");
+    for protocol in [&cbor, &packed] {
+        let written = write(protocol, &name, &given, 0);
+        assert_eq!(get(protocol, &written, "data"), Some(data.clone()));
+        assert_eq!(get(protocol, &written, "data.k[1].a"), Some(Value::from("x")));
+        assert_eq!(get(protocol, &written, "data.k[2]"), None);
+        let inner = Given::Fields(vec![("k".into(), Given::Items(vec![Given::Leaf(0)]))]);
+        let fields = vec![("data".into(), inner), ("end".into(), Given::Literal(Value::Int(1)))];
+        let template = protocol.prepare(MessageId(0), &Given::Fields(fields)).unwrap();
+        let mut leaf = |_: u16, _: &mut Vec<u8>| Ok::<_, Infallible>(Some(Value::Float(0.5)));
+        let mut out = Vec::new();
+        protocol.encode(&template, 0, &mut leaf, &mut out).unwrap();
+        assert_eq!(get(protocol, &out, "data.k[0]"), Some(Value::Float(0.5)));
+    }
+    let told = "byte 4, `data`: the CBOR data is incomplete";
+    assert_eq!(wrong(&cbor, b"\0\x04\x02\x81\x62\x01"), told);
+    let told = "byte 4, `data`: this is not valid MessagePack: 0xc1";
+    assert_eq!(wrong(&packed, b"\0\x04\x02\x91\xc1\x01"), told);
+}
