@@ -1,9 +1,9 @@
-//! Foreign text made harmless: what servers, files and scenarios say, before a person sees it.
+//! Makes foreign text harmless before it is displayed: text from servers, files and scenarios.
 
 use std::borrow::Cow;
 
-/// Whether a character moves the cursor, changes colours, turns the direction of writing, or is
-/// not seen at all: C0 and C1 controls, DEL, and the invisible formatting characters of Unicode.
+/// Whether a character moves the cursor, changes colors, reverses the writing direction, or is
+/// invisible: C0 and C1 controls, DEL, and the invisible formatting characters of Unicode.
 pub fn is_harmful(c: char) -> bool {
     let is_formatting = matches!(
         c,
@@ -12,17 +12,17 @@ pub fn is_harmful(c: char) -> bool {
     c.is_control() || is_formatting
 }
 
-/// A text that a person hands over, without the byte order mark that some editors begin it with.
+/// Text from the user, without the byte order mark that some editors add.
 pub fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
-/// The same of bytes that are text in UTF-8.
+/// The same for UTF-8 bytes.
 pub fn bytes_without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
 }
 
-/// The text with each of those characters written as an escape.
+/// Replaces each harmful character by an escape.
 pub fn clean(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for c in text.chars() {
@@ -34,16 +34,16 @@ pub fn clean(text: &str) -> String {
     clean
 }
 
-/// The same for text of several lines, whose ends stay.
+/// The same for several lines, whose line breaks stay.
 pub fn clean_lines(text: &str) -> String {
     text.split('\n').map(clean).collect::<Vec<_>>().join("\n")
 }
 
-/// Codes of colours that throng itself paints with (ECMA-48, 8.3.117), with which they end.
+/// Codes of the colors that throng itself uses (ECMA-48, 8.3.117).
 const COLOURS: [&str; 10] = ["0m", "1m", "2m", "31m", "32m", "33m", "34m", "36m", "1;31m", "1;33m"];
 
-/// Text as it is put on a screen, whoever has made it: of all that moves the cursor or is not seen,
-/// only ends of lines and tabs stay, and our own colours where they are wanted.
+/// Text for a screen, from any source: of harmful characters, only line breaks, tabs and, if
+/// enabled, throng's own colors remain.
 pub fn on_screen(text: &str, colour: bool) -> Cow<'_, str> {
     let is_kept = |c: char| !is_harmful(c) || matches!(c, '\n' | '\t');
     if text.chars().all(is_kept) {
@@ -61,13 +61,13 @@ pub fn on_screen(text: &str, colour: bool) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// A text of JSON in which those characters stand as `\u` escapes; it means the same. (They can
-/// stand only within strings; white space between values stays.)
+/// JSON with the same meaning, in which harmful characters are `\u` escapes. (They can only occur
+/// within strings; white space between values stays.)
 pub fn clean_json(json: &str) -> String {
     let mut clean = String::with_capacity(json.len());
     for c in json.chars() {
         match is_harmful(c) && !matches!(c, '\n' | '\r' | '\t') {
-            // All of them are in the basic plane.
+            // All of them are in the basic multilingual plane.
             true => clean.push_str(&format!("\\u{:04x}", u32::from(c))),
             false => clean.push(c),
         }
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_text_is_harmless() {
+    fn foreign_text_is_made_harmless() {
         assert_eq!(
             clean("a\x1b[31mb\r\n\u{7}\u{9b}2J\u{202e}x\u{2066}y\u{7f} 日本"),
             "a\\u{1b}[31mb\\r\\n\\u{7}\\u{9b}2J\\u{202e}x\\u{2066}y\\u{7f} 日本"
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_line_ends_and_own_colours_reaches_a_screen() {
+    fn only_line_breaks_and_own_colors_reach_a_screen() {
         let plain = "a\tb\n日本 ✓";
         assert!(matches!(on_screen(plain, false), Cow::Borrowed(text) if text == plain));
         let painted = "\x1b[1;31mred\x1b[0m \x1b[2J\x1b]0;t\u{7}\r\u{202e}\x1b[8m";
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn json_means_the_same_without_them() {
+    fn cleaned_json_has_the_same_meaning() {
         let json = "{\"a\":\"\u{202e}x\u{9b}\u{7f}\"}";
         assert_eq!(clean_json(json), r#"{"a":"\u202ex\u009b\u007f"}"#);
     }

@@ -1,5 +1,5 @@
 //! Time as an argument: nanoseconds since the start of a run, from a real or a simulated clock.
-//! Only this file reads the machine's clocks.
+//! Only this module reads the system's clocks.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -13,7 +13,7 @@ pub struct Time(pub u64);
 
 impl Time {
     pub const ZERO: Time = Time(0);
-    /// Later than any moment a run can reach: 584 years.
+    /// Later than any time in a run: 584 years.
     pub const NEVER: Time = Time(u64::MAX);
 
     pub fn from_secs(seconds: u64) -> Time {
@@ -24,7 +24,7 @@ impl Time {
         self.0
     }
 
-    /// The whole second of the run in which this moment lies.
+    /// The whole second of the run that contains this time.
     pub fn second(self) -> u64 {
         self.0 / 1_000_000_000
     }
@@ -33,7 +33,7 @@ impl Time {
         self.0 as f64 / 1e9
     }
 
-    /// The time passed since `earlier`; zero when `earlier` is later.
+    /// The time since `earlier`; zero if `earlier` is later.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -64,7 +64,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// Where the time comes from. Clones share one origin; simulated clones share one hand.
+/// The source of time. Clones share their origin; clones of a simulated clock share their time.
 #[derive(Clone, Debug)]
 pub enum Clock {
     Real { origin: Instant },
@@ -72,26 +72,26 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// A clock whose zero is now.
+    /// A clock that starts now.
     #[allow(clippy::disallowed_methods)]
     pub fn start() -> Clock {
         Clock::Real { origin: Instant::now() }
     }
 
-    /// A clock that stands at zero for so long, and then goes.
+    /// A clock that starts after a delay, and is at zero until then.
     #[allow(clippy::disallowed_methods)]
     pub fn start_in(ahead: Duration) -> Clock {
         Clock::Real { origin: Instant::now() + ahead }
     }
 
-    /// A clock that has gone for so long.
+    /// A clock that started some time ago.
     #[allow(clippy::disallowed_methods)]
     pub fn started(ago: Duration) -> Clock {
         let now = Instant::now();
         Clock::Real { origin: now.checked_sub(ago).unwrap_or(now) }
     }
 
-    /// Sleeps until the clock goes.
+    /// Sleeps until the clock starts.
     #[allow(clippy::disallowed_methods)]
     pub fn wait_for_zero(&self) {
         if let Clock::Real { origin } = self {
@@ -99,7 +99,7 @@ impl Clock {
         }
     }
 
-    /// A clock that stands at zero until [`Clock::set`] moves it.
+    /// A clock that only [`Clock::set`] changes.
     pub fn simulated() -> Clock {
         Clock::Simulated { hand: Arc::new(AtomicU64::new(0)) }
     }
@@ -113,7 +113,7 @@ impl Clock {
         }
     }
 
-    /// The wall clock, in nanoseconds since the Unix epoch; a simulated clock began then.
+    /// The wall-clock time in nanoseconds since the Unix epoch. A simulated clock starts there.
     pub fn unix_nanos(&self) -> u64 {
         match self {
             Clock::Real { .. } => u64::try_from(wall_now().as_nanos()).unwrap_or(u64::MAX),
@@ -121,7 +121,7 @@ impl Clock {
         }
     }
 
-    /// Moves a simulated clock forward; it never goes back. A real clock is not moved.
+    /// Advances a simulated clock; earlier times and real clocks are ignored.
     pub fn set(&self, time: Time) {
         if let Clock::Simulated { hand } = self {
             hand.fetch_max(time.0, Ordering::Relaxed);
@@ -129,7 +129,7 @@ impl Clock {
     }
 }
 
-/// The wall clock, as time since the Unix epoch. For records and names, never for measuring.
+/// The wall-clock time since the Unix epoch, for recorded times and names, never for measurements.
 #[allow(clippy::disallowed_methods)]
 pub fn wall_now() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()

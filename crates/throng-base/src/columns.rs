@@ -1,17 +1,17 @@
-//! Text in columns of a terminal, where a Chinese character is as wide as two others: cut, wrapped
-//! and filled up, and in its colours.
+//! Text in terminal columns, where a Chinese character takes two: truncation, wrapping, padding and
+//! colors.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// How many columns of a terminal the text takes.
+/// The width of a text in columns.
 pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// Of a line that is cut no more is shown, however little of it is seen.
+/// Maximum number of bytes of a truncated line, for characters without width.
 const BYTES_MAX: usize = 4096;
 
-/// The text cut to `columns`; what was cut shows as `…`.
+/// The text truncated to `columns`, with `…` at the end.
 pub fn cut(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_string();
@@ -26,7 +26,7 @@ pub fn cut(text: &str, columns: usize) -> String {
         used += wide;
         short.push(c);
     }
-    // Together some characters are wider than each alone.
+    // Some characters are wider together than individually.
     while width(&short) + 1 > columns && short.pop().is_some() {}
     if columns > 0 {
         short.push('…');
@@ -34,7 +34,7 @@ pub fn cut(text: &str, columns: usize) -> String {
     short
 }
 
-/// The text cut to `columns` in its middle: names that begin alike differ at their ends.
+/// The text truncated in the middle: names with the same start differ at their ends.
 pub fn cut_middle(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_string();
@@ -42,7 +42,7 @@ pub fn cut_middle(text: &str, columns: usize) -> String {
     let end_columns = columns.saturating_sub(1) / 2;
     let mut end = text.len();
     for (at, _) in text.char_indices().rev() {
-        // What is longer in bytes than this has no width, and would take long to measure.
+        // A longer suffix contains characters without width, and is slow to measure.
         if text.len() - at > BYTES_MAX || width(&text[at..]) > end_columns {
             break;
         }
@@ -52,8 +52,8 @@ pub fn cut_middle(text: &str, columns: usize) -> String {
     cut(text, columns.saturating_sub(width(end))) + end
 }
 
-/// The text in lines of at most `columns`, broken between words and where [`pieces`] may be
-/// broken, and inside a piece that is longer.
+/// The text in lines of at most `columns`, broken between words, at the borders of [`pieces`], and
+/// within longer pieces.
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(2);
     let mut lines = Vec::new();
@@ -78,8 +78,8 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// A word in the pieces that stay whole: Chinese is written without spaces and breaks beside every
-/// character, but not before a mark that ends something, nor behind one that begins something.
+/// The unbreakable pieces of a word. Chinese has no spaces and can break at every character, but
+/// not before closing or after opening punctuation.
 fn pieces(word: &str) -> Vec<&str> {
     const BEGINS: &str = "（「『《“‘(`";
     const ENDS: &str = "，。；：、？！）」』》”’,.;:?!)`…%";
@@ -101,17 +101,17 @@ fn pieces(word: &str) -> Vec<&str> {
     pieces
 }
 
-/// The text at the left of a column so wide.
+/// Pads the text on the right.
 pub fn left(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-/// The text at the right of a column so wide.
+/// Pads the text on the left.
 pub fn right(text: &str, columns: usize) -> String {
     format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-/// Text in a colour of the terminal, by its code (ECMA-48, 8.3.117), where colours are wanted.
+/// Colors the text by its code (ECMA-48, 8.3.117), if enabled.
 pub fn paint(colour: bool, code: &str, text: &str) -> String {
     match colour && !text.is_empty() {
         true => format!("\x1b[{code}m{text}\x1b[0m"),
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_cut_and_wrapped_by_columns() {
+    fn text_is_truncated_and_wrapped_by_columns() {
         assert_eq!(cut("日本語のテキスト", 7), "日本語…");
         assert_eq!(cut("short", 5), "short");
         assert_eq!(cut("longer", 5), "long…");
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_cut_fits() {
+    fn truncated_text_always_fits() {
         let texts = ["☺\u{fe0f}", "👩\u{200d}👩", "a\u{301}", "\u{fe0f}", "\u{1f1e6}", "界"];
         for text in texts.map(|text| text.repeat(2_000)) {
             for columns in 0..40 {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_filled_up() {
+    fn columns_are_padded() {
         assert_eq!((left("日本", 6), right("ab", 4)), ("日本  ".into(), "  ab".into()));
         assert_eq!(left("longer", 3), "longer");
     }

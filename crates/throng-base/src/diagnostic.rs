@@ -1,5 +1,4 @@
-//! A mistake with its place, its cause and its cure, and how a person reads it.
-//! One diagnostic, several renderings: this one is for a terminal or a log.
+//! Errors with their place, cause and fix, rendered for a terminal or a log.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -13,13 +12,13 @@ use crate::language::{Language, spoken};
 use crate::said::Said;
 use crate::secret::blot;
 
-/// A text in which mistakes can be found: a file, a command line, a cURL command.
+/// A text that can contain errors: a file, a command line, a cURL command.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Source {
-    /// What the person calls it: a path, or `command line`.
+    /// Its name for the user: a path, or `command line`.
     pub name: String,
     pub text: String,
-    /// Its lines are not shown: perhaps it is not what the person takes it for.
+    /// Its lines are not shown, because it may be another file than intended.
     is_private: bool,
 }
 
@@ -28,19 +27,19 @@ impl Source {
         Arc::new(Source { name: name.into(), text: text.into(), is_private: false })
     }
 
-    /// The same source, of which mistakes tell the place and do not show the line.
+    /// The same source; errors give the position, but do not show the line.
     pub fn private(&self) -> Arc<Source> {
         let (name, text) = (self.name.clone(), self.text.clone());
         Arc::new(Source { name, text, is_private: true })
     }
 
-    /// The same source with stars in those places; every place in it stays what it is.
+    /// The same source with these ranges replaced by stars. Positions stay the same.
     pub fn blotted(&self, ranges: &[Range<usize>]) -> Arc<Source> {
         let (name, text) = (self.name.clone(), blot(&self.text, ranges));
         Arc::new(Source { name, text, is_private: self.is_private })
     }
 
-    /// Line and column, both from 1, of a byte position; columns count characters.
+    /// Line and column of a byte position, both from 1. Columns count characters.
     pub fn line_column(&self, position: usize) -> (usize, usize) {
         let position = self.floor_char(position);
         let before = &self.text[..position];
@@ -49,7 +48,7 @@ impl Source {
         (line, self.text[line_start..position].chars().count() + 1)
     }
 
-    /// The line in which a byte position lies, without its end.
+    /// The line that contains a byte position, without its line break.
     pub fn line_at(&self, position: usize) -> &str {
         let position = self.floor_char(position);
         let start = self.text[..position].rfind('\n').map_or(0, |newline| newline + 1);
@@ -62,7 +61,7 @@ impl Source {
     }
 }
 
-/// A place in a source, as byte positions.
+/// A range in a source, as byte positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     pub source: Arc<Source>,
@@ -80,14 +79,14 @@ pub enum Severity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     pub severity: Severity,
-    /// A word code such as `unknown-key`; stable, so that people can search for it.
+    /// A stable code, such as `unknown-key`, that users can search for.
     pub code: &'static str,
     /// What is wrong, in one line.
     pub message: Said,
     pub span: Option<Span>,
-    /// Said beside the marked place: `did you mean …`.
+    /// A label for the marked place: `did you mean …`.
     pub label: Option<Said>,
-    /// Facts that lead to the mistake: `cause: …`.
+    /// Facts that explain the error: `cause: …`.
     pub notes: Vec<Said>,
     /// What to do next.
     pub help: Option<Said>,
@@ -130,8 +129,8 @@ impl Diagnostic {
         self
     }
 
-    /// The diagnostic as text in the spoken language, ending in a newline; `colour` adds ANSI
-    /// colours.
+    /// The diagnostic as text in the user's language, with a final line break; `colour` adds ANSI
+    /// colors.
     pub fn render(&self, colour: bool) -> String {
         self.render_in(spoken(), colour)
     }
@@ -167,7 +166,7 @@ impl Diagnostic {
 }
 
 impl Span {
-    /// Says where it is, and shows the line with the place marked.
+    /// Writes the position, and the line with the place marked.
     fn show(&self, out: &mut String, label: &str, colour: bool, code: &str) {
         let paint = |code: &str, text: &str| paint(colour, code, text);
         let (line, column) = self.source.line_column(self.start);
@@ -183,7 +182,7 @@ impl Span {
         let (before, rest) = text.split_at(text.len().min(column - 1 - shift));
         let place = self.source.text.get(self.start..self.end).unwrap_or("");
         let length = place.split('\n').next().unwrap_or("").chars().count();
-        // The carets end where the shown line does. A character of two columns gets two of them.
+        // The marks end with the shown line. A wide character gets two marks.
         let marked = shown(&rest[..length.min(rest.len())]).width().max(1);
         let _ = writeln!(out, "{} {bar} {}", paint("34", &line.to_string()), shown(&text));
         let marks = paint(code, &format!("{} {label}", "^".repeat(marked)));
@@ -192,10 +191,10 @@ impl Span {
     }
 }
 
-/// The longest piece of a source line that is shown.
+/// Maximum length of a shown source line.
 const SHOWN_CHARS_MAX: usize = 140;
 
-/// The part of a long line around `column`, and how many characters were cut before it.
+/// The part of a long line around `column`, and the number of characters removed before it.
 fn window(line: &str, column: usize) -> (Vec<char>, usize) {
     let cut = if column > SHOWN_CHARS_MAX / 2 && line.chars().count() > SHOWN_CHARS_MAX {
         column - SHOWN_CHARS_MAX / 2
@@ -205,14 +204,14 @@ fn window(line: &str, column: usize) -> (Vec<char>, usize) {
     (line.chars().skip(cut).take(SHOWN_CHARS_MAX).collect(), cut)
 }
 
-/// A piece of a source line as it is printed.
+/// A part of a source line as printed.
 fn shown(piece: &[char]) -> String {
     let text: String = piece.iter().map(|c| if *c == '\t' { ' ' } else { *c }).collect();
     clean(&text)
 }
 
-/// The candidate nearest to `word`, when it is near enough to be meant: a [`distance`] of at most
-/// a third of the word's length, at least one.
+/// The most similar candidate, if its [`distance`] is at most a third of the word's length, and at
+/// least one.
 pub fn did_you_mean<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -228,9 +227,9 @@ pub fn did_you_mean<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// How many slips of a finger make one word of the other: a character too many, too few or wrong,
-/// or two neighbours that have changed places (Damerau: "A technique for computer detection and
-/// correction of spelling errors", 1964; no character is moved twice).
+/// The number of typing errors between two words: a missing, additional, wrong or swapped character
+/// (Damerau: "A technique for computer detection and correction of spelling errors", 1964; no
+/// character is moved twice).
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
@@ -259,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_shown_with_its_place() {
+    fn an_error_is_shown_with_its_place() {
         let source = Source::new("checkout.yaml", "steps:\n  - thinktime: 2s\n");
         let span = Span { source, start: 11, end: 20 };
         let text =
@@ -280,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_stand_under_wide_characters() {
+    fn marks_are_below_wide_characters() {
         let source = Source::new("x.yaml", "- {名称: 登录, 步骤: x}\n");
         let start = source.text.find("步骤").unwrap();
         let span = Span { source, start, end: start + "步骤".len() };
@@ -289,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_the_cursor_is_shown_as_an_escape() {
+    fn control_characters_are_shown_as_escapes() {
         let source = Source::new("a\u{1b}[2J.yaml", "x: \u{202e}y z\n");
         let span = Span { start: 8, end: 9, source };
         let text = Diagnostic::error("code", of_others("no `\u{9b}2J`"))
@@ -321,14 +320,14 @@ mod tests {
     }
 
     #[test]
-    fn near_words_are_found() {
+    fn similar_words_are_found() {
         assert_eq!(did_you_mean("thinktime", ["think", "http"]), Some("think"));
         assert_eq!(did_you_mean("htp", ["think", "http"]), Some("http"));
         assert_eq!(did_you_mean("banana", ["think", "http"]), None);
     }
 
     #[test]
-    fn letters_that_changed_places_are_one_slip() {
+    fn swapped_letters_are_one_error() {
         for (a, b, slips) in [
             ("chekc", "check", 1),
             ("hcekc", "check", 2),

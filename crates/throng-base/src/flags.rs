@@ -1,12 +1,12 @@
-//! Values of command-line flags: numbers with their units. Each function returns the value, or says
-//! what is wrong with the text in the user's language.
+//! Values of command-line flags: numbers with units. Each function returns the value, or an error
+//! message in the user's language.
 
 use std::str::FromStr;
 use std::time::Duration;
 
 use crate::{Language, units};
 
-/// What is wrong, and how to write it.
+/// The error, and how to write the value.
 pub fn in_words(error: &units::UnitError) -> String {
     format!("{}; {}", error.message.spoken(), error.help.spoken())
 }
@@ -23,7 +23,7 @@ pub fn count(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A duration; a number alone is seconds, as in a scenario, in wrk and ab.
+/// A duration; a number without a unit is in seconds, as in a scenario, wrk and ab.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let duration = units::parse_time(text).map_err(|error| in_words(&error))?;
     match duration.is_zero() {
@@ -32,7 +32,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A rate; a bare number is per second.
+/// A rate; a number without a unit is per second.
 pub fn rate(text: &str) -> Result<f64, String> {
     let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
     let rate = units::parse_rate(&format!("{number}/{unit}")).map_err(|error| in_words(&error))?;
@@ -42,7 +42,7 @@ pub fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Bits per second, as networks are told: `200Mbit/s`.
+/// A bit rate in decimal units, such as `200Mbit/s`.
 pub fn bandwidth(text: &str) -> Result<f64, String> {
     units::parse_bandwidth(text).map_err(|error| error.help.spoken())
 }
@@ -82,13 +82,13 @@ pub fn nice(text: &str) -> Result<i32, String> {
     }
 }
 
-/// A label, which is checked where those of the scenario are.
+/// A label, checked like those of a scenario.
 pub fn label(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or_else(|| tell!("write NAME=VALUE"))?;
     Ok((name.trim().to_string(), value.to_string()))
 }
 
-/// A value whose type parses it.
+/// A value parsed by its type.
 pub fn unit<T: FromStr<Err = units::UnitError>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error| in_words(&error))
 }

@@ -1,4 +1,4 @@
-//! Forms and queries as they are sent: `application/x-www-form-urlencoded` (WHATWG URL).
+//! Submitted forms and queries: `application/x-www-form-urlencoded` (WHATWG URL).
 
 /// A name or a value of a form, as the URL standard decodes it.
 pub fn form_decoded(value: &str) -> String {
@@ -16,7 +16,7 @@ pub fn form_decoded(value: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// The byte that two hexadecimal digits stand for.
+/// The byte of two hexadecimal digits.
 fn both_digits(high: u8, low: u8) -> Option<u8> {
     let digit = |byte| char::from(byte).to_digit(16);
     Some((digit(high)? * 16 + digit(low)?) as u8)
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_escape_stays() {
+    fn invalid_escapes_stay_unchanged() {
         for (sent, want) in
             [("a+b%20c", "a b c"), ("%C3%A4%26", "ä&"), ("1%", "1%"), ("%zz", "%zz")]
         {

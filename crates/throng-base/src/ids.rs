@@ -1,12 +1,11 @@
-//! Who and what is meant: numbers with a type.
+//! Numeric IDs as types.
 
 use std::fmt;
 
 use crate::random::Random;
 
-/// What a run is called, so that no two runs have the same: short, and a word that a user name, a
-/// header or a search may contain. Of 4 * 10^15 ids a thousand runs draw one twice with a
-/// probability of 10^-10.
+/// A unique and short ID of a run, which user names, headers and searches can contain. With 4 *
+/// 10^15 possible IDs, a thousand runs have a collision with a probability of 10^-10.
 pub fn run_id(random: &mut Random) -> String {
     const LETTERS: &[u8; 26] = b"abcdefghijklmnopqrstuvwxyz";
     const CHARACTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
@@ -37,11 +36,11 @@ macro_rules! id {
 }
 
 id!(
-    /// A user's number, unique over all shards and machines of a run, counted from 1.
+    /// The number of a user, unique over all shards and machines of a run, from 1.
     UserId(u64)
 );
 id!(
-    /// A step that has a row of its own in every report; counted over all sessions of a program.
+    /// A step with a row in every report, numbered over all sessions of a program.
     StepId(u16)
 );
 id!(
@@ -58,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_of_runs_are_words_and_differ() {
+    fn run_ids_are_words_and_differ() {
         let mut random = Random::new(7);
         let ids: std::collections::HashSet<String> =
             (0..1000).map(|_| run_id(&mut random)).collect();

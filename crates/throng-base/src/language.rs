@@ -1,7 +1,7 @@
-//! The language in which throng speaks to people.
+//! The language of throng's messages.
 //!
-//! English is what the code says; another language is a catalogue of those sentences,
-//! `words/zh.txt`, with `{}` for the values in them. [`crate::Said`] renders them.
+//! Messages in the code are English; the catalog `words/zh.txt` contains their translations, with
+//! `{}` for values. [`crate::Said`] renders them.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -19,7 +19,7 @@ pub enum Language {
 impl Language {
     pub const ALL: [Language; 2] = [Language::English, Language::Chinese];
 
-    /// As `--lang` has it.
+    /// As in `--lang`.
     pub fn word(self) -> &'static str {
         match self {
             Language::English => "en",
@@ -27,14 +27,14 @@ impl Language {
         }
     }
 
-    /// Of `en`, `zh`, or a locale such as `zh_CN.UTF-8`.
+    /// From `en`, `zh`, or a locale such as `zh_CN.UTF-8`.
     pub fn parse(text: &str) -> Option<Language> {
         let word = text.split(['_', '-', '.', '@']).next().unwrap_or_default();
         Language::ALL.into_iter().find(|language| language.word().eq_ignore_ascii_case(word))
     }
 
-    /// The language of the locale: what the first of `LC_ALL`, `LC_MESSAGES` and `LANG` says that
-    /// says anything (POSIX.1-2024, 8.2). `variable` reads one of the environment.
+    /// The language of the locale: the first of `LC_ALL`, `LC_MESSAGES` and `LANG` that is set
+    /// (POSIX.1-2024, 8.2). `variable` reads an environment variable.
     pub fn of_locale(variable: impl Fn(&str) -> Option<String>) -> Language {
         let set = |name: &&str| variable(name).filter(|value| !value.is_empty());
         let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].iter().find_map(set);
@@ -44,7 +44,7 @@ impl Language {
 
 static SPOKEN: AtomicU8 = AtomicU8::new(Language::English as u8);
 
-/// Speaks this language from now on, in the whole process.
+/// Sets the language of the process.
 pub fn speak(language: Language) {
     SPOKEN.store(language as u8, Ordering::Relaxed);
 }
@@ -56,22 +56,22 @@ pub fn spoken() -> Language {
     }
 }
 
-/// The rendering of a key in Chinese, if there is one.
+/// The Chinese translation of a key, if there is one.
 pub(crate) fn rendering(key: &str) -> Option<&'static str> {
     catalogue().get(key).map(String::as_str)
 }
 
-/// What the catalogue says of one sentence.
+/// The catalog's entry of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry<'t> {
-    /// Where the sentence stands in the catalogue, from 1.
+    /// Its line in the catalog, from 1.
     pub line: usize,
     pub english: &'t str,
     pub translated: String,
 }
 
-/// The entries of a catalogue: lines of English, and below them, each behind a tab, the lines of
-/// the translation; `#` begins a comment.
+/// The entries of a catalog: lines of English, followed by the translation in lines that start with
+/// a tab; `#` starts a comment.
 pub fn entries(text: &str) -> Vec<Entry<'_>> {
     let mut entries: Vec<Entry<'_>> = Vec::new();
     let (mut start, mut begun) = (0, None);
@@ -98,7 +98,7 @@ pub fn entries(text: &str) -> Vec<Entry<'_>> {
     entries
 }
 
-/// What operating systems and parsers say that people often meet: no words of ours, and stable.
+/// Common messages of operating systems and parsers. They are stable, but not throng's own.
 #[cfg(test)]
 const OF_OTHERS: [&str; 31] = [
     "No such file or directory",
@@ -136,7 +136,7 @@ const OF_OTHERS: [&str; 31] = [
     "invalid indentation in quoted scalar",
 ];
 
-/// Unpacked where Chinese is spoken.
+/// Unpacked when Chinese is first needed.
 fn chinese() -> &'static str {
     static TEXT: OnceLock<String> = OnceLock::new();
     TEXT.get_or_init(|| packed::text(throng_words::packed!("words/zh.txt")))
@@ -158,7 +158,7 @@ mod tests {
                         two\n  lines\n\t两\n\t  行\n";
 
     #[test]
-    fn entries_are_told_with_their_lines() {
+    fn entries_have_their_line_numbers() {
         let lines: Vec<(usize, &str)> =
             entries(TEXT).iter().map(|entry| (entry.line, entry.english)).collect();
         assert_eq!(lines[..3], [(2, "this is {}"), (4, "a text"), (6, "there is no {} `{}`")]);
@@ -167,12 +167,12 @@ mod tests {
     }
 
     #[test]
-    fn what_others_say_is_known_too() {
+    fn foreign_messages_have_translations() {
         assert!(OF_OTHERS.iter().all(|text| rendering(text).is_some()));
     }
 
     #[test]
-    fn no_sentence_stands_twice() {
+    fn no_message_occurs_twice() {
         assert_eq!(entries(chinese()).len(), catalogue().len());
     }
 

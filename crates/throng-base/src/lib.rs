@@ -1,26 +1,26 @@
-//! Words that all crates need, and nothing that only one needs.
+//! Shared basics that all crates need.
 //!
-//! - [`clock`]: the only place where time is read; simulated time for tests.
-//! - [`units`]: durations, sizes, rates and shares as people write them.
+//! - [`clock`]: the clock, and simulated time for tests.
+//! - [`units`]: durations, sizes, rates and shares with units.
 //! - [`random`]: seeded randomness; the same seed gives the same users.
-//! - [`ids`]: who and what is meant. [`share`]: which part of a run is ours.
-//! - [`clean`](mod@clean): foreign text made harmless. [`secret`]: what must not be told.
+//! - [`ids`]: IDs as types. [`share`]: the exact parts of a run.
+//! - [`clean`](mod@clean): makes foreign text harmless. [`secret`]: masks secrets.
 //! - [`calendar`]: days as numbers.
-//! - [`columns`]: text as wide as a terminal has room for.
-//! - [`diagnostic`]: a mistake with its place, cause and cure, and how it is printed.
+//! - [`columns`]: text in terminal columns.
+//! - [`diagnostic`]: errors with their place, cause and fix.
 //! - [`flags`]: values of command-line flags.
-//! - [`form`]: names and values of forms as they are sent.
-//! - [`language`]: English or Chinese, by one catalogue. [`Said`]: a sentence in either.
+//! - [`form`]: submitted forms.
+//! - [`language`]: English or Chinese. [`Said`]: a message in either.
 //! - [`status`]: the statuses of all protocols, a module for each.
 //! - [`exit`]: the exit codes.
 //! - [`scalars!`]: methods of serde's visitors.
-//! - [`turns`]: which of two sides works when. [`words!`]: enums whose variants have words.
-//! - [`plain`]: files that others name: plain ones, up to a bound. [`private`]: files for their
-//!   owner alone. [`system`]: what differs between Unix and Windows.
+//! - [`turns`]: the turns of a duel. [`words!`]: enums whose variants have words.
+//! - [`plain`]: reads regular files of others, with a size limit. [`private`]: files that only the
+//!   owner can access. [`system`]: differences between Unix and Windows.
 
 #![forbid(unsafe_code)]
 
-// What `say!` names, and `say!` itself, in this crate too.
+// `say!` and the paths it uses must also work in this crate.
 extern crate self as throng_base;
 #[macro_use]
 extern crate throng_words;

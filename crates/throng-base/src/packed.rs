@@ -1,11 +1,10 @@
-//! Long texts that are part of the binary and seldom read: a third of their size (`packed!`).
+//! Long and rarely used texts in the binary, compressed to a third of their size (`packed!`).
 
 use std::io::Read as _;
 
 use flate2::read::ZlibDecoder;
 
-/// The text of what `packed!` has made. It was packed when this was compiled, so that it can be
-/// unpacked.
+/// Unpacks the result of `packed!`, which cannot fail because the compiler created it.
 pub fn text(packed: &[u8]) -> String {
     let mut text = String::new();
     let unpacked = ZlibDecoder::new(packed).read_to_string(&mut text);
@@ -16,7 +15,7 @@ pub fn text(packed: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn what_is_packed_is_the_file() {
+    fn unpacking_restores_the_file() {
         let packed: &[u8] = throng_words::packed!("words/zh.txt");
         let file = include_str!("../words/zh.txt");
         assert!(packed.len() < file.len() / 2, "{} of {}", packed.len(), file.len());

@@ -1,6 +1,6 @@
-//! Files that others name: a scenario that came by mail, a record that was sent. Only plain files
-//! are read, never a pipe that waits or a device that never ends, and never more than a bound.
-//! Whoever reads such a file reads it here.
+//! Reads files from others: received scenarios and run directories. Only regular files are read, up
+//! to a size limit, because a pipe can block and a device may never end. All such files must be
+//! read here.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
@@ -9,36 +9,36 @@ use std::path::Path;
 use crate::said::Told;
 use crate::system;
 
-/// What a shell hands over by these names is open already, and reading it was asked for.
+/// Paths by which a shell passes open files, which the user wants to read.
 const GIVEN: [&str; 3] = ["/dev/stdin", "/dev/fd/", "/proc/self/fd/"];
 
-/// Opens a plain file. Neither opening nor reading it blocks on another process.
+/// Opens a regular file. Neither opening nor reading it blocks.
 pub fn open(path: &Path) -> io::Result<File> {
-    // Before it is opened too: opening a device may do something to it.
+    // Check before opening, because opening a device can have effects.
     fit(&std::fs::metadata(path)?)?;
     let file = system::without_waiting(OpenOptions::new().read(true)).open(path)?;
-    // It may have become another one since.
+    // Check again, because it may have been replaced.
     fit(&file.metadata()?)?;
     Ok(file)
 }
 
-/// The bytes of a plain file; fails where there are more than `bytes_max`.
+/// Reads a regular file; fails if it exceeds `bytes_max`.
 pub fn read(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
     let file = open(path)?;
-    // A large one is not read in vain. Files of the kernel say that they are empty.
+    // Do not read a file that is too large. Kernel files have size 0.
     if file.metadata()?.len() > bytes_max as u64 {
         return Err(too_large(bytes_max));
     }
     read_all(file, bytes_max)
 }
 
-/// As [`read`], for a text in UTF-8.
+/// Like [`read`], for UTF-8 text.
 pub fn read_text(path: &Path, bytes_max: usize) -> io::Result<String> {
     text(read(path, bytes_max)?)
 }
 
-/// As [`read`], of a path that the command line gives: what a shell hands over by a path, as in
-/// `throng run <(make-scenario)`, may be a pipe.
+/// Like [`read`], for a path on the command line, which can be a pipe passed by a shell, as in
+/// `throng run <(make-scenario)`.
 pub fn read_given(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
     let given = if is_given(path) { system::handed_over(path)? } else { None };
     match given {
@@ -47,12 +47,12 @@ pub fn read_given(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Whether a path is one by which a shell hands over what it has opened.
+/// Whether a shell passes an open file by this path.
 pub fn is_given(path: &Path) -> bool {
     path.to_str().is_some_and(|path| GIVEN.iter().any(|it| path.starts_with(it)))
 }
 
-/// As [`read_given`], for a text in UTF-8.
+/// Like [`read_given`], for UTF-8 text.
 pub fn read_given_text(path: &Path, bytes_max: usize) -> io::Result<String> {
     text(read_given(path, bytes_max)?)
 }
@@ -84,7 +84,7 @@ fn fit(data: &std::fs::Metadata) -> io::Result<()> {
     let kind = data.file_type();
     match () {
         () if kind.is_file() => Ok(()),
-        // As reading one says it.
+        // The error of reading a directory.
         () if kind.is_dir() => Err(io::Error::from_raw_os_error(system::EISDIR)),
         () => Err(io::Error::new(io::ErrorKind::InvalidInput, Told(system::unreadable(kind)))),
     }
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn only_plain_files_are_read_and_no_more_than_the_bound() {
+    fn only_regular_files_up_to_the_limit_are_read() {
         let folder = std::env::temp_dir().join(format!("throng-plain-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let (file, pipe, sparse) = (folder.join("a"), folder.join("pipe"), folder.join("sparse"));
@@ -120,11 +120,11 @@ mod tests {
         assert_eq!(refused(Path::new("/dev/zero")), "it is a device, not a file");
         assert_eq!(refused(&folder), "Is a directory (os error 21)");
         assert!(refused(&folder.join("no")).starts_with("No such file"));
-        // By a link too, and where a shell hands nothing over.
+        // Also through a symbolic link, and for paths that no shell passed.
         std::os::unix::fs::symlink(&pipe, folder.join("link")).unwrap();
         assert_eq!(refused(&folder.join("link")), "it is a pipe, not a file");
         assert!(read_given(&pipe, 100).is_err());
-        // Files of the kernel say nothing of their size.
+        // Kernel files do not report their size.
         assert!(!read(Path::new("/proc/self/status"), 1 << 20).unwrap().is_empty());
         assert!(read(Path::new("/proc/self/status"), 10).is_err());
         std::fs::remove_dir_all(&folder).unwrap();

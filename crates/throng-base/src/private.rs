@@ -1,5 +1,5 @@
-//! Files and folders that only their owner can read: records, recordings, keys. A file of a key is
-//! complete or absent.
+//! Files and directories that only their owner can access: run directories, recordings, keys. A key
+//! file is complete or absent.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -10,10 +10,10 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::{Said, system};
 
-/// Creates something that only its owner can read.
+/// Creates a file or directory that only its owner can access.
 pub trait Private {
-    /// A new file gets the mode 0600, a new folder 0700. Windows has no modes: both get the access
-    /// list of the folder around them. In the profile of a user, that is the user, the
+    /// A new file gets the mode 0600, a new directory 0700. Windows has no modes: both inherit the
+    /// access list of their directory, which, in a user's profile, contains the user, the
     /// administrators and the system.
     fn private(&mut self) -> &mut Self;
 }
@@ -35,7 +35,7 @@ pub fn make_folder(path: &Path) -> Result<(), Said> {
     made.map_err(|error| failed(path, &error))
 }
 
-/// Writes beside and puts it in place, so that whoever reads sees the old or the new.
+/// Writes a temporary file and renames it, so that readers see the old or the new content.
 pub fn write(path: &Path, text: &str) -> Result<(), Said> {
     let beside = path.with_extension("new");
     let written = || -> io::Result<()> {
@@ -57,7 +57,7 @@ fn failed(path: &Path, error: &io::Error) -> Said {
     say!("`{path}`: {error}")
 }
 
-/// Bytes as PEM, as certificates and keys lie on disks.
+/// Bytes as PEM, the format of certificate and key files.
 pub fn pem(label: &str, der: &[u8]) -> String {
     let text = STANDARD.encode(der);
     let mut pem = format!("-----BEGIN {label}-----\n");
@@ -68,7 +68,7 @@ pub fn pem(label: &str, der: &[u8]) -> String {
     pem + &format!("-----END {label}-----\n")
 }
 
-/// A folder of this user, as the XDG Base Directory Specification has it: what `variable` names, or
+/// A directory of this user by the XDG Base Directory Specification: the value of `variable`, or
 /// `default` below the home directory.
 pub fn user_folder(variable: &str, default: &str) -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);

@@ -1,18 +1,18 @@
 //! Seeded randomness, eight bytes per owner. The same seed gives the same numbers on every machine.
 //!
 //! The generator is SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
-//! generators", OOPSLA 2014). It is good enough for load shapes and masks; it is no secret.
+//! generators", OOPSLA 2014). It is suitable for loads and masks, but not for secrets.
 
 use std::hash::{BuildHasher as _, RandomState};
 
-/// A number that no other process draws and that cannot be repeated: for the seed of a run that is
-/// given none, and for its id. All other randomness has a seed.
+/// A unique and unpredictable number, for IDs of runs and for seeds that the user does not set. All
+/// other randomness has a seed.
 pub fn fresh() -> u64 {
     // The keys of the standard library's hashes come from the operating system.
     RandomState::new().hash_one(std::process::id())
 }
 
-/// A seed for a run that is given none. It has 53 bits, so that every reader of JSON keeps it.
+/// A seed for a run without a given one. It has 53 bits, which every JSON reader preserves.
 pub fn fresh_seed() -> u64 {
     fresh() >> 11
 }
@@ -28,7 +28,7 @@ impl Random {
         Random { state: seed }
     }
 
-    /// The stream of one owner (a user, a shard, a data source) of a run with `seed`.
+    /// The stream of one owner (a user, a shard, a data source) in a run with `seed`.
     pub fn for_owner(seed: u64, owner: u64) -> Random {
         let mut mixed = Random::new(seed ^ owner.wrapping_mul(0xD134_2543_DE82_EF95));
         let state = mixed.next_u64();
@@ -49,7 +49,7 @@ impl Random {
         (self.next_u64() >> 32) as u32
     }
 
-    /// A whole number in `0..bound`, every one as likely; 0 when `bound` is 0.
+    /// A uniform integer in `0..bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
@@ -59,12 +59,12 @@ impl Random {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A number of the uniform distribution over `[low, high)`.
+    /// A uniform number in `[low, high)`.
     pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.unit()
     }
 
-    /// A number of the exponential distribution with this mean.
+    /// An exponentially distributed number with this mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * (1.0 - self.unit()).ln()
     }
@@ -90,14 +90,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_fresh_is_new_each_time() {
+    fn fresh_numbers_differ() {
         assert_ne!(fresh(), fresh());
         assert_ne!(fresh_seed(), fresh_seed());
         assert!((0..1000).all(|_| fresh_seed() < 1 << 53));
     }
 
     #[test]
-    fn means_are_what_they_say() {
+    fn means_are_as_specified() {
         let mut random = Random::new(42);
         let n = 200_000;
         let exponential: f64 = (0..n).map(|_| random.exponential(3.0)).sum::<f64>() / f64::from(n);

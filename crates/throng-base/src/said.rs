@@ -1,9 +1,9 @@
-//! What is said to people: the key of a sentence, which is its English template, and the values
-//! in it. It is rendered where it is read, in the language of the reader; a value can be a
-//! sentence of its own, such as the mistake that a parser found.
+//! Messages to users: a key, which is the English template, and its values. A message is rendered
+//! where it is displayed, in the reader's language. A value can itself be a message, such as a
+//! parser's error.
 //!
-//! `say!` makes one, and does not compile where the catalogue has no rendering. What others say,
-//! such as an operating system, is its own key ([`Said::of_others`]).
+//! `say!` creates one, and does not compile without a translation. Foreign messages, such as those
+//! of an operating system, are their own key ([`Said::of_others`]).
 
 use std::borrow::Cow;
 use std::{fmt, io};
@@ -18,20 +18,20 @@ use crate::language::{Language, rendering, spoken};
 #[derive(Clone, Default)]
 pub struct Said {
     key: Cow<'static, str>,
-    /// None without any: then it is known when compiled.
+    /// `None` without values: then it can be a constant.
     values: Option<Box<[Argument]>>,
 }
 
-/// A value of a sentence.
+/// A value of a message.
 #[derive(Clone)]
 pub enum Argument {
-    /// A number, a name, what a person wrote: the same in every language.
+    /// A number, a name, or user input: the same in every language.
     Text(String),
-    /// A phrase of ours.
+    /// A message of throng.
     Said(Said),
 }
 
-/// What can be a value of a sentence.
+/// A type that can be a value of a message.
 pub trait Speak {
     fn argument(&self) -> Argument;
 }
@@ -55,23 +55,23 @@ impl Speak for &Said {
 }
 
 impl Said {
-    /// A sentence without values; by `say!`.
+    /// A message without values; used by `say!`.
     pub const fn plain(key: &'static str) -> Said {
         Said { key: Cow::Borrowed(key), values: None }
     }
 
-    /// A sentence with values; by `say!`.
+    /// A message with values; used by `say!`.
     pub fn with(key: &'static str, values: Vec<Argument>) -> Said {
         Said { key: Cow::Borrowed(key), values: Some(values.into()) }
     }
 
-    /// What an operating system, a library or a target says. What people often meet of it has a
-    /// rendering; the rest is told as it is.
+    /// A message of an operating system, a library or a target. Common ones have translations;
+    /// others are shown unchanged.
     pub fn of_others(text: impl Into<String>) -> Said {
         Said { key: Cow::Owned(text.into()), values: None }
     }
 
-    /// What an error of I/O says, which may have a sentence of ours as its reason.
+    /// The message of an I/O error, which may contain a message of throng.
     pub fn of_error(error: &io::Error) -> Said {
         let reason = Said::reason(error);
         match error.raw_os_error() {
@@ -94,19 +94,19 @@ impl Said {
         self.values.as_deref().unwrap_or_default()
     }
 
-    /// A sentence out of a table, with the values that belong into its places.
+    /// A template from a table, with its values.
     pub fn filled(mut self, values: &[&dyn Speak]) -> Said {
         self.values = Some(values.iter().map(|value| value.argument()).collect());
         self
     }
 
-    /// With texts of others made harmless.
+    /// Makes foreign text in it harmless.
     pub fn cleaned(mut self) -> Said {
         self.change_texts(&|text| clean(text));
         self
     }
 
-    /// The same, with each foreign text cut to so many characters, and an ellipsis.
+    /// The same, with each foreign text truncated to `chars_max` characters and an ellipsis.
     pub fn shortened(mut self, chars_max: usize) -> Said {
         self.change_texts(&|text| match text.char_indices().nth(chars_max) {
             Some((end, _)) => format!("{}…", &text[..end]),
@@ -115,7 +115,7 @@ impl Said {
         self
     }
 
-    /// Several behind each other, with commas between them.
+    /// Joins messages with commas.
     pub fn listed(parts: impl IntoIterator<Item = Said>) -> Said {
         let both = |before: Said, next: Said| say!("{before}, {next}");
         parts.into_iter().reduce(both).unwrap_or_default()
@@ -138,12 +138,12 @@ impl Said {
         }
     }
 
-    /// In English, as machines read it.
+    /// In English, as for machine-readable output.
     pub fn english(&self) -> String {
         self.render(Language::English)
     }
 
-    /// In the spoken language.
+    /// In the user's language.
     pub fn spoken(&self) -> String {
         self.render(spoken())
     }
@@ -167,7 +167,7 @@ impl Said {
                 None => Cow::Borrowed(""),
             };
             turn += 1;
-            // Between Chinese characters and Latin ones or code stands a space.
+            // Chinese characters are separated from Latin text and code by a space.
             let is_spaced = translated.is_some();
             if is_spaced && out.ends_with(is_ideograph) && value.starts_with(is_beside_space) {
                 out.push(' ');
@@ -188,7 +188,7 @@ impl From<&Said> for Said {
     }
 }
 
-/// The next `{}` or `{1}`: what stands before it, its number, what stands behind it.
+/// The next `{}` or `{1}`: the text before it, its number, and the text after it.
 pub(crate) fn next_place(text: &str) -> Option<(&str, Option<usize>, &str)> {
     let mut from = 0;
     loop {
@@ -210,7 +210,7 @@ fn is_beside_space(c: char) -> bool {
     c.is_ascii_graphic() && !matches!(c, ',' | '.' | ';' | ':' | '!' | '?' | '(' | ')')
 }
 
-/// A sentence as the reason of an error that libraries hand on, such as one of I/O.
+/// A message as the reason of a library's error, such as an I/O error.
 #[derive(Debug)]
 pub struct Told(pub Said);
 
@@ -222,14 +222,14 @@ impl fmt::Display for Told {
 
 impl std::error::Error for Told {}
 
-/// As its English text.
+/// The English text.
 impl fmt::Debug for Said {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.english().fmt(f)
     }
 }
 
-/// Whether both say the same.
+/// Compares the English texts.
 impl PartialEq for Said {
     fn eq(&self, other: &Said) -> bool {
         self.english() == other.english()
@@ -238,15 +238,15 @@ impl PartialEq for Said {
 
 impl Eq for Said {}
 
-/// Whether its English text is this one.
+/// Compares with the English text.
 impl<T: AsRef<str> + ?Sized> PartialEq<T> for Said {
     fn eq(&self, other: &T) -> bool {
         self.english() == other.as_ref()
     }
 }
 
-/// A sentence without values is its text; another is a list of its template and its values, of
-/// which a list is a phrase of ours.
+/// A message without values is serialized as text, others as a list of the template and its values.
+/// A nested list is a message of throng.
 impl Serialize for Said {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.values().is_empty() {
@@ -318,7 +318,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sentence_is_rendered_in_both_languages() {
+    fn a_message_is_rendered_in_both_languages() {
         let unit = "fortnight";
         let inner = say!("`{unit}` is not a unit of time");
         assert_eq!(inner.english(), "`fortnight` is not a unit of time");
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_keeps_the_key_and_the_values() {
+    fn serialization_keeps_the_key_and_the_values() {
         let inner = say!("`{}` is not a unit of time", "x");
         for (said, json) in [
             (say!("a duration is missing"), r#""a duration is missing""#),
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_the_system_are_known_by_their_reason() {
+    fn system_errors_are_identified_by_their_reason() {
         let refused = io::Error::from_raw_os_error(111);
         let said = Said::of_error(&refused);
         assert_eq!(said, "Connection refused (os error 111)");
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_to_no_catalogue_is_told_as_it_is() {
+    fn unknown_messages_are_shown_unchanged() {
         let said: Said = serde_json::from_str(r#"["of a {} version","later"]"#).unwrap();
         assert_eq!(said.render(Language::Chinese), "of a later version");
         assert_eq!(Said::of_others("so it is").render(Language::Chinese), "so it is");

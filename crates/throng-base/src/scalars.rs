@@ -1,6 +1,6 @@
-//! Methods that visitors of serde have to have.
+//! Methods required by serde's visitors.
 
-/// The methods for scalars of a visitor that makes the same of all of them.
+/// The scalar methods of a visitor that handles all scalars in the same way.
 #[macro_export]
 macro_rules! scalars {
     ($value:expr) => {

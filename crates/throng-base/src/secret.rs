@@ -1,10 +1,10 @@
-//! What must not be told: passwords, tokens, cookies, keys. Known by the names they go by, in
-//! headers, JSON, forms and queries, and by their values, wherever these stand.
+//! Masks secrets: passwords, tokens, cookies, keys. They are identified by their names in headers,
+//! JSON, forms and queries, and by their values anywhere.
 //!
-//! A value that the scenario also says elsewhere (`admin`) is masked only where it is put, see
-//! [`Use`].
+//! A value that the scenario also contains elsewhere (`admin`) is masked only where it is inserted;
+//! see [`Use`].
 //!
-//! Whoever records or prints what a scenario or a server says asks [`Secrets::mask`].
+//! All code that records or prints text of a scenario or a server calls [`Secrets::mask`].
 
 mod placed;
 
@@ -16,17 +16,17 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 
 pub use placed::Use;
 
-/// What stands in the place of a secret.
+/// Replaces a secret.
 pub const MASK: &str = "***";
 
-/// A shorter value is masked only where its name stands beside it: it is found in any text.
+/// Shorter values are masked only next to their name, because any text can contain them.
 const VALUE_BYTES_MIN: usize = 4;
-/// A shorter value is masked only where no letter or digit stands beside it.
+/// Shorter values are masked only if no letter or digit is next to them.
 const VALUE_BYTES_SURE: usize = 10;
-/// Values that are looked for, each in all its forms.
+/// Maximum number of values to search for, each in all forms.
 const VALUES_MAX: usize = 2000;
 
-/// Words that make a name the name of a secret, wherever they stand in it.
+/// Words that make a name that of a secret, at any position.
 const WORDS: [&str; 15] = [
     "password",
     "passwd",
@@ -44,7 +44,7 @@ const WORDS: [&str; 15] = [
     "authtoken",
     "accesstoken",
 ];
-/// What stands before `key` where that means a secret.
+/// Words before `key` that make it a secret.
 const KEYS: [&str; 10] = [
     "api",
     "access",
@@ -57,31 +57,31 @@ const KEYS: [&str; 10] = [
     "secret",
     "account",
 ];
-/// Every name of a secret has one of these in it.
+/// Every name of a secret contains one of these.
 const PARTS: [&str; 9] =
     ["pass", "pwd", "secret", "token", "key", "auth", "cookie", "credential", "jwt"];
-/// How names end that are written without anything between their words.
+/// Ends of names that are written without separators.
 const ENDS: [&str; 6] = ["password", "passwd", "passphrase", "token", "secret", "apikey"];
 
 /// The secrets of one scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Secrets {
-    /// Names that the scenario itself calls secret, besides those that are so by their words.
+    /// Names that the scenario declares secret, in addition to those with secret words.
     names: Vec<String>,
-    /// Variables, also of the environment, that are secret because of what they are put into.
+    /// Variables, including environment variables, that are secret because of where they are used.
     variables: Vec<String>,
-    /// Values in all forms in which they are sent, the longest first.
+    /// Values in all forms in which they are sent, longest first.
     values: Vec<Vec<u8>>,
-    /// How the credentials of basic authentication end that have such a value as password. Whose
-    /// they are is not known: the user may come from data.
+    /// Ends of basic credentials with such a value as password. The user is unknown, because it can
+    /// come from data.
     endings: Vec<Vec<u8>>,
-    /// Those that are words like others, by their places.
+    /// Secrets that are also common words, by where they are used.
     places: placed::Places,
 }
 
-/// Whether what goes by this name is a secret: `password`, `X-Api-Key`, `accessToken`, `key`.
+/// Whether this is the name of a secret: `password`, `X-Api-Key`, `accessToken`, `key`.
 pub fn is_secret_name(name: &str) -> bool {
-    // Large scenarios have hundreds of thousands of names, hardly any of which is a secret's.
+    // Fast path: large scenarios have hundreds of thousands of names, and hardly any is secret.
     let has = |part: &&str| {
         let mut windows = name.as_bytes().windows(part.len());
         windows.any(|window| window.eq_ignore_ascii_case(part.as_bytes()))
@@ -108,21 +108,21 @@ pub fn is_secret_name(name: &str) -> bool {
     words.iter().any(is_secret) || words.windows(2).any(is_key) || words == ["key"]
 }
 
-/// A word that is no secret, whatever its name: a switch, nothing, what is masked already.
+/// A value that is never secret, whatever its name: a boolean, an empty value, or a mask.
 pub fn is_plain_word(value: &str) -> bool {
     let words = ["", "true", "false", "null", "~", "none", "None", "on", "off", "yes", "no", MASK];
     words.contains(&value)
 }
 
 impl Secrets {
-    /// What goes by this name is a secret.
+    /// Declares the values of this name secret.
     pub fn add_name(&mut self, name: &str) {
         if !self.names.iter().any(|known| known == name) {
             self.names.push(name.to_string());
         }
     }
 
-    /// This is a secret, as it is and as it is written in JSON, queries and forms.
+    /// Adds a secret, including its forms in JSON, queries and forms.
     pub fn add(&mut self, value: &str) {
         let value = value.trim();
         let is_name = is_secret_name(value) && value.chars().all(|c| c.is_alphabetic());
@@ -139,8 +139,8 @@ impl Secrets {
         self.add_endings(value);
     }
 
-    /// What base64 makes of a password, whoever's it is: the user before it shifts it by up to two
-    /// bytes, and the first of its characters depends on the user as well (RFC 7617, 2).
+    /// Adds the base64 forms of a password for any user: the user name shifts it by up to two
+    /// bytes, and its first character also depends on the user (RFC 7617, 2).
     fn add_endings(&mut self, password: &str) {
         for shift in 0..3 {
             let pair = [&b"uu:"[2 - shift..], password.as_bytes()].concat();
@@ -152,12 +152,12 @@ impl Secrets {
         }
     }
 
-    /// The credentials of an `Authorization` header without their scheme, or any other secret.
+    /// Adds the credentials of an `Authorization` header without their scheme, or any other secret.
     pub fn add_header(&mut self, value: &str) {
         self.add(credentials(value));
     }
 
-    /// This variable is a secret; what else goes by its name is not.
+    /// Declares a variable secret; other values of this name are not.
     pub fn add_variable(&mut self, name: &str) {
         if !self.is_variable(name) {
             self.variables.push(name.to_string());
@@ -168,7 +168,7 @@ impl Secrets {
         self.variables.iter().any(|known| known == name) || self.is_name(name)
     }
 
-    /// The value of a variable by itself.
+    /// Masks the value of a variable.
     pub fn mask_variable<'t>(&self, name: &str, value: &'t str) -> Cow<'t, str> {
         match self.is_variable(name) && !is_plain_word(value) {
             true => Cow::Borrowed(MASK),
@@ -180,7 +180,7 @@ impl Secrets {
         self.names.iter().any(|known| known == name) || is_secret_name(name)
     }
 
-    /// A value by itself, whose name is known.
+    /// Masks a value with a known name.
     pub fn mask_value<'t>(&self, name: &str, value: &'t str) -> Cow<'t, str> {
         match self.is_name(name) && !is_plain_word(value) {
             true => Cow::Borrowed(MASK),
@@ -188,7 +188,7 @@ impl Secrets {
         }
     }
 
-    /// The text without its secrets.
+    /// Masks secrets in a text.
     pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.ranges(text.as_bytes()) {
             ranges if ranges.is_empty() => Cow::Borrowed(text),
@@ -196,7 +196,7 @@ impl Secrets {
         }
     }
 
-    /// The bytes of a message without its secrets.
+    /// Masks secrets in the bytes of a message.
     pub fn mask_bytes<'t>(&self, bytes: &'t [u8]) -> Cow<'t, [u8]> {
         let mut ranges = self.ranges(bytes);
         self.find_in_message(bytes, &mut ranges);
@@ -206,7 +206,7 @@ impl Secrets {
         }
     }
 
-    /// A message that is known to be a text.
+    /// The same for a message that is text.
     pub fn mask_message<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.mask_bytes(text.as_bytes()) {
             Cow::Borrowed(_) => Cow::Borrowed(text),
@@ -214,7 +214,7 @@ impl Secrets {
         }
     }
 
-    /// A sentence of ours without the values that are secrets, whatever names stand in it.
+    /// Masks the values of secrets in a message of throng, ignoring names.
     pub fn mask_sentence<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.value_ranges(text.as_bytes()) {
             ranges if ranges.is_empty() => Cow::Borrowed(text),
@@ -222,7 +222,7 @@ impl Secrets {
         }
     }
 
-    /// Where the secrets are in a text, in their order, none beside another.
+    /// The ranges of secrets in a text, sorted and disjoint.
     pub fn ranges(&self, text: &[u8]) -> Vec<Range<usize>> {
         let mut ranges = self.value_ranges(text);
         self.find_named(text, &mut ranges);
@@ -232,7 +232,7 @@ impl Secrets {
         in_order(ranges)
     }
 
-    /// Where known values are in a text.
+    /// The ranges of known values in a text.
     pub fn value_ranges(&self, text: &[u8]) -> Vec<Range<usize>> {
         let mut ranges = Vec::new();
         for value in &self.values {
@@ -258,8 +258,7 @@ impl Secrets {
         in_order(ranges)
     }
 
-    /// Finds what is left of a value in a text that was cut in the middle of it: its beginning,
-    /// and an ellipsis.
+    /// Finds the start of a value, followed by an ellipsis, at the end of a truncated text.
     fn find_cut(&self, text: &[u8], ranges: &mut Vec<Range<usize>>) {
         for end in memchr::memmem::find_iter(text, "…") {
             let left = |value: &Vec<u8>| {
@@ -273,7 +272,7 @@ impl Secrets {
         }
     }
 
-    /// Finds the fields of multipart forms whose names are those of secrets (RFC 7578).
+    /// Finds fields of multipart forms with names of secrets (RFC 7578).
     fn find_fields(&self, text: &[u8], ranges: &mut Vec<Range<usize>>) {
         let find = |from: usize, needle: &[u8]| {
             memchr::memmem::find(&text[from..], needle).map(|at| from + at)
@@ -290,8 +289,8 @@ impl Secrets {
         }
     }
 
-    /// Finds `name: value`, `name=value`, `"name": "value"` and `<name>value` whose names are those
-    /// of secrets.
+    /// Finds `name: value`, `name=value`, `"name": "value"` and `<name>value` with names of
+    /// secrets.
     fn find_named(&self, text: &[u8], ranges: &mut Vec<Range<usize>>) {
         let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         let mut at = 0;
@@ -311,7 +310,7 @@ impl Secrets {
     }
 }
 
-/// A word of a text that may be the name of a secret.
+/// A word that may be the name of a secret.
 struct Name<'t> {
     text: &'t [u8],
     start: usize,
@@ -319,7 +318,7 @@ struct Name<'t> {
 }
 
 impl Name<'_> {
-    /// Where its value is, if it is a secret.
+    /// The range of its value, if it is a secret.
     fn value(&self, secrets: &Secrets) -> Option<Range<usize>> {
         let text = self.text;
         let name = std::str::from_utf8(&text[self.start..self.end]).ok()?;
@@ -347,7 +346,7 @@ impl Name<'_> {
         {
             return None;
         }
-        // In prose, `key:` is a word like another.
+        // In prose, `key:` is an ordinary word.
         if separator == b':' && !is_quoted && name.eq_ignore_ascii_case("key") {
             return None;
         }
@@ -370,7 +369,7 @@ impl Name<'_> {
         is_it && !value.contains("${") && !is_plain_word(value)
     }
 
-    /// What an element of XML contains, up to the next tag; nothing where that is markup.
+    /// The content of an XML element up to the next tag; `None` if that is markup.
     fn element(&self, at: usize) -> Option<Range<usize>> {
         let length = self.text[at..].iter().position(|byte| *byte == b'<')?;
         let value = &self.text[at..at + length];
@@ -379,7 +378,7 @@ impl Name<'_> {
         (!range.is_empty()).then_some(range)
     }
 
-    /// From where to where the value is that begins at `at`.
+    /// The range of the value that starts at `at`.
     fn extent(&self, at: usize, separator: u8, quote: Option<u8>, header: bool) -> Range<usize> {
         let text = self.text;
         let until = |start: usize, is_end: &dyn Fn(u8) -> bool| {
@@ -390,8 +389,8 @@ impl Name<'_> {
             (Some(b'\\'), Some(b'"')) => until(at + 2, &|byte| byte == b'\\'),
             (Some(&open @ (b'"' | b'\'')), _) => at + 1..closing(text, at + 1, open),
             (Some(b'['), _) if separator == b':' => until(at + 1, &|byte| b"]\n".contains(&byte)),
-            // What is in a map has names of its own; an expression is no secret, nor what is a
-            // block in the lines below.
+            // The entries of a map have their own names. Expressions and block scalars are not
+            // secret.
             (Some(b'{' | b'|' | b'>'), _) | (None, _) => at..at,
             _ if separator == b'=' => until(at, &|byte| b"&;,\"'` \t\r\n)}]<>".contains(&byte)),
             _ if header => until(at, &|byte| b"\r\n".contains(&byte) || Some(byte) == quote),
@@ -406,7 +405,7 @@ fn spaces(text: &[u8]) -> usize {
     text.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }
 
-/// Where a quoted text ends that begins at `start`.
+/// The end of a quoted text that starts at `start`.
 fn closing(text: &[u8], start: usize, quote: u8) -> usize {
     let mut at = start;
     while at < text.len() && text[at] != quote {
@@ -415,14 +414,14 @@ fn closing(text: &[u8], start: usize, quote: u8) -> usize {
     at.min(text.len())
 }
 
-/// Headers that are secret as a whole, to the end of their line.
+/// Headers whose whole value is secret.
 fn is_header(name: &str) -> bool {
     ["authorization", "proxy-authorization", "cookie", "set-cookie"]
         .iter()
         .any(|header| name.eq_ignore_ascii_case(header))
 }
 
-/// The scheme of credentials (RFC 9110, 11.4), which is no secret.
+/// Whether this is the scheme of credentials (RFC 9110, 11.4), which is not secret.
 pub fn is_scheme(word: &[u8]) -> bool {
     [&b"basic"[..], b"bearer", b"digest", b"token", b"negotiate", b"apikey"]
         .iter()
@@ -435,7 +434,7 @@ fn credentials(value: &str) -> &str {
     credentials.map_or(value, |(_, credentials)| credentials)
 }
 
-/// A text as it is, and as it is written in JSON, HTML, queries and forms, by everybody.
+/// A text as it is, and as written in JSON, HTML, queries and forms by common software.
 fn forms(value: &str) -> [String; 10] {
     let quoted: String = value.chars().flat_map(in_json).collect();
     let (slashed, safe) = (quoted.replace('/', "\\/"), safe_in_html(&quoted));
@@ -447,7 +446,7 @@ fn forms(value: &str) -> [String; 10] {
     [value.to_string(), quoted, slashed, safe, form, query, form_small, small, named, numbered]
 }
 
-/// The digits of percent-encoded bytes in lower case: servers write both (RFC 3986, 2.1).
+/// Percent-encoding with lowercase digits: servers use both (RFC 3986, 2.1).
 fn small_digits(query: &str) -> String {
     let mut parts = query.split('%');
     let mut out = parts.next().unwrap_or_default().to_string();
@@ -460,13 +459,13 @@ fn small_digits(query: &str) -> String {
     out
 }
 
-/// As HTML and XML have it; quotes are written in several ways.
+/// As in HTML and XML; there are several escapes for quotes.
 fn html(value: &str, [double, single]: [&str; 2]) -> String {
     let escaped = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     escaped.replace('"', double).replace('\'', single)
 }
 
-/// JSON that may stand in HTML: Go writes it so by default.
+/// JSON that is safe within HTML, as Go writes it by default.
 fn safe_in_html(json: &str) -> String {
     json.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
 }
@@ -488,7 +487,7 @@ fn find_passwords_of_urls(text: &[u8], ranges: &mut Vec<Range<usize>>) {
     }
 }
 
-/// The text with a star for every byte of those ranges, so that places in it stay what they are.
+/// Replaces every byte of these ranges by a star, so that positions stay the same.
 pub fn blot(text: &str, ranges: &[Range<usize>]) -> String {
     let mut bytes = text.as_bytes().to_vec();
     for place in ranges.iter().cloned().flatten() {
@@ -499,7 +498,7 @@ pub fn blot(text: &str, ranges: &[Range<usize>]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Sorted, and those that overlap made one.
+/// Sorts ranges, and merges those that overlap.
 fn in_order(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.sort_by_key(|range| (range.start, range.end));
     let mut merged: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
@@ -512,7 +511,7 @@ fn in_order(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     merged
 }
 
-/// The text with [`MASK`] in the place of those ranges.
+/// Replaces these ranges by [`MASK`].
 fn put(text: &[u8], ranges: &[Range<usize>]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut at = 0;
@@ -525,7 +524,7 @@ fn put(text: &[u8], ranges: &[Range<usize>]) -> Vec<u8> {
     out
 }
 
-/// A character as it stands in a JSON string (RFC 8259, 7).
+/// A character as in a JSON string (RFC 8259, 7).
 fn in_json(c: char) -> Vec<char> {
     match c {
         '"' | '\\' => vec!['\\', c],
@@ -537,7 +536,7 @@ fn in_json(c: char) -> Vec<char> {
     }
 }
 
-/// All but the unreserved characters percent-encoded (RFC 3986, 2.3).
+/// Percent-encodes all but unreserved characters (RFC 3986, 2.3).
 fn percent(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
     for byte in value.bytes() {
@@ -556,7 +555,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_of_a_secret_has_one_of_the_parts() {
+    fn every_name_of_a_secret_contains_one_of_the_parts() {
         let pairs = KEYS.iter().map(|word| format!("{word} key"));
         let names = WORDS.iter().chain(&ENDS).map(ToString::to_string).chain(pairs);
         for name in names.chain(["key".to_string()]) {
@@ -566,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_masked_in_every_form_in_which_they_come_back() {
+    fn secrets_are_masked_in_every_form() {
         let mut secrets = Secrets::default();
         secrets.learn("", "s<3&\"x\"/ü'9");
         for text in [
@@ -583,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_secret_where_a_text_was_cut_is_masked() {
+    fn the_start_of_a_secret_in_truncated_text_is_masked() {
         let mut secrets = Secrets::default();
         secrets.learn("", "s<3cret+word");
         for (text, masked) in [
@@ -597,9 +596,9 @@ mod tests {
         }
     }
 
-    /// The user in front of it shifts the password in the base64 of both.
+    /// The user name shifts the password in the base64 of both.
     #[test]
-    fn passwords_are_masked_in_credentials_of_any_user() {
+    fn passwords_are_masked_in_the_credentials_of_any_user() {
         use base64::Engine as _;
         let mut secrets = Secrets::default();
         secrets.set_words(["open the door"].into_iter());
@@ -619,7 +618,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_known_by_their_names() {
+    fn secrets_are_identified_by_their_names() {
         for name in [
             "password",
             "Passwd",
@@ -676,7 +675,7 @@ mod tests {
     }
 
     #[test]
-    fn values_behind_the_names_of_secrets_are_masked() {
+    fn values_after_names_of_secrets_are_masked() {
         let none = Secrets::default();
         for (text, want) in [
             ("Authorization: Bearer abc.def, x", "Authorization: Bearer ***"),
@@ -695,7 +694,7 @@ mod tests {
             ("{password: hunter2, user: a}", "{password: ***, user: a}"),
             ("password=hunter2", "password=***"),
             ("postgres://me:pw@host/db", "postgres://me:***@host/db"),
-            // No secrets.
+            // Not secrets.
             ("password: ${vars.password}", "password: ${vars.password}"),
             ("Authorization: Bearer ${saved.token}", "Authorization: Bearer ${saved.token}"),
             ("`$.data.token` finds nothing", "`$.data.token` finds nothing"),
@@ -710,7 +709,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_masked_wherever_they_stand() {
+    fn known_values_are_masked_anywhere() {
         let mut secrets = Secrets::default();
         for value in ["s3cr et&\"x", "hunter2", "1", "true", "token", "abcdefghijkl"] {
             secrets.add(value);

@@ -1,10 +1,10 @@
-//! An exact part of a run: of its users, of what begins, of the rows that they take.
+//! Exact parts of a run: of its users, its starts, and their rows of data.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::UserId;
 
-/// A machine's part of the load: of every `of` events, the `width` that follow the first `first`.
+/// A machine's part of the load: of every `of` events, `width` events after the first `first`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoadPart {
@@ -19,10 +19,9 @@ impl LoadPart {
     }
 }
 
-/// Which part of the whole is ours. Of every `of` events the machine has the `width` that follow
-/// the first `first`; of those, each of its `threads` threads has every `threads`-th. So machines
-/// share a run by their weights, without asking each other, and each divides its part among as
-/// many threads as it likes.
+/// A thread's part of the whole. Of every `of` events, the machine has `width` events after the
+/// first `first`; each of its `threads` threads has every `threads`-th of those. Machines can
+/// therefore share a run by weight without communication, each with any number of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     first: u64,
@@ -36,13 +35,13 @@ impl Share {
     /// The only thread of the only machine.
     pub const WHOLE: Share = Share { first: 0, width: 1, of: 1, thread: 0, threads: 1 };
 
-    /// A machine's part, which is not empty.
+    /// A machine's part, which must not be empty.
     pub fn of_machine(first: u64, width: u64, of: u64) -> Share {
         assert!(width > 0 && first + width <= of, "{first} and {width} of {of} are no part");
         Share { first, width, of, ..Share::WHOLE }
     }
 
-    /// The machine's part: of every `of` events the `width` that follow the first `first`.
+    /// The machine's part: of every `of` events, `width` events after the first `first`.
     pub fn machine(self) -> (u64, u64, u64) {
         (self.first, self.width, self.of)
     }
@@ -53,48 +52,48 @@ impl Share {
         Share { thread, threads, ..self }
     }
 
-    /// How many of `whole` events are ours.
+    /// How many of `whole` events are in this part.
     pub fn part(self, whole: u64) -> u64 {
         let begun = (whole % self.of).saturating_sub(self.first).min(self.width);
         let machine = whole / self.of * self.width + begun;
         machine / self.threads + u64::from(machine % self.threads > self.thread)
     }
 
-    /// The number in the whole of our event `local`.
+    /// The global number of this part's event `local`.
     pub fn global(self, local: u64) -> u64 {
         let machine = local * self.threads + self.thread;
         machine / self.width * self.of + self.first + machine % self.width
     }
 
-    /// Which of our events has this number in the whole; None where it is not ours.
+    /// The local number of a global event; `None` if it is not in this part.
     pub fn local(self, global: u64) -> Option<u64> {
         let rest = (global % self.of).checked_sub(self.first).filter(|rest| *rest < self.width)?;
         let machine = global / self.of * self.width + rest;
         (machine % self.threads == self.thread).then_some(machine / self.threads)
     }
 
-    /// The identity of our user `local`; identities of the whole count from 1 without gaps.
+    /// The ID of this part's user `local`; all IDs of a run count from 1 without gaps.
     pub fn user(self, local: u64) -> UserId {
         UserId(self.global(local) + 1)
     }
 
-    /// Our part of very much.
+    /// This part of a large whole, as a fraction.
     pub fn fraction(self) -> f64 {
         self.width as f64 / self.of as f64 / self.threads as f64
     }
 
-    /// Which thread of the machine this is, and of how many.
+    /// The number of the thread on the machine, and the machine's number of threads.
     pub fn place(self) -> (u64, u64) {
         (self.thread, self.threads)
     }
 
-    /// Which thread of all machines this is, and of how many, as if all had as many as this one.
+    /// The number of the thread among all machines, and their total, if all had as many threads.
     pub fn stripe(self) -> (u64, u64) {
         (self.first * self.threads + self.thread, self.of * self.threads)
     }
 
-    /// Our part of what is dealt out to so many users in turn, one event each; without a number,
-    /// every event has a user of its own. None where none of the users is ours.
+    /// This part of events that are assigned to users in turn; without a number of users, each
+    /// event has its own user. `None` if this part has no users.
     pub fn dealt(self, users: Option<u64>) -> Option<Dealt> {
         let ring = users.map(|users| users.max(1)).map(|users| (users, self.part(users)));
         (ring.is_none_or(|(_, ours)| ours > 0)).then_some(Dealt { share: self, ring })
@@ -105,18 +104,18 @@ impl Share {
 #[derive(Clone, Copy, Debug)]
 pub struct Dealt {
     share: Share,
-    /// How many users there are, and how many of them are ours.
+    /// The number of users, and how many of them are in this part.
     ring: Option<(u64, u64)>,
 }
 
 impl Dealt {
-    /// How many of `whole` events are ours.
+    /// How many of `whole` events are in this part.
     pub fn part(self, whole: u64) -> u64 {
         let Some((users, ours)) = self.ring else { return self.share.part(whole) };
         whole / users * ours + self.share.part(whole % users)
     }
 
-    /// The number in the whole of our event `local`.
+    /// The global number of this part's event `local`.
     pub fn global(self, local: u64) -> u64 {
         let Some((users, ours)) = self.ring else { return self.share.global(local) };
         local / ours * users + self.share.global(local % ours)
@@ -128,7 +127,7 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// Machines of drawn weights with drawn numbers of threads.
+    /// Machines with random weights and numbers of threads.
     fn drawn(random: &mut Random) -> Vec<Share> {
         let widths: Vec<u64> = (0..1 + random.below(5)).map(|_| 1 + random.below(9)).collect();
         let of = widths.iter().sum();
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_found_where_it_belongs() {
+    fn local_and_global_numbers_are_inverse() {
         let mut random = Random::new(34);
         for _ in 0..200 {
             let shares = drawn(&mut random);
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn every_event_belongs_to_one_thread_of_one_machine() {
+    fn every_event_belongs_to_exactly_one_thread() {
         let mut random = Random::new(15);
         for _ in 0..500 {
             let (shares, count) = (drawn(&mut random), random.below(200));
@@ -197,10 +196,10 @@ mod tests {
     }
 
     #[test]
-    fn machines_have_their_weight_and_users_their_turn() {
+    fn machines_have_their_weights_and_users_take_turns() {
         let [small, large] = [Share::of_machine(0, 1, 4), Share::of_machine(1, 3, 4)];
         assert_eq!((small.part(1_000_000), large.part(1_000_000)), (250_000, 750_000));
-        // Two users, who are of the first two threads: the others get nothing to do.
+        // Both users belong to the first two threads, so the others have no events.
         let of_two: Vec<bool> =
             (0..4).map(|thread| Share::WHOLE.thread(thread, 4).dealt(Some(2)).is_some()).collect();
         assert_eq!(of_two, [true, true, false, false]);

@@ -1,5 +1,5 @@
-//! What protocols say of their statuses, each of which has numbers of its own among those that
-//! records have: HTTP, and the closes of WebSockets, end far below.
+//! The statuses of protocols. Each protocol has a separate range of recorded numbers, far above
+//! those of HTTP and WebSocket closes.
 
 pub mod grpc;
 pub mod mqtt;
@@ -11,22 +11,22 @@ pub mod sql;
 pub enum Blame {
     Target,
     Scenario,
-    /// One of them, and nobody can tell from outside.
+    /// One of both, which cannot be determined from outside.
     TargetOrScenario,
-    /// The peer says that we broke the protocol.
+    /// The peer claims that throng violated the protocol.
     Generator,
 }
 
-/// What a status means in its protocol.
+/// The meaning of a status in its protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meaning {
-    /// As sums show it: `NOT_FOUND`, `23505`.
+    /// The short form for totals: `NOT_FOUND`, `23505`.
     pub word: &'static str,
     pub beside: Beside,
     pub blame: Blame,
 }
 
-/// What stands beside the word where one status is shown alone.
+/// The addition to the word where a single status is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
     Nothing,
@@ -39,7 +39,7 @@ pub enum Beside {
 }
 
 impl Meaning {
-    /// The number that the protocol gives it, if it does.
+    /// The protocol's number, if it has one.
     pub fn number(&self) -> Option<u16> {
         match self.beside {
             Beside::Number(number) | Beside::Hexadecimal(number) => Some(number.into()),
@@ -47,7 +47,7 @@ impl Meaning {
         }
     }
 
-    /// As it is shown alone.
+    /// The long form for a single status.
     pub fn text(&self) -> String {
         let word = self.word;
         match self.beside {

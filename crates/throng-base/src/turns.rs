@@ -1,12 +1,12 @@
-//! Which of two sides works when, if they work in turn: in slices of time, two to a pair, whose
-//! order within each pair is drawn. A drift of the host then counts for both sides alike.
+//! The turns of a duel: the sides generate load in alternating slices, two per pair, in random
+//! order within each pair. A drift of the host then affects both sides equally.
 
 use std::time::Duration;
 
 use crate::Random;
 
-/// The beginning of a slice does not count: the other side's last requests end in it, and users
-/// open their connections anew.
+/// The start of a slice is not counted: the other side's last requests end in it, and users open
+/// new connections.
 pub const SETTLING: Duration = Duration::from_secs(1);
 
 /// One of the two sides of a duel.
@@ -16,12 +16,12 @@ pub enum Side {
     B,
 }
 
-/// The slices in which one side works, counted from the start of its load.
+/// The slices of one side, counted from the start of its load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turns {
     /// Not zero.
     pub slice: Duration,
-    /// Decides which side works first in each pair of slices.
+    /// Determines which side is first in each pair of slices.
     pub seed: u64,
     pub side: Side,
 }
@@ -36,7 +36,7 @@ impl Side {
         }
     }
 
-    /// The side that works in a slice, counted from 0. Slices 0 and 1 are the first pair.
+    /// The side of a slice, counted from 0. Slices 0 and 1 are the first pair.
     pub fn of_slice(seed: u64, slice: u64) -> Side {
         let begins_with_a = Random::for_owner(seed, slice / 2).chance(0.5);
         match begins_with_a == slice.is_multiple_of(2) {
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_pair_has_both_sides_and_each_side_begins_about_as_often() {
+    fn each_pair_has_both_sides_and_each_side_is_first_about_equally_often() {
         let mut begun = 0;
         for pair in 0..1_000 {
             let [first, second] = [2 * pair, 2 * pair + 1].map(|slice| Side::of_slice(7, slice));

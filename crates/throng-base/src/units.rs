@@ -1,17 +1,17 @@
-//! Durations, sizes, rates and shares as people write them: `250ms`, `64KiB`, `500/s`, `5%`.
-//! Every parser says in words what would have been right; none of them panics.
+//! Durations, sizes, rates and shares with units: `250ms`, `64KiB`, `500/s`, `5%`. Every parser
+//! names the expected form in its error, and none panics.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::Said;
 
-/// Why a text is not a value of the unit: what was expected, for the person who wrote it.
+/// Why a text is not a value of the unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitError {
     /// What is wrong, without the text itself.
     pub message: Said,
-    /// What would be right, with an example.
+    /// The expected form, with an example.
     pub help: Said,
 }
 
@@ -25,7 +25,7 @@ const SIZE_HELP: Said = say!("a size is a number and a unit: `512B`, `64KiB`, `1
 const RATE_HELP: Said = say!("a rate is a number per unit of time: `500/s`, `30/m`, `1/2s`");
 const SHARE_HELP: Said = say!("a share is a percentage: `5%`, `0.1%`");
 const COUNT_HELP: Said = say!("a count is a whole number: `100`, `50_000`, `10k`, `1M`");
-/// The longest duration that can be written: a hundred years. What is longer is a mistake.
+/// The longest duration, a hundred years; longer ones are errors.
 const DURATION_SECONDS_MAX: f64 = 100.0 * 365.25 * 86_400.0;
 
 /// `250ms`, `3s`, `10m`, `1h30m`, `2d`; units ns us µs ms s m h d.
@@ -59,12 +59,12 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     Ok(Duration::from_nanos((seconds * 1e9).round() as u64))
 }
 
-/// A duration as a person gives it: a number alone is a number of seconds.
+/// A duration in which a number without a unit is in seconds.
 pub fn parse_time(text: &str) -> Result<Duration, UnitError> {
     parse_duration(&in_seconds(text))
 }
 
-/// The same of a range: `1..5` goes from one second to five, `1..5m` is a mistake.
+/// The same for a range: `1..5` is one to five seconds, and `1..5m` is an error.
 pub fn parse_time_range(text: &str) -> Result<(Duration, Duration), UnitError> {
     match text.split_once("..") {
         Some((low, high)) if is_number(low) && is_number(high) => {
@@ -86,7 +86,7 @@ fn in_seconds(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// `512B`, `64KiB`, `10MB`, and a bare number of bytes.
+/// `512B`, `64KiB`, `10MB`, or a number of bytes without a unit.
 pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     let (number, unit) = split_number(text.trim());
     let value = decimal(number, SIZE_HELP)?;
@@ -107,7 +107,7 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     Ok(bytes as u64)
 }
 
-/// `200Mbit/s`, as networks are told: bits per second.
+/// A bit rate in decimal units, such as `200Mbit/s`.
 pub fn parse_bandwidth(text: &str) -> Result<f64, UnitError> {
     const HELP: Said = say!("a bandwidth is a number with its unit: `200Mbit/s`, `1Gbit/s`");
     let find = |(unit, factor): &(&str, f64)| {
@@ -118,7 +118,7 @@ pub fn parse_bandwidth(text: &str) -> Result<f64, UnitError> {
     BANDWIDTH_UNITS.iter().find_map(find).ok_or(wrong)
 }
 
-/// `200Mbit/s`, as [`parse_bandwidth`] reads it.
+/// Formats a bit rate for [`parse_bandwidth`].
 pub fn write_bandwidth(bits_per_s: u64) -> String {
     let fits = |(_, factor): &&(&str, f64)| bits_per_s as f64 >= *factor;
     let (unit, factor) = BANDWIDTH_UNITS.iter().rev().find(fits).unwrap_or(&BANDWIDTH_UNITS[0]);
@@ -167,7 +167,7 @@ fn scaled(text: &str, help: Said) -> Result<f64, UnitError> {
     Ok(decimal(digits, help)? * factor)
 }
 
-/// A whole number, as [`scaled`] reads it.
+/// An integer, as [`scaled`] reads it.
 pub fn parse_count(text: &str) -> Result<u64, UnitError> {
     let value = scaled(text.trim(), COUNT_HELP)?;
     if value.fract() != 0.0 || value > 1e15 {
@@ -176,7 +176,7 @@ pub fn parse_count(text: &str) -> Result<u64, UnitError> {
     Ok(value as u64)
 }
 
-/// `1s..5s`, or one value that is both ends.
+/// `1s..5s`, or a single value.
 pub fn parse_duration_range(text: &str) -> Result<(Duration, Duration), UnitError> {
     let Some((low, high)) = text.split_once("..") else {
         return match (parse_duration(text), other_range(text)) {
@@ -194,8 +194,8 @@ pub fn parse_duration_range(text: &str) -> Result<(Duration, Duration), UnitErro
 
 const RANGE_HELP: Said = say!("write a range from the smaller to the larger value: `1s..5s`");
 
-/// A range of durations as it is written elsewhere, `1s-5s` or `between(1s, 5s)`: how it is
-/// written here. A unit may stand at the second value only.
+/// Converts a range in the form of other tools, such as `1s-5s` or `between(1s, 5s)`, to the form
+/// used here. The first value may lack its unit.
 fn other_range(text: &str) -> Option<(String, &str)> {
     let inner = text.trim().trim_start_matches(|c: char| c.is_ascii_alphabetic());
     let inner = inner.strip_prefix('(').and_then(|text| text.strip_suffix(')')).unwrap_or(text);
@@ -212,8 +212,8 @@ fn other_range(text: &str) -> Option<(String, &str)> {
     (is_range && parse_duration(high).is_ok()).then_some((low, high))
 }
 
-/// A duration as people write it: three significant digits, the fitting unit (`1.23ms`, `45.0s`).
-/// Hours and minutes are written as `1h02m` and `3m20s`.
+/// A duration with three significant digits and a suitable unit (`1.23ms`, `45.0s`). Hours and
+/// minutes have the form `1h02m` and `3m20s`.
 pub fn format_duration(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     let scaled = |value: f64, unit: &str| {
@@ -237,7 +237,7 @@ pub fn format_duration(duration: Duration) -> String {
     }
 }
 
-/// A duration exactly, as the scenario language reads it back (`1500ms`, `30s`, `2h`).
+/// An exact duration in the form of the scenario language (`1500ms`, `30s`, `2h`).
 pub fn write_duration(duration: Duration) -> String {
     let nanos = duration.as_nanos();
     let units: [(u128, &str); 6] = [
@@ -271,7 +271,7 @@ pub fn format_bytes(bytes: f64) -> String {
     format!("{:.2} TB", bytes / 1e12)
 }
 
-/// A whole number with thin groups of three: `1,234,567`.
+/// An integer with groups of three digits: `1,234,567`.
 pub fn format_count(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -284,7 +284,7 @@ pub fn format_count(count: u64) -> String {
     text
 }
 
-/// Cuts the text where its number ends; underscores group digits.
+/// Splits the text after its number; underscores group digits.
 fn split_number(text: &str) -> (&str, &str) {
     let end =
         text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_alone_is_seconds() {
+    fn a_number_without_a_unit_is_in_seconds() {
         let ms = Duration::from_millis;
         for (text, want) in [("3", 3000), (" 0.5 ", 500), ("1_000", 1_000_000), ("2m", 120_000)] {
             assert_eq!(parse_time(text), Ok(ms(want)), "{text}");
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_have_three_digits() {
+    fn values_have_three_digits() {
         for (nanos, want) in [
             (0, "0s"),
             (950, "950ns"),
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_of_other_languages_are_led_to_two_dots() {
+    fn ranges_of_other_tools_are_converted() {
         for (text, meant) in [
             ("1s-2s", "1s..2s"),
             ("1-5s", "1s..5s"),

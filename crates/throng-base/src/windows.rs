@@ -1,5 +1,5 @@
-//! The functions of `unix.rs` on Windows, where no load is generated: those of a run in progress
-//! fail.
+//! The functions of `unix.rs` on Windows, where throng does not generate load: those for a run in
+//! progress fail.
 
 use std::fs::{DirBuilder, File, FileType, OpenOptions};
 use std::io;
@@ -10,7 +10,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use crate::said::{Said, Told};
 
-// None is ever opened: see `listen` and `connect`.
+// Never opened: see `listen` and `connect`.
 pub use std::net::{TcpListener as LocalListener, TcpStream as LocalStream};
 
 /// `ERROR_INVALID_HANDLE`, `ERROR_FILE_EXISTS` and `ERROR_DIRECTORY` of winerror.h.
@@ -21,7 +21,7 @@ pub const EISDIR: i32 = 267;
 /// `CREATE_NEW_PROCESS_GROUP` of winbase.h.
 const NEW_PROCESS_GROUP: u32 = 0x200;
 
-/// A new file has the access list of its folder: see [`Private`](crate::private::Private).
+/// A new file inherits the access list of its directory: see [`Private`](crate::private::Private).
 pub(crate) fn private_file(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
@@ -38,7 +38,7 @@ pub(crate) fn unreadable(_: FileType) -> Said {
     say!("it is a device, not a file")
 }
 
-/// Only `/dev/stdin` is ever given here.
+/// The only path of this kind is `/dev/stdin`.
 pub(crate) fn handed_over(_: &Path) -> io::Result<Option<io::Stdin>> {
     Ok(Some(io::stdin()))
 }

@@ -1,5 +1,5 @@
-//! Enums whose variants are rows: a name, the stable word of records and JSON, and a text for
-//! people where there is one.
+//! Enums whose variants are rows: a name, the stable word in run directories and JSON, and an
+//! optional text for users.
 
 #[macro_export]
 macro_rules! words {
@@ -16,7 +16,7 @@ macro_rules! words {
         impl $type {
             pub const ALL: [$type; [$($word),+].len()] = [$($type::$name),+];
 
-            /// The word of records and JSON. It never changes.
+            /// The word in run directories and JSON. It never changes.
             pub fn word(self) -> &'static str {
                 match self { $($type::$name => $word,)+ }
             }
@@ -27,7 +27,7 @@ macro_rules! words {
     (@text $type:ident $($name:ident,)+) => {};
     (@text $type:ident $($name:ident $text:literal,)+) => {
         impl $type {
-            /// For people.
+            /// The text for users.
             pub fn text(self) -> $crate::Said {
                 match self { $($type::$name => say!($text),)+ }
             }

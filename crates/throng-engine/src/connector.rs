@@ -479,7 +479,7 @@ async fn tcp(shard: &Lane, place: &Place<'_>) -> Result<TcpStream, Failure> {
     let socket = begin(place, Kind::Stream, begun)?;
     let stream = stream::register(socket, place.network.stamps.is_some()).map_err(failed)?;
     let ready = stream.ready(Interest::WRITABLE).await.map_err(failed)?;
-    // A failed connection is "closed" at once; only then is a system call made to find out why.
+    // A failed connection is "closed" immediately; only then is a system call made to find out why.
     if ready.is_write_closed()
         && let Some(error) = stream.take_error().map_err(failed)?
     {
@@ -530,7 +530,7 @@ async fn handshake(
         Err(error) => {
             // The peek consumed the error of a reset, so the handshake saw an end of stream.
             let error = heard.failed.take().unwrap_or(error);
-            // A record of TLS begins with its type (RFC 8446, 5.1).
+            // A TLS record starts with its type (RFC 8446, 5.1).
             let is_plain = |kind: &u8| !(20..=24).contains(kind);
             if heard.bytes().first().is_some_and(is_plain) && tls_error(&error).is_some() {
                 return Err(in_plain(heard.bytes()));

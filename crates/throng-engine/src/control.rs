@@ -1,5 +1,5 @@
-//! How a run is stopped before its time, from outside or by a user of any shard, how its growth is
-//! held, and the gate that lets users go on step by step.
+//! How a run is stopped early, from outside or by a user of any shard; how its growth is paused;
+//! and the gate that lets users run step by step.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use throng_base::{Said, Time};
 use throng_load::{Amendment, Held};
 
-/// Stops the run. Clones are one.
+/// Stops the run. All clones control the same run.
 #[derive(Clone, Debug, Default)]
 pub struct Control {
     state: Arc<State>,
@@ -19,29 +19,30 @@ struct State {
     word: AtomicU8,
     stopped: OnceLock<Stopped>,
     growth: Growth,
-    /// Of loads by their numbers, in the order in which they are so; and how many there are.
+    /// By load number, in the order in which they take effect; and how many there are.
     amendments: Mutex<Vec<(u16, Amendment)>>,
     amended: AtomicUsize,
 }
 
-/// Who holds growth. It goes on when neither does.
+/// What paused growth. Growth resumes when no holder is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     Limit = 1,
     Person = 2,
 }
 
-/// Growth stands still and goes on, and loads are amended, this much later than it was said: so
-/// every shard has heard of it before it is so, nobody comes late, and all shards agree on who has
-/// come. Longer than any time between two looks of a shard.
+/// A pause, resume or amendment takes effect this much later than it is requested: every shard
+/// knows before it takes effect, no start is delayed, and all shards agree on which users have
+/// started. Longer than any interval between two probes of a shard.
 pub const GROWTH_AHEAD: Duration = Duration::from_millis(250);
 
-/// Whether users may come, with the times at which they might not ([`Held`]), in nanoseconds.
+/// Whether users may be added, with the times at which growth was paused ([`Held`]), in
+/// nanoseconds.
 ///
-/// All is written between two steps of the version, which is odd meanwhile: who reads the same
-/// even version before and after has read what belongs together. Shards look at nothing but the
-/// version while it does not change. Writing is rare, so that all its accesses may be in one
-/// order.
+/// A write is enclosed by two increments of the version, which is odd meanwhile: a reader that sees
+/// the same even version before and after has read a consistent state. As long as the version does
+/// not change, shards read nothing else. Writes are rare, so all accesses can be sequentially
+/// consistent.
 #[derive(Debug)]
 struct Growth {
     version: AtomicU64,
@@ -77,7 +78,7 @@ impl Growth {
         }
     }
 
-    /// One writer after another.
+    /// Writers take turns.
     fn change(&self, change: impl FnOnce(Held) -> Held) {
         let odd = |version: u64| version.is_multiple_of(2).then_some(version + 1);
         let order = Ordering::SeqCst;
@@ -92,7 +93,7 @@ impl Growth {
     }
 }
 
-/// What a shard hears of growth.
+/// Changes of growth for a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GrowthNews {
     pub(crate) version: u64,
@@ -100,7 +101,7 @@ pub(crate) struct GrowthNews {
     pub(crate) given_up: bool,
 }
 
-/// Why a run ended before its time.
+/// Why a run ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stopped {
     pub at: Time,
@@ -113,11 +114,11 @@ pub struct Stopped {
 pub enum StoppedBy {
     /// The verb `stop` or `on_error: stop`.
     Rule,
-    /// A source of data has no more rows, and the scenario says that this ends the run.
+    /// A data source has no more rows, and the scenario ends the run for that.
     Data,
-    /// The same, though the scenario does not say so.
+    /// The same, although the scenario does not say so.
     DataShort,
-    /// A user that nothing would ever wake: what it waits for is the reason.
+    /// A user that nothing would ever wake; the reason is what it waits for.
     Bug,
 }
 
@@ -125,45 +126,46 @@ pub(crate) const STOP: u8 = 1;
 pub(crate) const ABORT: u8 = 2;
 
 impl Control {
-    /// No new work; users finish their step and leave, within the graceful stop.
+    /// Starts no new work; users finish their step and leave, within the graceful stop.
     pub fn stop(&self) {
         self.state.word.fetch_max(STOP, Ordering::Relaxed);
     }
 
-    /// Users leave at once.
+    /// Users leave immediately.
     pub fn abort(&self) {
         self.state.word.fetch_max(ABORT, Ordering::Relaxed);
     }
 
-    /// Stops for a reason. The first reason is the reason; a run that is stopping has none.
+    /// Stops for a reason. Only the first reason counts, and a run that is stopping already gets
+    /// none.
     pub(crate) fn stop_because(&self, reason: impl FnOnce() -> Stopped) {
         let (order, other) = (Ordering::AcqRel, Ordering::Acquire);
         if self.state.word.compare_exchange(0, STOP, order, other).is_ok() {
-            // Who stopped it is the only one who gets here.
+            // Only the first caller gets here.
             let _ = self.state.stopped.set(reason());
         }
     }
 
-    /// The reason, once there is one.
+    /// The reason, if there is one.
     pub(crate) fn stopped(&self) -> Option<&Stopped> {
         self.state.stopped.get()
     }
 
-    /// From `at` on, or a moment later, no users come; leaving, churn and iterations go on. Ramps
-    /// without a time end later by as long as they are held. Growth that is held already is held
-    /// from before.
+    /// From `at` on, or a moment later, no users are added; leaving, churn and iterations continue.
+    /// Ramps without a time end later by the length of the pause. A pause that is active keeps its
+    /// start.
     pub fn hold(&self, by: Holder, at: Time) {
         let from = at + GROWTH_AHEAD;
         self.state.growth.holders.fetch_or(by as u8, Ordering::SeqCst);
         self.state.growth.change(|held| match held {
             held if held.is_held() => held,
-            // The release has not yet come to pass: this is the same hold.
+            // The release has not taken effect: this is the same pause.
             held if held.from != Time::NEVER && from <= held.to => Held { to: Time::NEVER, ..held },
             held => Held { before: held.until(Time::NEVER), from, to: Time::NEVER },
         });
     }
 
-    /// Users come again, where their coming stood when growth was held, as much later.
+    /// Growth resumes where it was paused, later by the length of the pause.
     pub fn release(&self, by: Holder, at: Time) {
         let before = self.state.growth.holders.fetch_and(!(by as u8), Ordering::SeqCst);
         if before & !(by as u8) != 0 {
@@ -175,8 +177,8 @@ impl Control {
         });
     }
 
-    /// No users come any more in this run: phases that want more have those who are there, ramps
-    /// without a time are over, and arrivals count as starts that never happened.
+    /// Adds no more users in this run: phases that want more keep the users they have, ramps
+    /// without a time end, and arrivals count as dropped starts.
     pub fn give_up_growth(&self) {
         self.state.growth.change(|held| {
             self.state.growth.given_up.store(true, Ordering::SeqCst);
@@ -184,14 +186,14 @@ impl Control {
         });
     }
 
-    /// A load is another from an instant on, which lies ahead by [`GROWTH_AHEAD`].
+    /// Amends a load from a time on, which is [`GROWTH_AHEAD`] in the future.
     pub fn amend(&self, load: u16, amendment: Amendment) {
         let mut all = self.state.amendments.lock().unwrap_or_else(PoisonError::into_inner);
         all.push((load, amendment));
         self.state.amended.store(all.len(), Ordering::Release);
     }
 
-    /// The amendments behind those that were heard.
+    /// The amendments after those that the shard already knows.
     #[inline]
     pub(crate) fn amendments(&self, heard: usize) -> Vec<(u16, Amendment)> {
         if self.state.amended.load(Ordering::Acquire) == heard {
@@ -201,13 +203,13 @@ impl Control {
         all[heard..].to_vec()
     }
 
-    /// Whether growth is held: not any more once it was released.
+    /// Whether growth is paused.
     pub fn is_held(&self) -> bool {
         self.state.growth.held().is_held()
     }
 
-    /// What is new of growth since the version that was heard last; nothing, too, while somebody
-    /// says it right now.
+    /// The changes of growth since this version; `None` if there are none, or while a writer is
+    /// active.
     #[inline]
     pub(crate) fn growth_news(&self, heard: u64) -> Option<GrowthNews> {
         let growth = &self.state.growth;
@@ -226,23 +228,23 @@ impl Control {
     }
 }
 
-/// Users wait here before every step until they are let through.
+/// Users wait here before every step until they get a permit.
 #[derive(Debug, Default)]
 pub struct Gate {
     permits: AtomicU64,
 }
 
-/// So many permits are for ever.
+/// Unlimited permits.
 const OPEN: u64 = u64::MAX;
 
 impl Gate {
-    /// Lets one user do one step.
+    /// Lets one user run one step.
     pub fn permit(&self) {
         let more = |permits: u64| Some(permits.saturating_add(1));
         let _ = self.permits.fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
     }
 
-    /// Lets all users go on without being asked again.
+    /// Lets all users continue without further permits.
     pub fn open(&self) {
         self.permits.store(OPEN, Ordering::Release);
     }
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_reason_is_the_reason() {
+    fn only_the_first_stop_reason_counts() {
         let control = Control::default();
         assert_eq!((control.word(), control.stopped()), (0, None));
         let threads: Vec<_> = (0..4)
@@ -285,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_was_stopped_from_outside_has_no_reason() {
+    fn a_run_stopped_from_outside_has_no_reason() {
         let control = Control::default();
         control.stop();
         control.stop_because(|| stopped(Said::of_others("later")));
@@ -295,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_held_for_as_long_as_was_said() {
+    fn growth_pauses_for_the_requested_time() {
         let control = Control::default();
         assert!(!control.is_held() && control.growth_news(0).is_none());
         control.release(Holder::Limit, Time::from_secs(1));
@@ -304,7 +306,7 @@ mod tests {
         control.hold(Holder::Limit, Time::from_secs(3));
         assert!(control.is_held());
         control.release(Holder::Limit, Time::from_secs(5));
-        // Held again before it went on.
+        // Paused again before it resumed.
         control.hold(Holder::Limit, Time::from_secs(5));
         control.release(Holder::Limit, Time::from_secs(6));
         control.release(Holder::Limit, Time::from_secs(7));
@@ -320,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_holds_is_not_released_by_a_limit() {
+    fn a_limit_does_not_resume_growth_that_the_operator_paused() {
         let control = Control::default();
         control.hold(Holder::Person, Time::from_secs(1));
         control.hold(Holder::Limit, Time::from_secs(2));
@@ -336,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn amendments_are_heard_once_and_in_order() {
+    fn amendments_are_returned_once_and_in_order() {
         let control = Control::default();
         assert!(control.amendments(0).is_empty());
         let amendment = |second| Amendment {
@@ -350,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn who_listens_hears_only_what_belongs_together() {
+    fn readers_only_see_consistent_states() {
         let control = Control::default();
         let writers: Vec<_> = (0..2)
             .map(|_| {
@@ -367,7 +369,7 @@ mod tests {
         while !writers.iter().all(|writer| writer.is_finished()) {
             let Some(news) = control.growth_news(heard) else { continue };
             assert!(news.version > heard && news.held.from < Time::from_secs(6001));
-            // All times that were held lie before the end of the last one.
+            // All pauses are before the end of the last one.
             let last = if news.held.is_held() { news.held.from } else { news.held.to };
             assert!(news.held.before <= last - Time::ZERO, "{news:?}");
             heard = news.version;
@@ -377,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_lets_through_as_many_as_are_permitted() {
+    fn a_gate_passes_one_step_per_permit() {
         let gate = Gate::default();
         assert!(!gate.pass());
         gate.permit();

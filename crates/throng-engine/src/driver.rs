@@ -1,4 +1,4 @@
-//! What drives a shard: it brings the users of all loads, wakes them, and hands over what happened.
+//! The driver of a shard: starts the users of all loads, wakes them, and hands over results.
 
 mod standstill;
 pub(crate) mod window;
@@ -18,35 +18,33 @@ use standstill::Standstill;
 use window::Window;
 
 const PROBE_QUIET: Duration = Duration::from_millis(100);
-/// As [`PROBE_QUIET`], where there are very many shards: no shard hears later than this of a stop,
-/// and of growth that is held before it is so.
+/// Maximum of [`PROBE_QUIET`] with very many shards: every shard learns of a stop within this time,
+/// and of paused growth before it takes effect.
 const PROBE_MAX: Duration = Duration::from_millis(200);
 const _: () = assert!(PROBE_MAX.as_millis() < GROWTH_AHEAD.as_millis());
-/// Where there are many more shards than processors, each of them wakes on purpose less often, so
-/// that watching does not become the work: all together so often a second for each processor.
-/// Whatever holds a processor up is still seen at once, as other shards on it wake.
+/// With many more shards than processors, each shard wakes less often just to probe, so that
+/// probing does not become the load: this is the total per processor and second. A busy processor
+/// is still detected immediately, because other shards on it wake.
 const PROBES_PER_PROCESSOR_MAX: u64 = 1000;
-/// Shards hand over in groups, one after another, and what they do in turn from then on is apart
-/// too: a thousand threads that wake at the same moment would be late because of each other. One
-/// group is what a processor is done with before the next; what a shard says of a second is off
-/// by less than a tenth of it.
+/// Shards hand over in groups, one after another, and stay offset from then on: a thousand threads
+/// that wake at the same time would delay each other. A processor finishes one group before the
+/// next; the interval of a shard is off by less than a tenth of a second.
 const GROUP_SHARDS: u64 = 16;
 const GROUPS_APART: Duration = Duration::from_micros(800);
 const GROUPS: u64 = 125;
-/// Starts of one turn after which the clock is read again, so that the last of many that were
-/// due together is as late as it is.
+/// Starts per turn after which the clock is read again, so that the last of many simultaneous
+/// starts gets its true delay.
 const STARTS_PER_READING: u32 = 64;
 
-/// Starts that have waited no longer than this when a run is stopped are not counted as starts
-/// that never happened.
+/// Starts that have waited at most this long when a run is stopped do not count as dropped.
 const WAITING_AT_THE_STOP: Duration = Duration::from_secs(1);
 
-/// Runs a shard to the end of all its loads: brings users, wakes them, hands over intervals.
+/// Runs a shard to the end of all its loads: starts users, wakes them, hands over intervals.
 pub(crate) async fn drive(shard: Rc<Shard>, reports: UnboundedSender<Report>) {
     let mut driver = Driver::new(Rc::clone(&shard), reports);
     while let Some(mut next) = driver.turn() {
         if driver.window.is_open() {
-            // What is due is sent, and what has come is heard.
+            // Sends what is due, and reads what has arrived.
             tokio::task::yield_now().await;
             let now = shard.clock.now();
             if let Some(until) = driver.sleeps_until(now) {
@@ -65,32 +63,31 @@ struct Driver {
     shard: Rc<Shard>,
     reports: UnboundedSender<Report>,
     lanes: Vec<Driven>,
-    /// When this turn should have begun, and when it did.
+    /// When this turn should have started, and when it did.
     woken: Time,
     turned: Time,
     window: Window,
-    /// From when on the next turn is a probe, and when the driver wakes for it on purpose; and how
-    /// long that is after the one before while users do something.
+    /// When the next turn is a probe, and when the driver wakes for it; and the time between probes
+    /// while users are active.
     probe_from: Time,
     probe: Time,
     probe_every: Duration,
-    /// What the recorders told at the last probe.
+    /// Activity of the recorders at the last probe.
     activity: u64,
-    /// The version of what was heard last of growth being held.
+    /// The version of growth that the shard knows.
     growth: u64,
-    /// How many amendments were heard.
+    /// How many amendments the shard knows.
     amended: usize,
-    /// All who were there were sent away.
+    /// All remaining users were cut off.
     aborted: bool,
-    /// When the last of all users was gone.
+    /// When the last user was gone.
     gone: Time,
 }
 
-/// A lane with the interval of it that is being filled.
+/// A lane and its current interval.
 struct Driven {
     lane: Rc<Lane>,
-    /// Second and phase of the interval, and when it ends. The phase is counted from the load's
-    /// first.
+    /// Second and phase of the interval, and its end. Phases are counted from the load's first.
     second: u64,
     phase: u16,
     begin: Time,
@@ -122,7 +119,7 @@ impl Driven {
         self.bound_interval(now);
     }
 
-    /// The interval ends with its second, or with its phase as far as its end is known.
+    /// The interval ends with its second or its phase, if the end of the phase is known.
     fn bound_interval(&mut self, now: Time) {
         let schedule = self.lane.schedule();
         // What ends after the last phase counts toward that phase.
@@ -137,31 +134,31 @@ impl Driven {
         self.lane.plan().first_phase + self.phase
     }
 
-    /// The earliest of all that is to come.
+    /// The earliest time at which something is due.
     fn next(&self, turned: Time) -> Time {
         let next = self.end.min(self.deadline).min(self.lane.due.borrow().next());
         let next = next.min(self.next_drop(turned));
-        // What is overdue has been given to everybody who waited; the next user to become free
-        // takes the oldest of it. Until then it wakes nothing.
+        // Overdue starts were offered to all waiting users; the next user that becomes free takes
+        // the oldest. Until then they wake no user.
         let schedule = self.lane.schedule();
         match schedule.next_iteration().filter(|due| *due > turned) {
             Some(due) if self.lane.seats.borrow_mut().has_idle() => next.min(due),
-            // From then on it is known that no user is free for it.
+            // From then on it is certain that no user is free for it.
             Some(due) if schedule.iterations().is_some_and(|it| it.drops) => next.min(due),
             _ => next,
         }
     }
 
-    /// Gives iterations that are due to users who wait for one; but never to one who is about to
-    /// be told to leave.
+    /// Gives due iterations to waiting users, except to those about to be told to leave.
     ///
-    /// What was offered to all of them in a turn `before` is dropped, where the load has it so.
+    /// If the load drops starts, those that were offered to all users in a turn `before` are
+    /// dropped.
     fn begin_iterations(&self, now: Time, before: Time) {
         let mut schedule = self.lane.schedule_mut();
         if !schedule.is_settled(now) {
             return;
         }
-        // Users who waited in a phase of scheduled iterations go on freely in any other.
+        // Users that waited in a phase with scheduled iterations continue freely in any other.
         if schedule.pace() == Pace::Free {
             while self.lane.seats.borrow_mut().begin(now) {
                 self.lane.iteration_begins();
@@ -185,19 +182,19 @@ impl Driven {
         self.lane.finish_phase_if_done(&mut schedule, now);
     }
 
-    /// When starts are dropped that no user takes until then: all that are due by now together.
+    /// When untaken starts are dropped: all that are due by now together.
     fn next_drop(&self, turned: Time) -> Time {
         let due = self.lane.schedule().next_to_drop().filter(|due| *due <= turned);
         due.map_or(Time::NEVER, |_| turned + WAITED)
     }
 
-    /// Starts are due that wait for whoever is free next.
+    /// Whether starts wait for the next user that becomes free.
     fn has_waiting_starts(&self, now: Time) -> bool {
         let is_due = self.lane.schedule().next_iteration().is_some_and(|due| due <= now);
         is_due && !self.lane.seats.borrow_mut().has_idle()
     }
 
-    /// The phases of the load are over, or will be done no more.
+    /// The phases of the load are over, or are skipped.
     fn stop(&mut self, now: Time) {
         self.lane.mark(self.phase, now, false);
         self.lane.stopping.set(true);
@@ -211,7 +208,7 @@ impl Driven {
         self.lane.seats.borrow_mut().abort_all();
     }
 
-    /// Users whose group goes on are woken at its moment.
+    /// Wakes users whose group is released, at the time of release.
     fn release(&self) {
         if !self.lane.meeting.is_empty() {
             let mut due = self.lane.due.borrow_mut();
@@ -255,7 +252,7 @@ impl Driver {
         driver
     }
 
-    /// Does what is due and says when something is due again; None when all is over.
+    /// Does what is due, and returns when something is due again; `None` when all is over.
     fn turn(&mut self) -> Option<Time> {
         let now = self.shard.clock.now();
         let before = std::mem::replace(&mut self.turned, now);
@@ -292,7 +289,7 @@ impl Driver {
         lanes.all(|lane| lane.stopping.get() && lane.seats.borrow().taken() == 0)
     }
 
-    /// The users are gone: whether it is known what all shards have sent while they were there.
+    /// All users are gone: whether everything that all shards sent before is known.
     fn ledgers_are_complete(&mut self, now: Time) -> bool {
         if self.gone == Time::NEVER {
             self.gone = now;
@@ -305,15 +302,15 @@ impl Driver {
         }
     }
 
-    /// Which load has what is of no load alone: how late the shard is, and what was delivered. One
-    /// that goes on, and is measured if there is such a one.
+    /// The load that owns results of no single load: how late the shard is, and deliveries. A
+    /// running load, measured if possible.
     fn leading(&self) -> usize {
         let rank = |driven: &Driven| {
             let schedule = driven.lane.schedule();
             let goes_on = schedule.has_begun() && !schedule.is_over();
             (goes_on && schedule.is_measured(), goes_on, schedule.has_begun())
         };
-        // The first of those that are alike.
+        // The first of equals.
         let lanes = self.lanes.iter().enumerate().rev();
         lanes.max_by_key(|(_, driven)| rank(driven)).map_or(0, |(index, _)| index)
     }
@@ -322,7 +319,7 @@ impl Driver {
         &self.lanes[self.leading()].lane
     }
 
-    /// Writes down how late the driver is.
+    /// Records how late the driver is.
     fn probe(&mut self, now: Time) {
         self.lead().recorder.borrow_mut().woken(self.woken, now);
         let recorders = self.lanes.iter().map(|driven| driven.lane.recorder.borrow().activity());
@@ -336,11 +333,11 @@ impl Driver {
         self.probe = now + if quiet { PROBE_QUIET.max(self.probe_every) } else { self.probe_every };
     }
 
-    /// Hands over the interval of a lane, and begins its next.
+    /// Hands over the interval of a lane, and starts the next.
     fn hand_over(&mut self, index: usize, now: Time) {
         let leads = index == self.leading();
         let driven = &mut self.lanes[index];
-        // Before its load begins there is nothing to say.
+        // Before its load starts, there is nothing to report.
         let is_told = driven.lane.schedule().has_begun() || driven.lane.stopping.get();
         let (interval, until) = ((driven.second, driven.phase_of_run()), driven.end.min(now));
         driven.begin_interval(now);
@@ -356,12 +353,12 @@ impl Driver {
                 driven.lane.recorder.borrow_mut().phase_begins();
             }
             let reached = self.reached();
-            // Nobody listens any more only when the run is being torn down.
+            // The receiver is gone only if the run is being torn down.
             let _ = self.reports.send(Report { reached, ..report });
         }
     }
 
-    /// The last of the shard: of each lane, and at the end that it was the last.
+    /// Hands over the last intervals of the shard, and marks the final one.
     fn hand_over_last(&mut self) {
         let now = self.shard.clock.now();
         let leading = self.leading();
@@ -373,7 +370,8 @@ impl Driver {
         }
     }
 
-    /// Up to where nothing is to come any more: what comes before all that is being filled.
+    /// Everything before this second and phase is complete: it precedes all intervals that are
+    /// being filled.
     fn reached(&self) -> Option<(u64, u16)> {
         let open = self.lanes.iter().map(|driven| (driven.second, driven.phase_of_run())).min();
         match open? {
@@ -383,7 +381,7 @@ impl Driver {
         }
     }
 
-    /// What begins at a rate is as late as the precision says; all else may be later.
+    /// Scheduled starts are as late as the precision allows; everything else may be later.
     fn set_window(&mut self) {
         let program = &self.shard.prepared.program;
         let is_paced = |driven: &Driven| {
@@ -396,7 +394,7 @@ impl Driver {
         });
     }
 
-    /// The earliest of all that is to come.
+    /// The earliest time at which something is due.
     fn next(&self, now: Time) -> Time {
         let lanes = self.lanes.iter().map(|driven| driven.next(self.turned));
         let lanes = lanes.min().unwrap_or(Time::NEVER);
@@ -407,8 +405,8 @@ impl Driver {
         }
     }
 
-    /// Until when the shard sleeps on, whatever comes. Not while users wait for something to go on
-    /// at once, nor while starts are due that wait for whoever is free next.
+    /// How long the shard sleeps, whatever arrives; `None` while users wait to continue without
+    /// delay, or starts wait for the next free user.
     fn sleeps_until(&mut self, now: Time) -> Option<Time> {
         let until = self.window.sleeps_until(now, self.shard.polls.get());
         let waits = self.shard.hasty.get() > 0
@@ -416,11 +414,11 @@ impl Driver {
         until.filter(|_| !waits)
     }
 
-    /// Looks whether the run is to end before its time, or has to end now.
+    /// Checks whether the run is to stop early, or has to end now.
     fn obey(&mut self, now: Time) {
         let word = self.shard.control.word();
         if word >= STOP && self.lanes.iter().any(|driven| !driven.lane.stopping.get()) {
-            // What was due a moment ago would have begun: it does not count as unmet.
+            // A start that became due just now would have happened: it does not count as dropped.
             let waited = Time(now.0.saturating_sub(WAITING_AT_THE_STOP.as_nanos() as u64));
             self.shard.schedules.borrow_mut().cancel(waited, now);
             for driven in &mut self.lanes {
@@ -451,8 +449,7 @@ impl Driver {
                 schedules.give_up_growth(now);
             }
             drop(schedules);
-            // A phase that ends at another time than it was thought to is one interval all the
-            // same.
+            // A phase whose end has moved is still a single interval.
             self.lanes.iter_mut().for_each(|driven| driven.bound_interval(now));
         }
     }
@@ -476,11 +473,11 @@ impl Driver {
                     lane.recorder.borrow_mut().moved(watch.now() - due);
                     spawn(lane, due, true);
                 }
-                // How late it is, it says itself.
+                // The start measures its own delay.
                 Action::Arrive { due } => arrive(lane, due),
                 Action::Part { how, due } => {
                     lane.recorder.borrow_mut().moved(watch.now() - due);
-                    // Without connections there is none to lose.
+                    // Without connections, there is none to drop.
                     lane.seats.borrow_mut().part_one(how);
                 }
                 Action::Leave => lane.seats.borrow_mut().leave_one(),
@@ -505,7 +502,7 @@ impl Driver {
     }
 }
 
-/// Who arrives comes, unless there are as many as may be.
+/// Starts an arriving user, unless the maximum is reached.
 fn arrive(lane: &Rc<Lane>, due: Time) {
     match lane.is_full() {
         true => lane.schedule_mut().starts.dropped += 1,
@@ -522,23 +519,23 @@ fn spawn(lane: &Rc<Lane>, due: Time, stays: bool) {
     tokio::task::spawn_local(user);
 }
 
-/// How long after the others' a shard's second ends.
+/// Offset of a shard's second from that of the others.
 fn turn_of(shard: u64) -> Duration {
     GROUPS_APART * (shard / GROUP_SHARDS % GROUPS) as u32
 }
 
-/// How long the driver of one of so many shards waits before it wakes for nothing but a probe.
+/// How long the driver of one of this many shards sleeps before it wakes only to probe.
 fn probe_every(shards: u64) -> Duration {
     let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let probes_max = processors * PROBES_PER_PROCESSOR_MAX;
     Duration::from_secs(shards).div_f64(probes_max as f64).clamp(PROBE, PROBE_MAX)
 }
 
-/// The time while much is begun in one turn.
+/// The clock during a turn with many starts.
 struct Watch {
     clock: Clock,
     now: Time,
-    /// Since the clock was read.
+    /// Since the clock was last read.
     starts: u32,
 }
 

@@ -1,5 +1,5 @@
-//! What [`system`](crate) is on Linux, for other systems: the engine is compiled there, because the
-//! commands that only read use its types, but no load is made there, and nothing of this is called.
+//! Replaces [`system`](crate) on systems other than Linux: the engine compiles there because
+//! read-only commands use its types, but no load is generated, and none of this is called.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// None is ever opened.
+/// Never opened.
 pub(crate) use tokio::net::TcpStream as UnixStream;
 
-/// Never compared: no error of this number comes.
+/// Never compared: no error has this number.
 pub(crate) const EHOSTDOWN: i32 = 112;
 /// Nothing is sent.
 pub(crate) const MSG_NOSIGNAL: i32 = 0x4000;
 
-/// What was read.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Received {
     pub(crate) bytes: usize,

@@ -1,4 +1,4 @@
-//! Why something failed: its cause, so who is to blame, and in words.
+//! Why something failed: its cause, which determines the responsible side, and a message.
 
 use std::io;
 
@@ -8,12 +8,12 @@ use throng_protocol::{http1, http2};
 
 use crate::system;
 
-/// The longest piece of an answer that an example shows.
+/// The longest excerpt of a response that an example shows.
 const SHOWN_BYTES_MAX: usize = 80;
 
 const SPEAKS_TLS: Said = say!("this port speaks TLS: write `https://`, or `wss://`");
 
-/// What is wrong with an answer: its cause, and in words what was there instead.
+/// What is wrong with a response: its cause, and a message that quotes what was found.
 pub(crate) type Finding = (Cause, Said);
 
 /// Why a connection did not open.
@@ -21,10 +21,10 @@ pub(crate) type Finding = (Cause, Said);
 pub(crate) struct Failure {
     pub(crate) cause: Cause,
     pub(crate) detail: Said,
-    /// Of the answer; of a WebSocket that was closed, the code.
+    /// Status of the response, or the close code of a WebSocket.
     pub(crate) status: u16,
-    /// How long the target wants to be left alone; 0 where it does not say so. As small as it is,
-    /// since users hold failures.
+    /// Seconds to wait before the next attempt, or 0 without a request to wait. Small, because
+    /// users keep failures.
     pub(crate) retry_after_s: u16,
 }
 
@@ -33,18 +33,18 @@ impl Failure {
         Failure { cause, detail, status: 0, retry_after_s: 0 }
     }
 
-    /// The same, with what had failed before it at another address of the target.
+    /// Adds the failure at another address of the target before this one.
     pub(crate) fn behind(self, before: Failure) -> Failure {
         let Failure { cause, detail, status, retry_after_s } = before;
         Failure { cause, detail: say!("{}; {}", detail, self.detail), status, retry_after_s }
     }
 }
 
-/// Who ended a connection.
+/// Which side ended a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     ByUs,
-    /// By us, in the middle of whatever it was for: it says nothing about the target.
+    /// By us, in the middle of its work: it says nothing about the target.
     CutOff,
     ByTarget,
     Reset,
@@ -55,7 +55,7 @@ pub(crate) enum Ended {
 }
 
 impl Ended {
-    /// As what it counts.
+    /// The ending that it is counted as.
     pub(crate) fn ending(self) -> Ending {
         match self {
             Ended::ByUs | Ended::CutOff => Ending::ClosedByUs,
@@ -68,7 +68,7 @@ impl Ended {
         }
     }
 
-    /// Why, where it was not what we wanted and nothing more is known.
+    /// The cause, if the end was not intended and nothing more is known.
     pub(crate) fn cause(self) -> Option<Cause> {
         match self {
             Ended::ByUs
@@ -91,8 +91,7 @@ pub(crate) fn io_failure(error: &io::Error) -> Failure {
     Failure::new(cause_of(error), Said::reason(error))
 }
 
-/// An error on a connection that was already open, or on a socket of datagrams, which are refused
-/// one by one.
+/// An error on an open connection, or on a UDP socket, where each datagram can be refused.
 pub(crate) fn lost_failure(error: &io::Error) -> Failure {
     let failure = io_failure(error);
     match failure.cause {
@@ -106,7 +105,7 @@ pub(crate) fn lost_failure(error: &io::Error) -> Failure {
 
 pub(crate) fn http_failure(error: &http1::HttpError) -> Failure {
     use http1::HttpError as E;
-    // An alert of TLS (RFC 8446, 5.1): its type and the version of the record.
+    // A TLS alert (RFC 8446, 5.1): its type and the version of the record.
     if matches!(error, E::NotHttp(begin) if begin.as_bytes().starts_with(&[21, 3])) {
         return Failure::new(Cause::WrongScheme, SPEAKS_TLS);
     }
@@ -132,7 +131,7 @@ pub(crate) fn http2_failure(violation: &http2::Violation) -> Failure {
     Failure::new(cause, Said::of_others(violation.to_string()))
 }
 
-/// Which cause an error of the operating system is, and so who is to blame.
+/// The cause of an operating system error, which determines the responsible side.
 pub(crate) fn cause_of(error: &io::Error) -> Cause {
     match error.raw_os_error() {
         Some(libc::ECONNREFUSED) => Cause::ConnectRefused,
@@ -143,14 +142,14 @@ pub(crate) fn cause_of(error: &io::Error) -> Cause {
         }
         Some(libc::EMFILE | libc::ENFILE) => Cause::DescriptorsExhausted,
         Some(libc::EADDRNOTAVAIL | libc::EADDRINUSE) => Cause::PortsExhausted,
-        // ENOSPC: no more sockets may be watched (epoll(7), max_user_watches).
+        // ENOSPC: no more sockets can be watched (epoll(7), max_user_watches).
         Some(libc::ENOMEM | libc::ENOBUFS | libc::ENOSPC) => Cause::MemoryExhausted,
         Some(libc::EACCES | libc::EPERM) => Cause::Denied,
         Some(libc::EINVAL | libc::EMSGSIZE) => Cause::ScenarioFailed,
         Some(_) => Cause::NetworkFailed,
         None => match error.kind() {
             io::ErrorKind::UnexpectedEof => Cause::ClosedEarly,
-            // Ours: the system's has a number.
+            // Our own error: that of the system has a number.
             io::ErrorKind::OutOfMemory => Cause::MemoryLimit,
             io::ErrorKind::InvalidData => Cause::Malformed,
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Cause::Reset,
@@ -166,8 +165,8 @@ pub(crate) fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
     error.get_ref()?.downcast_ref()
 }
 
-/// A target that knows its clients by their certificates says so by an alert (RFC 8446, 6.2), often
-/// only behind the handshake.
+/// A target that requires client certificates refuses them by an alert (RFC 8446, 6.2), often only
+/// after the handshake.
 pub(crate) fn client_refused(error: &rustls::Error) -> Option<Failure> {
     use rustls::AlertDescription as Alert;
     let rustls::Error::AlertReceived(alert) = error else { return None };
@@ -192,7 +191,7 @@ pub(crate) fn client_refused(error: &rustls::Error) -> Option<Failure> {
     Some(Failure::new(Cause::ClientCertificate, detail))
 }
 
-/// Bytes of the target as they may stand in a report: short, and without control characters.
+/// Bytes from the target in a form that is safe for reports: short, without control characters.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     let cut = &bytes[..bytes.len().min(SHOWN_BYTES_MAX)];
     let text = String::from_utf8_lossy(cut);
@@ -205,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_is_short_and_harmless() {
+    fn excerpts_are_short_and_free_of_control_characters() {
         assert_eq!(shown(b"a\x1b[31mb\n"), "a [31mb ");
         assert!(shown(&[b'x'; 500]).chars().count() < 100);
     }

@@ -1,38 +1,40 @@
-//! The ledger of a run: which messages that fan out have reached whom. Pure: no I/O, no clock.
+//! The ledger of a run: which receivers got the messages that fan out. Pure: no I/O, no clock.
 //!
-//! Each shard has a [`ShardLedger`] for each row of deliveries. It is told which of its users are
-//! receivers and when (`join`, `leave`), what they send (`sent`, `withdrawn`) and what they get
-//! (`received`). All of that goes to a log. What users of other shards have sent comes through the
-//! [`Exchange`], the one thing that ledgers share; it is asked once per probe (`trade`). Once all
-//! shards have published what they sent up to some moment, the log is worked off up to there, in
-//! the order of time (`work`): so a receipt is never looked at before its message is known, however
-//! late the word of it comes, and every figure is exact. The shards of other machines are heard by
-//! way of a [`Bridge`].
+//! Each shard has a [`ShardLedger`] per row of deliveries. The shard reports which of its users are
+//! receivers and when (`join`, `leave`), what they send (`sent`, `withdrawn`) and what they receive
+//! (`received`). All of that is logged. Messages that users of other shards have sent arrive
+//! through the [`Exchange`], the only shared part; it is accessed once per probe (`trade`). Once
+//! all shards have published what they sent up to some time, the log is processed up to that time,
+//! in order (`work`): a receipt is never processed before its message is known, however late the
+//! news of it, and every count is exact. The shards of other machines are connected by a
+//! [`Bridge`].
 //!
-//! - **Expected** by a message are the members of its group at the moment it was sent; never its
-//!   sender when `without_sender` holds.
-//! - It is **settled** `lost_after` later. A member is then *delivered* if it has got it, *lost* if
-//!   it is still there and has not, and *excused* if it has left without it. What is not due at the
-//!   end of the run is excused where it was not delivered. Until it is settled, a message is in no
-//!   figure but `twice`, `out_of_order`, `stray` and `foreign`, which are of receipts.
-//! - *Twice*: a member gets what it has got. *Stray*: somebody gets what is not for it: a member of
-//!   another group, or the sender itself; users who came online after it was sent, or have moved
-//!   to their group after that, may get it or not. *Foreign*: nobody has sent it, or more than
-//!   twice `lost_after` ago. *After lost*: it was lost for this member.
-//! - *Out of order*: a member has already got a later message of the same sender in this group.
-//! - A *withdrawn* message counts nowhere, unless it was settled before that.
-//! - *Late*: delivered, but later than `late_after` by its stamp; without one, by when it was sent.
-//! - *Unwatched*: a message whose receivers on some shard are not known, as the memory of the shard
-//!   was full or its id was used again while it was known; nothing is expected of those. It counts
-//!   once on a machine, however many of its shards had to: the exchange knows which one said it
-//!   first.
-//! - *Without id*: what was sent or received and should be in the ledger, but nothing in it tells
-//!   it apart; it is in no other figure.
+//! - The members of a message's group at the time of sending are **expected** to get it, except the
+//!   sender if `without_sender` is set.
+//! - A message is **settled** `lost_after` later. For each expected member it is then *delivered*
+//!   if the member got it, *lost* if the member is still online and did not, and *undetermined* if
+//!   the member left without it. Messages that are not due at the end of the run are undetermined
+//!   if not delivered. Before it is settled, a message is in no counter except `twice`,
+//!   `out_of_order`, `stray` and `foreign`, which count receipts.
+//! - *Twice*: a member gets a message again. *Stray*: a user gets a message that is not for it: a
+//!   member of another group, or the sender itself; users that came online after it was sent, or
+//!   have moved to their group since, may get it or not. *Foreign*: no user has sent it, or more
+//!   than twice `lost_after` ago. *After lost*: it was lost for this member.
+//! - *Out of order*: the member already got a later message of the same sender in this group.
+//! - A *withdrawn* message is not counted, unless it was settled before.
+//! - *Late*: delivered, but later than `late_after` by its timestamp, or by its sending time
+//!   without one.
+//! - *Unwatched*: a message whose receivers on some shard are unknown, because the memory of the
+//!   shard was full or the ID was reused while it was known; nothing is expected of those
+//!   receivers. Counted once per machine, however many shards did not watch it: the exchange knows
+//!   which one reported it first.
+//! - *Without id*: sent or received and meant for the ledger, but without anything that identifies
+//!   it; it is in no other counter.
 //!
-//! Memory: a watched delivery costs one bit, and its message about 130 bytes on each shard that has
-//! receivers; an id is known for twice `lost_after` at about 64 bytes; a member takes 16 bytes;
-//! what waits in the log 40. With [`SHARD_BYTES_MAX`] a shard watches 20,000 messages at a time to
-//! 16,000 receivers each, or 250,000 messages to 64.
+//! Memory: a watched delivery takes one bit, and its message about 130 bytes on each shard with
+//! receivers; an ID is remembered for twice `lost_after` at about 64 bytes; a member takes 16
+//! bytes; an entry of the log 40. With [`SHARD_BYTES_MAX`], a shard watches 20,000 messages at a
+//! time to 16,000 receivers each, or 250,000 messages to 64.
 
 mod bits;
 mod book;
@@ -62,26 +64,26 @@ pub(crate) use groups::MemberId;
 pub(crate) use id::Id;
 pub(crate) use remark::Remark;
 
-/// What the messages of one row take on one shard. A run with many shards gives each less.
+/// Memory for the messages of one row on one shard. With many shards, each gets less.
 pub(crate) const SHARD_BYTES_MAX: usize = 64 << 20;
-/// Messages that wait to be published. More are not watched.
+/// Messages that wait to be published. Others are not watched.
 const OUTBOX_MAX: usize = 1 << 16;
-/// The share of the memory that the log may take, so that what is watched has the rest.
+/// The share of the memory that the log may take; the rest is for watched messages.
 const LOG_SHARE: usize = 4;
 
-/// What a row of deliveries asks for.
+/// Settings of a row of deliveries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) step: u16,
     pub(crate) without_sender: bool,
-    /// Others are received by the same messages: what is unknown here may be theirs, and is not
-    /// called foreign.
+    /// Other rows use the same messages: an unknown one may be theirs, and is not counted as
+    /// foreign.
     pub(crate) shares: bool,
     pub(crate) late_after: Duration,
     pub(crate) lost_after: Duration,
-    /// Of messages and the log; not of members.
+    /// For messages and the log, without members.
     pub(crate) bytes_max: usize,
-    /// A shard at its end waits so long for what others have sent.
+    /// How long a shard that has ended waits for the messages of others.
     pub(crate) patience: Duration,
 }
 
@@ -103,10 +105,10 @@ impl Rules {
     }
 }
 
-/// A message has come to one of its receivers for the first time.
+/// A message reached one of its receivers for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fresh {
-    /// From its stamp, if it has one.
+    /// By its timestamp, if it has one.
     pub(crate) latency: Option<Duration>,
 }
 
@@ -115,28 +117,28 @@ pub(crate) struct Fresh {
 pub(crate) struct ShardLedger {
     rules: Rules,
     port: Port,
-    /// What has happened here and is not worked off.
+    /// Events of this shard that are not processed yet.
     log: VecDeque<Event>,
-    /// The messages among it.
+    /// The messages among them.
     own: VecDeque<Sent>,
-    /// What others do not know yet.
+    /// News that the other shards do not have yet.
     outbox: Vec<News>,
-    /// What others have sent and is not worked off, in the order of time.
+    /// Messages of others that are not processed yet, in order of time.
     heard: VecDeque<News>,
-    /// Of the last event.
+    /// Time of the last event.
     now: Time,
-    /// Of the last message.
+    /// Time of the last message.
     last_sent: Time,
-    /// What was sent up to here is published.
+    /// Everything sent before is published.
     published: Time,
-    /// All that was sent anywhere up to here has been heard of.
+    /// Everything sent anywhere before is known.
     complete_until: Time,
     worked_until: Time,
     groups: Groups,
     book: Book,
 }
 
-/// The beginning of a message, for an example.
+/// The start of a message, for an example.
 fn content_text(content: &[u8]) -> String {
     crate::failure::shown(content)
 }
@@ -156,12 +158,12 @@ enum What {
     Left {
         member: MemberId,
     },
-    /// The next one of `own`.
+    /// The next message in `own`.
     Sent,
     Withdrawn {
         id: u64,
     },
-    /// The latency in nanoseconds; [`NO_LATENCY`] if there is none.
+    /// The latency in nanoseconds, or [`NO_LATENCY`].
     Received {
         member: MemberId,
         id: u64,
@@ -192,8 +194,8 @@ impl ShardLedger {
         }
     }
 
-    /// A user is a receiver of this group (the hash of its audience's key) from now on. What is
-    /// sent at the very same moment by users of other shards is not for it.
+    /// A user is a receiver of this group (the hash of its audience's key) from now on. Messages
+    /// that users of other shards send at exactly this time are not for it.
     pub(crate) fn join(&mut self, group: u64, user: UserId, now: Time) -> MemberId {
         let member = self.groups.place(group);
         self.log(now, What::Joined { member, user });
@@ -204,7 +206,7 @@ impl ShardLedger {
         self.log(now, What::Left { member });
     }
 
-    /// A user sends a message to a group. `member` is what the sender itself is as a receiver.
+    /// A user sends a message to a group. `member` is the sender as a receiver.
     pub(crate) fn sent(
         &mut self,
         id: Id,
@@ -230,7 +232,7 @@ impl ShardLedger {
         self.log.push_back(Event { at, what: What::Sent });
     }
 
-    /// Something was sent that should be in the ledger, and has nothing that tells it apart.
+    /// A message was sent that belongs to the ledger, but has nothing that identifies it.
     pub(crate) fn sent_without_id(&mut self, user: UserId, content: &[u8]) {
         self.book.interval.sent_without_id += 1;
         self.book.remarks.note_once(DeliveryCounter::SentWithoutId, || Remark::SentWithoutId {
@@ -246,16 +248,16 @@ impl ShardLedger {
         });
     }
 
-    /// A user has got several records in one message: what is behind the first is not known.
+    /// A user got several records in one message: only the first is known.
     pub(crate) fn received_joined(&mut self) {
         self.book.interval.received_joined += 1;
     }
 
-    /// The step that sent it has failed: nobody has to get it.
+    /// The step that sent it has failed: no user has to get it.
     pub(crate) fn withdrawn(&mut self, id: u64, now: Time) {
         let at = self.moment(now);
         if self.outbox.len() >= OUTBOX_MAX {
-            // What others do not hear of is not watched.
+            // A message that the others do not know about is not watched.
             self.book.forgetting(at);
             return;
         }
@@ -263,8 +265,8 @@ impl ShardLedger {
         self.log.push_back(Event { at, what: What::Withdrawn { id } });
     }
 
-    /// A user has got a message, with this latency by its stamp. Without a member it is somebody
-    /// who is not in any audience yet.
+    /// A user got a message, with this latency by its timestamp. Without a member, the user is not
+    /// in any audience yet.
     #[inline]
     pub(crate) fn received(
         &mut self,
@@ -286,8 +288,8 @@ impl ShardLedger {
         self.log(now, What::Received { member, id: id.key, latency_ns });
     }
 
-    /// Tells the other shards what was sent here, and hears what was sent there. To be called at
-    /// every probe, whether there is anything to tell or not: the others wait for it.
+    /// Tells the other shards what was sent here, and learns what they sent. Must be called at
+    /// every probe, even without news: the others wait for it.
     pub(crate) fn trade(&mut self, now: Time) {
         self.now = self.now.max(now);
         let heard = self.port.trade(&self.outbox, self.now);
@@ -302,7 +304,7 @@ impl ShardLedger {
         }
     }
 
-    /// Works off so many events at most, of those that can be; whether there are more of them.
+    /// Processes at most this many events, if they can be; true if more are left.
     pub(crate) fn work(&mut self, events_max: usize, fresh: &mut impl FnMut(Fresh)) -> bool {
         for _ in 0..events_max {
             if !self.work_one(self.complete_until, fresh) {
@@ -315,7 +317,7 @@ impl ShardLedger {
         true
     }
 
-    /// Counts the messages that this shard is the first one not to watch.
+    /// Counts the messages that this shard is the first not to watch.
     fn say_unwatched(&mut self) {
         if !self.book.unwatched.is_empty() {
             self.book.interval.unwatched += self.port.first_to_say(&self.book.unwatched);
@@ -328,33 +330,33 @@ impl ShardLedger {
         StepId(self.rules.step)
     }
 
-    /// What was counted since the last time.
+    /// The counts since the last call.
     pub(crate) fn interval(&mut self) -> DeliveryInterval {
         let interval = std::mem::take(&mut self.book.interval);
         DeliveryInterval { step: self.rules.step, ..interval }
     }
 
-    /// The first of each kind of what went wrong on this shard, once.
+    /// The first error of each kind on this shard, once.
     pub(crate) fn remarks(&mut self) -> Vec<Remark> {
         self.book.remarks.take_all()
     }
 
-    /// All is heard and worked off that was sent anywhere before this moment, or was waited for
-    /// long enough. A shard at its end that waits for this before it calls `finish` leaves nothing
+    /// Everything sent anywhere before this time is known and processed, or the wait for it has
+    /// timed out. A shard that waits for this at its end, before it calls `finish`, leaves nothing
     /// open.
     pub(crate) fn is_complete(&self, until: Time, now: Time) -> bool {
         self.worked_until >= until || now - until >= self.rules.patience
     }
 
-    /// The end of the run for this shard: works off everything, and excuses what is not due. Until
-    /// the ledger is dropped, others can hear what was sent here; they do not wait for it any more
-    /// once it is.
+    /// The end of the run for this shard: processes everything; messages that are not due become
+    /// undetermined. Until the ledger is dropped, others can still learn what was sent here; they
+    /// do not wait for a dropped one.
     pub(crate) fn finish(&mut self, now: Time, fresh: &mut impl FnMut(Fresh)) {
         self.trade(now);
         while self.work_one(self.complete_until, fresh) {}
         self.settle_until(self.complete_until);
         if self.complete_until < self.now {
-            // What is not known now may have been sent all the same.
+            // An unknown message may have been sent nevertheless.
             self.book.forgetting(self.now);
         }
         while self.work_one(self.now, fresh) {}
@@ -368,20 +370,22 @@ impl ShardLedger {
         self.log.push_back(Event { at: self.now, what });
     }
 
-    /// When something is sent: never before what happened here, nor when all was said to be known.
+    /// The time of a message: never before the last event here, nor before what was published as
+    /// complete.
     fn moment(&mut self, now: Time) -> Time {
         self.now = self.now.max(now).max(self.published + Duration::from_nanos(1));
         self.now
     }
 
-    /// When a message is sent: no two of a shard at the same moment, so that this tells them apart.
+    /// The sending time of a message: unique on its shard, so that it identifies the message.
     fn sending(&mut self, now: Time) -> Time {
         let after = self.last_sent + Duration::from_nanos(1);
         self.last_sent = self.moment(now.max(after));
         self.last_sent
     }
 
-    /// The first event there is up to this moment; of two at once, what others have sent.
+    /// Processes the first event up to this time; of two at the same time, the message of another
+    /// shard.
     #[inline]
     fn work_one(&mut self, until: Time, fresh: &mut impl FnMut(Fresh)) -> bool {
         let own = self.log.front().map_or(Time::NEVER, |event| event.at);

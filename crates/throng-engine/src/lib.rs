@@ -1,31 +1,29 @@
 //! Runs a [`Program`](throng_program::Program): shards, users, transports, pacing, recording.
 //!
-//! [`start`] brings up one thread per shard, each with a runtime of its own. A shard's driver
-//! brings users as the [schedule](throng_load::Schedule) has it and wakes them when they are due; a
-//! user is one small future that runs the instructions of its session and always listens to its
-//! connection. Once a second every shard hands its interval to the caller, merged by [`Run::next`].
+//! [`start`] creates one thread per shard, each with its own runtime. A shard's driver starts users
+//! on the [schedule](throng_load::Schedule) and wakes them when they are due; a user is one small
+//! future that runs the instructions of its session and always listens on its connections. Once a
+//! second every shard hands over its interval, and [`Run::next`] merges them.
 //!
-//! - `run`: threads, start and end, merging. In it `spread`: how many shards; `bridge`: what goes
-//!   to the other machines of a run and comes from them.
-//! - `driver`: brings the users of a shard, and wakes them. In it `window`: when users share a
-//!   waking.
-//! - `shard`: what a shard is. In it `seats`, `due`, `alarm`: its users, and when each is woken;
-//!   `wall`: the wall clock, and when bytes arrived according to the kernel; `rare`: what only some
-//!   answers need.
-//! - `user`: what a user does. `scope`: what its expressions see; in it `memory`: what it keeps.
-//! - `looked`: an answer that is looked at. `verify`: what it is checked for and what is saved from
-//!   it.
-//! - `control`: how a run is stopped. `rendezvous`: where users of all shards wait for each other.
-//!   `peers`: how often the machines of a run speak, and which of them are there.
-//! - `network`, `connector`, `transport`: with what and how connections open, and their bytes. In
-//!   `network`: `routes` and `sources`, where they lead and come from; `vanished`, those that we
-//!   left without FIN or RST. In `connector`: `protocol`, the handshakes; `resolve`, the addresses
-//!   of targets; `allowed`, which targets may be loaded.
-//! - `prepared`: what is rendered once. In it `code`: the instructions of a session; `template`:
-//!   requests that differ; `haste`: which users a shared waking would delay.
-//! - `recorder`: what is written down. In it `logs`, and `presence`: who is online, for audits.
-//! - `sizes`: where the bytes of a user go.
-//! - `trace`: every step of a user, told to who watches it.
+//! - `run`: threads, start, end, and merging. `spread`: the number of shards; `bridge`: messages to
+//!   and from the other machines of a run.
+//! - `driver`: starts the users of a shard, and wakes them. `window`: when users share a wake-up.
+//! - `shard`: the state of a shard. `seats`, `due`, `alarm`: its users, and when each is woken;
+//!   `wall`: the wall clock, and the kernel's arrival times; `rare`: state that few responses need.
+//! - `user`: what a user does. `scope`: what its expressions see; `memory`: its values.
+//! - `looked`: a response or message, prepared for checks. `verify`: runs checks and saves values.
+//! - `control`: stops a run. `rendezvous`: where users of all shards wait for each other. `peers`:
+//!   how often the machines of a run communicate, and which of them are present.
+//! - `network`, `connector`, `transport`: open connections and transfer their bytes. In `network`:
+//!   `routes` and `sources`, the two ends of connections; `vanished`, connections that we left
+//!   without FIN or RST. In `connector`: `protocol`, the handshakes; `resolve`, the addresses of
+//!   targets; `allowed`, which targets may be loaded.
+//! - `prepared`: what is rendered once. `code`: the instructions of a session; `template`: requests
+//!   that differ per user; `haste`: which users a shared wake-up would delay.
+//! - `recorder`: the measurements of a shard. `logs`: the lines of the verb `log`; `presence`:
+//!   which users are online, for audits.
+//! - `sizes`: the memory of a user, by part.
+//! - `trace`: reports every step of a user to an observer.
 //! - `system`: the system calls; all unsafe code of the engine.
 
 #[macro_use]

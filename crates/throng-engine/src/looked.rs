@@ -1,5 +1,4 @@
-//! An answer or a message that is looked at: what is seen of it, as checks, saves and expressions
-//! ask for it.
+//! A response or message as checks, saves and expressions see it.
 
 use std::cell::OnceCell;
 use std::time::Duration;
@@ -16,32 +15,32 @@ use throng_protocol::protobuf::{self, MessageType, Schema};
 use crate::failure::{Finding, shown};
 use crate::prepared::cookies::SeenFrom;
 
-/// An answer or a message that is looked at.
+/// A response or message, prepared for checks, saves and expressions.
 pub(crate) struct Looked<'a> {
-    /// None of a message.
+    /// `None` for a message.
     pub(crate) status: Option<u16>,
     pub(crate) document: Document<'a>,
-    /// Since the due time.
+    /// Since it was due.
     pub(crate) elapsed: Duration,
-    /// Since the message before it, of a stream of them.
+    /// Since the previous message of a stream.
     pub(crate) between: Option<Duration>,
-    /// What was seen of the head.
+    /// Results of reading the head.
     pub(crate) kept: Option<&'a Kept>,
-    /// Of an HTTP response, where its user has any and they are looked at.
+    /// Cookies of an HTTP response, if its user has any and they are needed.
     pub(crate) cookies: Option<SeenFrom<'a>>,
-    /// Of a body that was not kept.
+    /// Digests of a body that was not kept.
     pub(crate) tally: Option<&'a Tally>,
-    /// Of a declared message: where its fields lie, and of which kind it is.
+    /// For a declared message: its fields and its kind.
     pub(crate) declared: Option<(&'a Protocol, &'a Decoded, MessageId)>,
     /// The other packets of the same reply or push.
     pub(crate) parts: Option<&'a PartsOfReply>,
-    /// Of a message of protobuf: what it is one of.
+    /// The type of a protobuf message.
     pub(crate) proto: Option<(&'a Schema, MessageType)>,
-    /// What is wrong with it whatever is looked at.
+    /// A failure that applies whatever is checked.
     pub(crate) refusal: Option<&'a Finding>,
-    /// Of a message that is more than its document: all of it, as it came.
+    /// The complete message, if it is more than its document.
     pub(crate) whole: Option<&'a [u8]>,
-    /// What it says of itself beside its document, by name; looked at as headers are.
+    /// Named fields besides the document, such as headers.
     pub(crate) fields: Fields<'a>,
     /// The document as a value, for expressions.
     json: OnceCell<Value>,
@@ -67,7 +66,7 @@ impl<'a> Looked<'a> {
         }
     }
 
-    /// A message as its machine takes it apart.
+    /// A message as split by its machine.
     pub(crate) fn message(whole: &'a [u8], parts: Parts<'a>, elapsed: Duration) -> Looked<'a> {
         let looked = Looked::new(None, parts.content, elapsed);
         match parts.fields {
@@ -76,17 +75,28 @@ impl<'a> Looked<'a> {
         }
     }
 
-    /// The message as it came.
+    /// The message with the other packets of its reply.
+    pub(crate) fn with_parts<'b>(&self, parts: &'b PartsOfReply) -> Looked<'b>
+    where
+        'a: 'b,
+    {
+        let Looked { status, elapsed, declared, proto, refusal, whole, fields, .. } = *self;
+        let looked = Looked::new(status, self.document.bytes(), elapsed);
+        Looked { declared, proto, refusal, whole, fields, parts: Some(parts), ..looked }
+    }
+
+    /// The complete message.
     pub(crate) fn whole(&self) -> &'a [u8] {
         self.whole.unwrap_or(self.document.bytes())
     }
 
-    /// A field beside the document.
+    /// A field besides the document.
     pub(crate) fn said(&self, name: &str) -> Option<Field<'a>> {
         self.fields.get(name).or_else(|| Some(Field::Number(self.packets(name)?)))
     }
 
-    /// `packets`: how many packets a reply has; `packets.NAME`: how many of them are this message.
+    /// `packets`: the number of packets of a reply; `packets.NAME`: how many of them are this
+    /// message.
     fn packets(&self, name: &str) -> Option<i64> {
         let (protocol, _, last) = self.declared?;
         let message = match name.strip_prefix("packets")?.strip_prefix('.') {
@@ -97,8 +107,8 @@ impl<'a> Looked<'a> {
         Some((parts + u64::from(message.is_none_or(|message| message == last))) as i64)
     }
 
-    /// A field of a declared message, by the path that is for its kind. What the last packet of a
-    /// reply does not have is that of the first packet that has it.
+    /// A field of a declared message, by the path for its kind. If the last packet of a reply does
+    /// not have it, the first packet that does.
     pub(crate) fn field(&self, paths: &[FieldPath]) -> Option<Value> {
         let (protocol, decoded, message) = self.declared?;
         match paths.iter().find(|path| path.message == message) {
@@ -115,14 +125,14 @@ impl<'a> Looked<'a> {
         is_its.then_some(Value::Bool(true))
     }
 
-    /// A field of a message of protobuf; none of one that cannot be read so far.
+    /// A field of a protobuf message; `None` if the message is malformed before it.
     pub(crate) fn proto_field(&self, path: &protobuf::FieldPath) -> Option<Value> {
         let (schema, message) = self.proto?;
         let is_its = path.message == message;
         is_its.then(|| schema.value(self.document.bytes(), path).ok().flatten()).flatten()
     }
 
-    /// What can be picked out without knowing the user: for the ledger.
+    /// Values that do not depend on the user: for the ledger.
     pub(crate) fn simple(&self, pick: &Pick) -> Option<Value> {
         match pick {
             Pick::Field(paths) => self.field(paths),
@@ -139,7 +149,7 @@ impl<'a> Looked<'a> {
         }
     }
 
-    /// What an expression sees of it.
+    /// The part of it that an expression names.
     pub(crate) fn part(&self, part: Answer) -> Result<Value, Fault> {
         let body = self.document.bytes();
         Ok(match part {
@@ -179,8 +189,8 @@ impl<'a> Looked<'a> {
     }
 }
 
-/// The packets of a reply before its last one, or of a push behind its first one: how many came of
-/// each kind, and the first of each that is looked at.
+/// The packets of a reply before its last one, or of a push after its first one: how many arrived
+/// of each kind, and the first of each kind that a check or save reads.
 #[derive(Debug, Default)]
 pub(crate) struct PartsOfReply(Vec<PartOfReply>);
 
@@ -192,7 +202,7 @@ struct PartOfReply {
 }
 
 impl PartsOfReply {
-    /// Those of a push behind its first one.
+    /// The packets of a push after its first one.
     pub(crate) fn of_push(protocol: &Protocol, packets: &[&[u8]]) -> PartsOfReply {
         let (mut parts, mut decoded) = (PartsOfReply::default(), Decoded::default());
         for packet in packets {
@@ -205,7 +215,7 @@ impl PartsOfReply {
         parts
     }
 
-    /// One more came; whether it is the first of its kind.
+    /// Counts a packet; true if it is the first of its kind.
     pub(crate) fn add(&mut self, message: MessageId) -> bool {
         let known = self.0.iter_mut().find(|part| part.message == message);
         match known {
@@ -222,7 +232,7 @@ impl PartsOfReply {
         }
     }
 
-    /// How many came of this message, or in all.
+    /// How many packets arrived of this message, or in total.
     pub(crate) fn count(&self, message: Option<MessageId>) -> u64 {
         let is_meant = |part: &&PartOfReply| message.is_none_or(|one| one == part.message);
         self.0.iter().filter(is_meant).map(|part| part.count).sum()
@@ -242,7 +252,7 @@ impl PartsOfReply {
     }
 }
 
-/// What was seen of a head and is needed when the answer is complete.
+/// Results of reading a head that are needed when the response is complete.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     /// By the number of the check.
@@ -266,7 +276,7 @@ impl Kept {
     }
 }
 
-/// What is known of a body that is not kept.
+/// The digests of a body that is not kept.
 pub(crate) struct Tally {
     pub(crate) bytes: u64,
     digests: Vec<(Digest, Hasher)>,
@@ -299,7 +309,7 @@ pub(crate) fn value_of(field: Field<'_>) -> Value {
     }
 }
 
-/// Text where it is text, else bytes.
+/// Text if it is valid UTF-8, otherwise bytes.
 pub(crate) fn text_of(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {
         Ok(text) => Value::Text(text.into()),

@@ -90,8 +90,8 @@ pub(crate) struct Network {
     pub(crate) tls_http: Option<TlsConnector>,
     /// The same for schemes that require HTTP/2.
     pub(crate) tls_http2: Option<TlsConnector>,
-    /// The same for connections that begin without TLS, without a protocol (ALPN): what is spoken
-    /// there is known before.
+    /// The same for connections that start without TLS; without ALPN, because the protocol is
+    /// already known.
     pub(crate) tls_within: Option<TlsConnector>,
     /// The same for schemes that offer a protocol of their own ([`Scheme::alpn`]).
     tls_own: Vec<(Scheme, TlsConnector)>,

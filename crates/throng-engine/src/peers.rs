@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_base::{Share, Time};
 
-/// Every machine hears every other: the more machines, the less often each announces.
+/// Every machine receives from every other: the more machines, the less often each announces.
 const EVERY_PER_MACHINE: Duration = Duration::from_millis(10);
 const EVERY_MIN: Duration = Duration::from_millis(100);
 const EVERY_MAX: Duration = Duration::from_secs(10);

@@ -1,5 +1,5 @@
-//! A program made ready for sending: everything that is the same for all users is rendered once,
-//! so that the usual request is one write of bytes that lie there already.
+//! A program prepared for sending: everything that is the same for all users is rendered once, so
+//! that a typical request is one write of bytes that already exist.
 
 pub(crate) mod code;
 pub(crate) mod cookies;
@@ -43,23 +43,23 @@ use template::{
     shared_body,
 };
 
-/// A program with what shards need to run it. One for all of them, as nobody changes it: with a
-/// thousand steps it is a megabyte, and there may be a thousand shards.
+/// A program with the data that shards need to run it. Immutable and shared by all: with a thousand
+/// steps it takes a megabyte, and there may be a thousand shards.
 pub(crate) struct Prepared {
     pub(crate) program: Arc<Program>,
     pub(crate) sessions: Vec<SessionPlan>,
     pub(crate) targets: Vec<PreparedTarget>,
-    /// All addresses of all targets at the start of the run, where there are several or may be
-    /// others; more than can be numbered are not told apart.
+    /// All addresses of all targets at the start of the run, if there are several or they may
+    /// change; those beyond the maximum are not distinguished.
     pub(crate) places: Box<[Place]>,
     pub(crate) loads: Vec<LoadPlan>,
-    /// Of the picture of the population; zero where no user has a connection that lasts.
+    /// Resolution of the population map; zero if no user has a long-lived connection.
     pub(crate) users_per_cell: u64,
-    /// By row of the ledger: whether a message is one of it.
+    /// By row of the ledger: how to recognize its messages.
     pub(crate) deliveries: Box<[Look]>,
-    /// Saved values that audiences look at: the first slots of every session.
+    /// Saved values that audiences depend on: the first slots of every session.
     pub(crate) audience_slots: u16,
-    /// By step: the row of the ledger that what it sends is in.
+    /// By step: the row of the ledger for what it sends.
     senders: Box<[Option<u16>]>,
     pub(crate) limits: Limits,
 }
@@ -69,52 +69,52 @@ pub(crate) struct PreparedTarget {
     pub(crate) authority: String,
     /// Those at the start of the run.
     pub(crate) addresses: Vec<SocketAddr>,
-    /// Secure cookies may go there.
+    /// Secure cookies may be sent there.
     pub(crate) secure_cookies: bool,
-    /// Where they begin among those of all targets.
+    /// Index of the first one among those of all targets.
     pub(crate) first_place: u16,
 }
 
 impl PreparedTarget {
-    /// For whom the jar of a user is opened that asks it.
+    /// The place for which a user's cookie jar is read.
     pub(crate) fn jar_place(&self, unix_seconds: u64) -> cookies::Place<'_> {
         let (host, secure) = (self.target.host_alone(), self.secure_cookies);
         cookies::Place { host, secure, unix_seconds }
     }
 }
 
-/// What is known beforehand of an instruction.
+/// The prepared data of an instruction.
 pub(crate) enum Plan {
     Nothing,
     Connect {
-        /// Messages follow that the user is not online before.
+        /// Login messages follow; the user is not online before they are answered.
         has_login: bool,
-        /// Of a call that stays open.
+        /// The header block of a call that stays open.
         call: Option<Box<CallHead>>,
     },
     Http(HttpPlan),
     Call(Box<CallPlan>),
     Sql(Box<SqlPlan>),
-    /// Of an `expect` or `request`.
+    /// For an `expect` or `request`.
     Answer(AnswerPlan),
     Stay(StayPlan),
 }
 
-/// What is made of messages that nobody has asked for.
+/// How unsolicited messages are handled.
 #[derive(Default)]
 pub(crate) struct StayPlan {
     pub(crate) handlers: Box<[HandlerPlan]>,
-    /// Of the answer to its heartbeat.
+    /// How the reply to its heartbeat is checked.
     pub(crate) answer: Look,
-    /// Where the bodies begin of what is done every so often.
+    /// Where the bodies of recurring actions start.
     pub(crate) every: Box<[u32]>,
 }
 
 pub(crate) struct HandlerPlan {
-    /// Whether a message is meant.
+    /// Whether a message matches.
     pub(crate) which: Look,
     pub(crate) look: Look,
-    /// Where its body begins.
+    /// Where its body starts.
     pub(crate) body: Option<u32>,
 }
 
@@ -138,109 +138,108 @@ impl StayPlan {
     }
 }
 
-/// What is known beforehand of a session.
+/// The prepared data of a session.
 pub(crate) struct SessionPlan {
-    /// Its users open a connection that lasts, and are online while they have one.
+    /// Its users open a long-lived connection, and are online while they have one.
     pub(crate) connects: bool,
     pub(crate) code: Code,
     /// By instruction.
     pub(crate) plans: Vec<Plan>,
-    /// By instruction: what a user does whose answer has come.
+    /// By instruction: what a user does after the reply.
     pub(crate) after: Box<[After]>,
-    /// As [`Session::links`]; one at least.
+    /// As [`Session::links`]; at least one.
     pub(crate) links: Box<[LinkPlan]>,
 }
 
-/// How many lines a link has whose connection many requests share: one for that, and others for
-/// those before it that the target is leaving while answers over them are on their way. A target
-/// that ages its connections leaves one each few seconds, and each goes on until its longest
+/// Lines of a link whose connection many requests share: one for the current connection, and others
+/// for earlier ones that the target is leaving while responses are in flight. A target that limits
+/// the age of its connections leaves one every few seconds, and each stays open until its longest
 /// stream has ended.
 const SHARED_WIDTH: u8 = 8;
 
-/// What is known beforehand of a link of a session.
+/// The prepared data of a link of a session.
 pub(crate) struct LinkPlan {
-    /// Its lines are `width` of a user's, from this one on.
+    /// Its lines are `width` of a user's, starting with this one.
     pub(crate) first: u8,
     pub(crate) width: u8,
-    /// Its connections may turn out to carry many requests at the same time.
+    /// Its connections may be able to carry several requests at a time.
     pub(crate) multiplexes: bool,
-    /// Its connection is opened by a `connect`, and stays.
+    /// Its connection is opened by a `connect`, and stays open.
     pub(crate) lasts: bool,
-    /// What its users do whose connection was lost.
+    /// What its users do when their connection is lost.
     pub(crate) reconnect: Option<Retry>,
-    /// How slow its connections ever are on purpose.
+    /// How slow its connections are on purpose, at any time.
     pub(crate) slow: Slow,
-    /// What its connections speak.
+    /// The protocol of its connections.
     pub(crate) protocol: Option<Arc<Protocol>>,
-    /// Its protocol has messages of its own.
+    /// Its protocol has messages.
     has_messages: bool,
-    /// Without a protocol: the end of each message that comes.
+    /// Without a protocol: the end of each received message.
     delimiter: Option<Box<[u8]>>,
-    /// What comes over them, where they are calls.
+    /// The type of received messages, if its connections are calls.
     reply: Option<MessageType>,
-    /// Of the link's own handlers and heartbeat.
+    /// The link's own handlers and heartbeat.
     pub(crate) hears: StayPlan,
-    /// By row of the ledger: whether its messages are of what its connections speak.
+    /// By row of the ledger: whether its messages belong to the protocol of the link.
     pub(crate) speaks: Box<[bool]>,
     /// By row of the ledger: whether its users are in the audience.
     pub(crate) receives: Box<[bool]>,
-    /// What some `expect` waits for: it is kept until it does.
+    /// Messages that some `expect` waits for: they are kept until it takes them.
     pub(crate) expected: Expected,
-    /// The numbers of its targets.
+    /// The indexes of its targets.
     pub(crate) targets: Box<[u16]>,
     /// The sum of their weights.
     pub(crate) target_weight: u64,
-    /// How far apart the places of users who follow each other are among the weights: prime to
-    /// their sum, so that all places are taken in turn, and not a target's all at once.
+    /// Distance between the positions of consecutive users in the sum of weights: coprime to the
+    /// sum, so that all positions are taken in turn, and a target's are spread out.
     pub(crate) target_stride: u64,
 }
 
 pub(crate) struct AnswerPlan {
-    /// Where the answer ends on a raw stream.
+    /// Where the reply ends on a raw stream.
     pub(crate) until: stream::Until,
     /// Whether a message is the one that is waited for.
     pub(crate) which: Look,
     pub(crate) look: Look,
-    /// With it the login is done: it is the last of the messages right behind a `connect`.
+    /// The login is complete with this reply: it is the last of the messages right after a
+    /// `connect`.
     pub(crate) logs_in: bool,
 }
 
 pub(crate) struct HttpPlan {
     pub(crate) kind: RequestKind,
     pub(crate) needs_body: bool,
-    /// The body need not be kept: its size and these digests are all that is looked at.
+    /// The body is not kept: checks only need its size and these digests.
     pub(crate) streamed: Option<Box<[Digest]>>,
-    /// The request may be sent again when a kept connection turns out to be closed
-    /// (RFC 9110, 9.2.2).
+    /// The request may be resent if a kept connection turns out to be closed (RFC 9110, 9.2.2).
     pub(crate) idempotent: bool,
     pub(crate) looks_at_headers: bool,
     pub(crate) look: Look,
-    /// The path begins with a value, which may be a URL.
+    /// The path starts with a value, which may be a URL.
     pub(crate) leads: bool,
-    /// What it saves and some path of the session begins with.
+    /// Slots it saves that some path of the session starts with.
     pub(crate) links: Box<[u16]>,
     pub(crate) written: Written,
-    /// A long body that is the same for all users, who send it from here behind what is written.
+    /// A long body that all users share; it is sent from here, after the head.
     pub(crate) body: Option<Arc<[u8]>>,
 }
 
-/// A request as far as it can be written beforehand.
+/// A request, rendered as far as possible.
 pub(crate) enum Written {
-    /// The whole request but for a body that is shared, per target: no part differs from user to
-    /// user.
+    /// The complete request except for a shared body, per target: no part differs per user.
     Fixed(Vec<Fixed>),
     Varies(Template),
 }
 
 pub(crate) struct Fixed {
     pub(crate) bytes: Box<[u8]>,
-    /// The head of the same for HTTP/2, where that may be spoken.
+    /// The head for HTTP/2, if that may be negotiated.
     pub(crate) block: Box<[u8]>,
     pub(crate) parts: Parts,
 }
 
 impl Fixed {
-    /// Writes the request with what it gets besides.
+    /// Writes the request with its extra headers.
     pub(crate) fn write(&self, http: &Http, extras: &Extras<'_>, out: &mut Vec<u8>) {
         let Parts { cookies, head_end } = &self.parts;
         out.extend_from_slice(&self.bytes[..cookies.start]);
@@ -257,12 +256,12 @@ impl Fixed {
     }
 }
 
-/// The place of the one that is drawn.
+/// The index of a random item, by weight.
 pub(crate) fn weighted(weights: impl Iterator<Item = u32>, sum: u64, random: &mut Random) -> usize {
     at_weight(weights, random.below(sum))
 }
 
-/// Whose part of the sum of the weights this place is in.
+/// The index of the item whose share of the sum of weights contains this position.
 fn at_weight(weights: impl Iterator<Item = u32>, mut left: u64) -> usize {
     for (index, weight) in weights.enumerate() {
         if left < u64::from(weight) {
@@ -273,36 +272,36 @@ fn at_weight(weights: impl Iterator<Item = u32>, mut left: u64) -> usize {
     0
 }
 
-/// Sets the rows of users apart by which sessions are shared out (the golden section of 2^64).
+/// Spreads the order of sessions across blocks of users (the golden ratio of 2^64).
 const ROW: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// More users than any load has.
 const BEYOND_BITS: u32 = 44;
 
-/// What is known beforehand of a load.
+/// The prepared data of a load.
 pub(crate) struct LoadPlan {
-    /// The number of its first phase through all loads.
+    /// The number of its first phase among those of all loads.
     pub(crate) first_phase: u16,
-    /// How many users of the run have numbers before those of its own.
+    /// How many users of the run precede its own.
     pub(crate) first_user: u64,
-    /// How many numbers are its own.
+    /// How many numbers it owns.
     users: u64,
-    /// Users who come beyond that, as the load was amended, have numbers that are nobody's.
+    /// Base of the numbers for users that an amendment of the load adds; no other load uses them.
     beyond: u64,
-    /// By session of the run; none for one that is counted, or of another load.
+    /// By session of the run; 0 for a counted one, or one of another load.
     weights: Box<[u32]>,
     weight: u64,
-    /// The same of users that follow each other as of the targets of a link.
+    /// Distance between consecutive users, as for the targets of a link.
     stride: u64,
     seed: u64,
-    /// Up to which user of the load which session is done, of those that are counted.
+    /// For counted sessions: the last user of each, and the session.
     pub(crate) counted: Box<[(u64, usize)]>,
-    /// More users than are counted, and nothing else to do: they do what is last.
+    /// The session of users beyond the counted ones, if there is no other.
     pub(crate) last: usize,
 }
 
 impl LoadPlan {
-    /// The users of a load have numbers in a row, behind those of the loads before it.
+    /// The users of a load have consecutive numbers, after those of earlier loads.
     fn all(program: &Program) -> Vec<LoadPlan> {
         let mut first_user: u64 = 0;
         let firsts = program.first_phases();
@@ -345,10 +344,9 @@ impl LoadPlan {
         loads.map(plan).collect()
     }
 
-    /// The session of a new user, by its number in the load from 1: one that is counted, or by
-    /// weight. Of as many users in a row as the weights come to, every session gets exactly its
-    /// share; in each such row another one begins, so that what users do has no rhythm that
-    /// shards or phases could fall in with.
+    /// The session of a new user, by its number in the load from 1: a counted one, or by weight. Of
+    /// each block of users as long as the sum of weights, every session gets exactly its share; the
+    /// blocks start with different sessions, so that sessions do not align with shards or phases.
     pub(crate) fn session_of(&self, number: u64) -> usize {
         if let Some((_, session)) = self.counted.iter().find(|(last, _)| number <= *last) {
             return *session;
@@ -371,14 +369,14 @@ impl LoadPlan {
         UserId(self.first_user + own.0 + beyond)
     }
 
-    /// Which user of this load has this identity in the run; the inverse of [`LoadPlan::user`].
+    /// The number in this load of the user with this identity; the inverse of [`LoadPlan::user`].
     pub(crate) fn own(&self, user: UserId) -> UserId {
         let own = user.0.saturating_sub(self.first_user);
         UserId(if own > self.users { own.saturating_sub(self.beyond) } else { own })
     }
 }
 
-/// How many users a cell of the picture of the population has.
+/// How many users share a cell of the population map.
 fn users_per_cell(sessions: &[SessionPlan], loads: &[LoadPlan]) -> u64 {
     let planned = loads.last().map_or(0, |last| last.first_user.saturating_add(last.users));
     match sessions.iter().any(|session| session.connects) {
@@ -387,17 +385,17 @@ fn users_per_cell(sessions: &[SessionPlan], loads: &[LoadPlan]) -> u64 {
     }
 }
 
-/// The number in its load of the user with this identity in the run: of each identity, also one
-/// that no user has, exactly one.
+/// The number in its load of the user with this identity. Every identity has exactly one, even if
+/// no user has it.
 pub(crate) fn own_number(loads: &[LoadPlan], user: UserId) -> UserId {
-    // Users beyond the plan of a load are as many as there are: the smallest number is meant.
+    // Numbers beyond the plan of a load are ambiguous: the smallest is meant.
     let own = loads.iter().map(|plan| (plan, plan.own(user)));
     let is_so = |(plan, own): &(&LoadPlan, UserId)| own.0 > 0 && plan.user(*own) == user;
     let own = own.filter(is_so).map(|(_, own)| own);
     own.min_by_key(|own| own.0).unwrap_or(user)
 }
 
-/// Every target has a place, also one without an address.
+/// Every target has a place, also without an address.
 fn first_places(addresses: &[Vec<SocketAddr>]) -> impl Iterator<Item = u16> {
     addresses.iter().scan(0_u16, |next, of_target| {
         let first = *next;
@@ -421,19 +419,19 @@ fn places(addresses: &[Vec<SocketAddr>], may_change: bool) -> Box<[Place]> {
 }
 
 impl Prepared {
-    /// What is known beforehand of a link of a session.
+    /// The prepared data of a link of a session.
     #[inline]
     pub(crate) fn link(&self, session: u16, link: u8) -> &LinkPlan {
         let links = &self.sessions[usize::from(session)].links;
         &links[usize::from(link).min(links.len() - 1)]
     }
 
-    /// A message of protobuf, as it is looked at.
+    /// The type of a protobuf message, for checks.
     pub(crate) fn proto(&self, message: MessageType) -> Option<(&Schema, MessageType)> {
         self.program.schema.as_deref().map(|schema| (schema, message))
     }
 
-    /// The row of the ledger that what the step sends is in.
+    /// The row of the ledger for what the step sends.
     #[inline]
     pub(crate) fn delivery_of(&self, step: StepId) -> Option<u16> {
         self.senders[step.index()]
@@ -457,7 +455,7 @@ impl Prepared {
         of_links.chain(of_stays.flatten()).find(|(_, plan)| plan.body == Some(body))
     }
 
-    /// Bodies of all answers are kept, whether the scenario looks at them or not.
+    /// Keeps the bodies of all responses, whether the scenario uses them or not.
     pub(crate) fn keep_bodies(&mut self) {
         for plan in self.sessions.iter_mut().flat_map(|session| &mut session.plans) {
             if let Plan::Http(plan) = plan {
@@ -519,7 +517,7 @@ impl Prepared {
     }
 }
 
-/// Saved values that audiences look at have the first slots of every session.
+/// Saved values that audiences depend on have the first slots of every session.
 fn audience_slots(program: &Program) -> u16 {
     let looks = program.deliveries.iter().filter_map(|delivery| match &delivery.audience {
         Audience::Everyone => None,
@@ -529,20 +527,20 @@ fn audience_slots(program: &Program) -> u16 {
     slots.max().map_or(0, |last| last + 1)
 }
 
-/// A request of so many bytes fits into one segment on any network.
+/// A request of this size fits into one segment on any network.
 const ONE_SEGMENT_BYTES: usize = 500;
 
 impl Prepared {
-    /// Whether the kernel is to stamp what comes. In a closed load of users who go straight on with
-    /// every answer it is not: a shard never sleeps on there, and stamping each packet costs 3 %.
+    /// Whether the kernel is to timestamp what arrives. Not in a closed model without pauses: a
+    /// shard never sleeps there although something has arrived, and timestamps cost 3 % per packet.
     pub(crate) fn stamps(&self) -> bool {
         let is_paced = |phase: &Phase| phase.drive.is_paced();
         let waits = |session: &SessionPlan| session.after.contains(&After::Waits);
         self.program.phases().any(is_paced) || self.sessions.iter().any(waits)
     }
 
-    /// Whether a connection may have more than one small segment under way. A user that sends
-    /// one short HTTP request at a time never has.
+    /// Whether a connection may have more than one small segment in flight. A user that sends one
+    /// short HTTP request at a time never has.
     pub(crate) fn sends_in_pieces(&self) -> bool {
         let short = |written: &Written| match written {
             Written::Fixed(all) => all.iter().all(|one| one.bytes.len() <= ONE_SEGMENT_BYTES),
@@ -551,13 +549,13 @@ impl Prepared {
         !self.sessions.iter().flat_map(|session| &session.plans).all(|plan| match plan {
             Plan::Http(plan) => plan.body.is_none() && short(&plan.written),
             Plan::Answer(_) | Plan::Call(_) | Plan::Connect { .. } | Plan::Stay(_) => false,
-            // One statement at a time goes by one write.
+            // One statement at a time is one write.
             Plan::Nothing | Plan::Sql(_) => true,
         })
     }
 }
 
-/// What is known beforehand of each instruction of a session.
+/// The prepared data of each instruction of a session.
 fn plans(
     code: &Code,
     session: &Session,
@@ -618,7 +616,7 @@ fn plan(
     }
 }
 
-/// By step: the row of the ledger that what it sends is in.
+/// By step: the row of the ledger for what it sends.
 fn senders(program: &Program) -> Box<[Option<u16>]> {
     let mut senders = vec![None; program.steps.len()];
     for (row, delivery) in program.deliveries.iter().enumerate() {
@@ -645,7 +643,7 @@ fn common(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// A number prime to `sum`, near the golden section of it.
+/// A number coprime to `sum`, near its golden section.
 fn stride(sum: u64) -> u64 {
     let begin = ((sum as f64 * 0.618) as u64).max(1);
     (begin..=begin + sum).find(|stride| common(*stride, sum) == 1).unwrap_or(1)
@@ -655,7 +653,7 @@ impl SessionPlan {
     fn new(session: &Session, program: &Program, targets: &[PreparedTarget]) -> SessionPlan {
         let code = Code::new(session);
         let opens = |statement: &Statement| matches!(statement, Statement::Connect(_));
-        // A session whose steps need no connection has a target all the same.
+        // A session whose steps need no connection still has a target.
         let none = [Link::default()];
         let links = match &*session.links {
             [] => &none,
@@ -689,7 +687,7 @@ impl LinkPlan {
             true => (0..program.targets.len() as u16).collect(),
             false => link.targets.clone(),
         };
-        // Members of an audience have a connection that lasts, and its protocol has the message.
+        // Members of an audience have a long-lived connection whose protocol contains the message.
         let lasts = connects(session, number).next().is_some();
         let speaks = |delivery: &Delivery| lasts && delivery.protocol == link.protocol;
         let speaks: Box<[bool]> = program.deliveries.iter().map(speaks).collect();
@@ -702,9 +700,9 @@ impl LinkPlan {
         let is_secure = schemes().any(Scheme::is_secure);
         let options = || connects(session, number).filter_map(|one| one.options.as_deref());
         let keeps_session = options().any(ConnectOptions::keeps_session);
-        let subscribes = keeps_session || schemes().any(Scheme::is_redis);
+        let subscribes = keeps_session || schemes().any(Scheme::subscribes);
         let can_receive = !subscribes || session.can_receive(number);
-        // What goes on besides the session asks over connections of its own where it has to.
+        // Background tasks use connections of their own if they have to.
         let besides = code.beside().iter();
         let asks = |one: &Instruction| {
             let opens = matches!(one, Instruction::Do(statement) if statement.opens_itself());
@@ -742,8 +740,8 @@ impl LinkPlan {
 }
 
 impl LinkPlan {
-    /// The target of a user. All users of the run get them in turn: exactly by the weights, so that
-    /// every source port is of use with every target.
+    /// The target of a user. All users of the run are assigned in turn: exactly by weight, so that
+    /// every source port can be used with every target.
     pub(crate) fn target_of(&self, id: UserId, prepared: &Prepared) -> u16 {
         let weight = |target: &u16| prepared.targets[usize::from(*target)].target.weight;
         let turn = u128::from(id.0) * u128::from(self.target_stride);
@@ -752,8 +750,8 @@ impl LinkPlan {
         self.targets.get(chosen).copied().unwrap_or_default()
     }
 
-    /// How received messages are separated, if the carrier does not do it. Messages that end with a
-    /// delimiter have at most `bytes_max` bytes.
+    /// How received messages are separated, if the transport does not do it. Messages that end with
+    /// a delimiter have at most `bytes_max` bytes.
     pub(crate) fn records(&self, bytes_max: usize) -> Option<Records<'_>> {
         match (&self.protocol, &self.delimiter) {
             (Some(protocol), _) => Some(Records::Declared(protocol)),
@@ -766,12 +764,12 @@ impl LinkPlan {
         self.protocol.is_some() || self.delimiter.is_some() || self.has_messages
     }
 
-    /// What its messages are, where they are those of a call.
+    /// The type of its messages, if its connections are calls.
     pub(crate) fn reply<'a>(&self, prepared: &'a Prepared) -> Option<(&'a Schema, MessageType)> {
         prepared.proto(self.reply?)
     }
 
-    /// Whether a message of the kind may be the reply to one of the other.
+    /// Whether one kind of message may be the reply to the other.
     pub(crate) fn answers(&self, reply: MessageId, request: MessageId) -> bool {
         let protocol = self.protocol.as_deref();
         protocol.is_some_and(|protocol| protocol.info(reply).answers.contains(&request))
@@ -788,10 +786,9 @@ impl LinkPlan {
     }
 }
 
-/// Where the login ends that begins with this `connect`: at the last answer of the messages right
-/// behind it, over its link, in the same part of the session. What a user does in each iteration
-/// does not belong to a login in `before`. None where there is no login: the user is online as soon
-/// as it is connected.
+/// Where the login that starts with this `connect` ends: at the last reply to the messages right
+/// after it, over its link, in the same part of the session. Steps of the iterations do not belong
+/// to a login in `before`. `None` without a login: the user is online as soon as it is connected.
 fn end_of_login(code: &Code, connect: usize) -> Option<usize> {
     let opens = code.all.get(connect)?;
     let Instruction::Do(Statement::Connect(opens)) = opens else { return None };
@@ -826,7 +823,7 @@ fn until(until: &Until) -> stream::Until {
     match until {
         Until::Any => stream::Until::Any,
         Until::Length(length) => stream::Until::Length(*length),
-        // The language refuses an empty delimiter.
+        // The language rejects an empty delimiter.
         Until::Delimiter(bytes) => stream::Until::delimiter(bytes).unwrap_or(stream::Until::Any),
         Until::Pattern(pattern) => stream::Until::Pattern(pattern.clone()),
     }
@@ -852,7 +849,7 @@ fn http_plan(
         }
         parts.ok().map(|parts| Fixed { bytes: bytes.into(), block: block.into(), parts })
     };
-    // A literal that cannot be sent, such as a header with a line end in it, fails at its step.
+    // A literal that cannot be sent, such as a header that contains a line end, fails at its step.
     let fixed: Option<Vec<Fixed>> = match is_same_for_all(http) {
         true => targets.iter().map(fixed).collect(),
         false => None,
@@ -881,7 +878,7 @@ fn http_plan(
     }
 }
 
-/// The slots of what a step saves that some path of the session begins with.
+/// The slots that a step saves and that some path of the session starts with.
 fn links(http: &Http, session: &Session) -> Box<[u16]> {
     let paths = session.all().filter_map(|statement| match statement {
         Statement::Http(http) => http.path.begins_with(),
@@ -893,7 +890,7 @@ fn links(http: &Http, session: &Session) -> Box<[u16]> {
     saved.filter(|slot| wanted.contains(slot)).collect()
 }
 
-/// The headers of a WebSocket upgrade as one user sends them, without its cookies.
+/// The headers of one user's WebSocket upgrade, without its cookies.
 pub(crate) fn upgrade_headers(
     connect: &Connect,
     scope: &mut dyn Scope,
@@ -938,7 +935,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_get_exactly_their_shares_of_users_in_a_row() {
+    fn consecutive_users_are_shared_exactly_by_weight() {
         for seed in 0..50 {
             for (weights, users, want) in [
                 (&[1, 1][..], 6, &[3, 3][..]),
@@ -951,7 +948,7 @@ mod tests {
                 (1..=users).for_each(|number| got[plan.session_of(number)] += 1);
                 assert_eq!(got, want, "{weights:?} {seed}");
             }
-            // Behind those that are counted.
+            // After the counted ones.
             let plan = plan(&[0, 1, 1], &[(3, 0)], seed);
             let got: Vec<usize> = (1..=7).map(|number| plan.session_of(number)).collect();
             assert_eq!(got[..3], [0, 0, 0]);
@@ -960,7 +957,7 @@ mod tests {
     }
 
     #[test]
-    fn each_number_of_a_user_is_that_of_one_machine() {
+    fn each_user_number_belongs_to_one_machine() {
         let of = |first_user, users, beyond| LoadPlan {
             first_user,
             users,
@@ -978,7 +975,7 @@ mod tests {
             assert_eq!(owners(UserId(user)).len(), 1, "{user}");
         }
         for share in shares {
-            // Of each load some are beyond its plan.
+            // Some users of each load are beyond its plan.
             for (plan, local) in loads.iter().flat_map(|plan| (0..30).map(move |at| (plan, at))) {
                 assert_eq!(owners(plan.user(share.user(local))), [share]);
             }
@@ -986,7 +983,7 @@ mod tests {
     }
 
     #[test]
-    fn users_of_a_shard_do_all_sessions() {
+    fn each_shard_runs_all_sessions() {
         let plan = plan(&[1, 1], &[], 7);
         let even = (1..=1000).map(|number| plan.session_of(2 * number)).filter(|one| *one == 0);
         let count = even.count();

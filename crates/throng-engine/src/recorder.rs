@@ -1,5 +1,5 @@
-//! What one shard writes down: the figures of the running interval, and one example per kind of
-//! error. Its size depends on the steps, never on users or time.
+//! What one shard records: the counts of the current interval, and one example per kind of error.
+//! Its size depends on the steps, never on users or time.
 
 pub(crate) mod evidence;
 pub(crate) mod instances;
@@ -39,50 +39,50 @@ pub(crate) use sessions::Iteration;
 /// Examples of errors kept per shard and run.
 const EXAMPLES_MAX: usize = 64;
 const EXAMPLE_CHARS_MAX: usize = 240;
-/// Connections that the kernel is asked about, per shard and second.
+/// Connections whose kernel statistics are sampled, per shard and second.
 const TCP_SAMPLES_MAX: u64 = 32;
 
-/// No `Retry-After` is waited for longer than this.
+/// The longest `Retry-After` that is respected.
 pub(crate) const RETRY_AFTER_MAX_S: u64 = 60;
 
-/// Different times of one step in one second of one shard, where that is usual.
+/// Typical number of different times of one step in one second of one shard.
 const TIMES_USUAL: u64 = 125;
 
-/// One error in words, the first of its kind on its shard.
+/// The message of the first error of its kind on its shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Example {
     pub at: Time,
     pub step: StepId,
     pub cause: Cause,
     pub detail: Said,
-    /// Of a failure of a user at a step.
+    /// For a failure of a user at a step.
     pub evidence: Option<Box<Evidence>>,
 }
 
-/// What ended: the figures of one attempt at a step.
+/// The measurements of one attempt at a step.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Attempt {
     pub(crate) latency: Option<Duration>,
-    /// Of `latency`, how long it was until the request was handed over for sending.
+    /// The part of `latency` before the request was handed over for sending.
     pub(crate) waited: Duration,
     pub(crate) first_byte: Option<Duration>,
     pub(crate) code: u16,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
-    /// So long the answer asks to be left alone; 0 where it says nothing.
+    /// How long the response asks clients to wait; 0 if it does not.
     pub(crate) retry_after_s: u64,
-    /// The trace id that was sent.
+    /// The trace ID that was sent.
     pub(crate) trace: Option<u128>,
     /// The connection that was opened for it.
     pub(crate) opening: Option<OpeningTimes>,
 }
 
-/// What tells a slow attempt apart, and what is asked only of such a one.
+/// What identifies a slow attempt; computed only for slow ones.
 pub(crate) struct Found {
     pub(crate) at: Time,
     pub(crate) user: u64,
     pub(crate) cause: Option<Cause>,
-    /// How long ago its last byte came.
+    /// How long ago its last byte arrived.
     pub(crate) read: Duration,
     pub(crate) retransmits: Option<u64>,
 }
@@ -95,7 +95,7 @@ pub(crate) struct Recorder {
     stages: [StageInterval; Stage::ALL.len()],
     pub(crate) connections: Connections,
     residence: Vec<ResidenceInterval>,
-    /// By step: how slow the slowest of the phase were, and those of the interval.
+    /// By step: the slowest attempts of the phase, and those of the interval.
     slow_bounds: Rows<SlowBounds>,
     slowest: Vec<Slow>,
     pub(crate) population: Population,
@@ -111,25 +111,25 @@ pub(crate) struct Recorder {
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
     pub(crate) lateness: Histogram,
-    /// What went out in one waking: since the last, and of the interval.
+    /// Starts in one wake-up: since the last, and of the interval.
     begun_now: u64,
     together: Together,
-    /// The time that was lost, and the longest piece of it.
+    /// The lost time, and the longest part of it.
     lost: (u64, u64),
-    /// Kinds of errors that have their example.
+    /// Kinds of errors that have an example.
     shown: Vec<(StepId, Cause, u16)>,
     /// Of the failure that is about to be recorded, if it is the first of its kind.
     pub(crate) exchange: Exchange,
     /// Attempts and stages that ended, of the whole run.
     ended: u64,
     examples: Vec<Example>,
-    /// The load has ended, users finish what they have begun.
+    /// The load has ended, and users finish what they have started.
     is_after: bool,
     open: Open,
 }
 
-/// Attempts that are begun and not ended, by step. Debug builds follow each of them: none ends that
-/// was not begun, and none is open when the shard ends.
+/// Attempts that have started and not ended, by step. Debug builds track each of them: none ends
+/// that has not started, and none is open when the shard ends.
 #[derive(Default)]
 struct Open {
     #[cfg(debug_assertions)]
@@ -169,7 +169,7 @@ impl Open {
 }
 
 impl Recorder {
-    /// For so many steps, and for these addresses where there are several.
+    /// For this many steps, and for these addresses if there are several.
     pub(crate) fn new(steps: usize, places: &Places) -> Recorder {
         Recorder {
             steps: Rows::new(steps),
@@ -206,13 +206,12 @@ impl Recorder {
         }
     }
 
-    /// For so many sessions, if they are told apart.
+    /// For this many sessions, if they are counted separately.
     pub(crate) fn with_sessions(self, sessions: usize) -> Recorder {
         Recorder { sessions: Sessions::new(sessions), ..self }
     }
 
-    /// The memory of it: with the steps that did something, and with the range of the times that
-    /// were recorded.
+    /// Its memory, including the active steps and the range of recorded times.
     pub(crate) fn bytes(&self) -> u64 {
         let stages = self.stages.iter().map(|stage| of_heap(&stage.latency));
         let own = [&self.lateness, &self.tcp.round_trip].map(of_heap);
@@ -224,8 +223,8 @@ impl Recorder {
         (histograms + slow + rows + size_of::<Recorder>()) as u64
     }
 
-    /// Records at every step and stage as many different times, over so many powers of two from a
-    /// millisecond on, as a histogram keeps before it is one of many values.
+    /// Records this many different times at every step and stage, over this many powers of two from
+    /// one millisecond; more values no longer enlarge a histogram.
     pub(crate) fn fill(&mut self, octaves: u32) {
         for octave in 0..octaves {
             for part in 0..TIMES_USUAL / u64::from(octaves) {
@@ -241,12 +240,11 @@ impl Recorder {
         }
     }
 
-    /// The load ends.
     pub(crate) fn load_ends(&mut self) {
         self.is_after = true;
     }
 
-    /// An attempt begins; it ends by [`Recorder::ok`], [`Recorder::failed`] or
+    /// An attempt starts; it ends by [`Recorder::ok`], [`Recorder::failed`] or
     /// [`Recorder::interrupted`].
     #[inline]
     pub(crate) fn begun(&mut self, step: StepId) {
@@ -254,13 +252,13 @@ impl Recorder {
         self.open.begin(step);
     }
 
-    /// An attempt was cut off: it is neither good nor bad.
+    /// An attempt was cut off: it is neither a success nor a failure.
     pub(crate) fn interrupted(&mut self, step: StepId) {
         self.steps.of(step).interrupted += 1;
         self.open.end(step);
     }
 
-    /// An attempt ended: it is kept where it is one of the slowest of its step in this phase.
+    /// An attempt ended: keeps it if it is one of the slowest of its step in this phase.
     #[inline]
     pub(crate) fn slow(&mut self, step: StepId, attempt: &Attempt, told: impl FnOnce() -> Found) {
         let Some(latency_ns) = attempt.latency.map(nanos) else { return };
@@ -276,17 +274,17 @@ impl Recorder {
         }
     }
 
-    /// Another phase begins, with slowest attempts of its own.
+    /// Another phase starts, with slowest attempts of its own.
     pub(crate) fn phase_begins(&mut self) {
         self.slow_bounds.take();
     }
 
-    /// Whether every attempt that was begun has ended.
+    /// Whether every attempt that was started has ended.
     pub(crate) fn is_complete(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// An attempt ended well.
+    /// An attempt succeeded.
     #[inline]
     pub(crate) fn ok(&mut self, step: StepId, attempt: &Attempt) {
         self.open.end(step);
@@ -297,7 +295,7 @@ impl Recorder {
         ended(figures, attempt);
     }
 
-    /// A try failed, and another one of the same attempt follows: the attempt goes on.
+    /// A try failed, and the same attempt is retried.
     pub(crate) fn retried(&mut self, step: StepId, attempt: &Attempt, cause: Cause) {
         self.exchange = Exchange::default();
         self.retries.retried += 1;
@@ -308,19 +306,19 @@ impl Recorder {
         said(figures, attempt);
     }
 
-    /// An attempt failed though it was tried again.
+    /// An attempt failed after retries.
     pub(crate) fn given_up(&mut self, step: StepId) {
         self.retries.given_up += 1;
         self.steps.of(step).given_up += 1;
     }
 
-    /// What is over as it happens: it has come.
+    /// Records an instantaneous event.
     pub(crate) fn came(&mut self, step: StepId, attempt: &Attempt) {
         self.begun(step);
         self.ok(step, attempt);
     }
 
-    /// A counter goes on by so many.
+    /// Increments a counter.
     pub(crate) fn counted(&mut self, step: StepId, count: u64) {
         let figures = self.steps.of(step);
         figures.begun += count;
@@ -329,18 +327,18 @@ impl Recorder {
         figures.ok_after += if self.is_after { count } else { 0 };
     }
 
-    /// A value of a trend.
+    /// Records a value of a trend.
     pub(crate) fn measured(&mut self, step: StepId, value: u64) {
         self.counted(step, 1);
         self.steps.of(step).latency.record(value);
     }
 
-    /// A transaction ended: its time with all pauses.
+    /// A transaction ended: its duration including all pauses.
     pub(crate) fn with_pauses(&mut self, step: StepId, time: Duration) {
         self.steps.of(step).with_pauses.record(nanos(time));
     }
 
-    /// The first event of a stream came, so long after its opening was due.
+    /// The first event of a stream arrived, this long after its opening was due.
     pub(crate) fn first_event(&mut self, step: StepId, time: Duration) {
         self.steps.of(step).first_byte.record(nanos(time));
     }
@@ -350,8 +348,8 @@ impl Recorder {
         self.shown.len() < EXAMPLES_MAX && !self.shown.contains(&(step, cause, code))
     }
 
-    /// An attempt ended badly. `detail` is asked for only when it is the first of its kind; says
-    /// whether it is.
+    /// An attempt failed. `detail` is evaluated only for the first of its kind; returns whether it
+    /// is.
     pub(crate) fn failed(
         &mut self,
         step: StepId,
@@ -376,7 +374,7 @@ impl Recorder {
         is_new
     }
 
-    /// What the last example is told by.
+    /// Adds the circumstances of the last example.
     pub(crate) fn add_evidence(&mut self, mut evidence: Evidence) {
         evidence.exchange = std::mem::take(&mut self.exchange);
         if let Some(example) = self.examples.last_mut() {
@@ -384,7 +382,7 @@ impl Recorder {
         }
     }
 
-    /// What became of the messages of one row of the ledger, and the first of what went wrong.
+    /// Records the deliveries of one row of the ledger, and the first errors.
     pub(crate) fn delivered(&mut self, interval: DeliveryInterval, remarks: &[Remark], now: Time) {
         let step = StepId(interval.step);
         if interval.lost > 0 {
@@ -404,12 +402,12 @@ impl Recorder {
         }
     }
 
-    /// A request is sent once more; its attempt has not ended.
+    /// A request is resent; its attempt has not ended.
     pub(crate) fn resent(&mut self, step: StepId) {
         self.steps.of(step).resent += 1;
     }
 
-    /// The target has said how many streams it allows at once on a connection.
+    /// The target has set its limit of concurrent streams on a connection.
     pub(crate) fn streams_allowed(&mut self, allowed: u32, wanted: u32) {
         if allowed < wanted {
             self.connections.streams_limited += 1;
@@ -417,15 +415,15 @@ impl Recorder {
         }
     }
 
-    /// A heartbeat is on its way. The first of those that are sent for one moment is the attempt,
-    /// which ends with its answer where one `is_awaited`.
+    /// A heartbeat was sent. The first of those sent at a time is the attempt, which ends with its
+    /// reply if one `is_awaited`.
     pub(crate) fn beat_sent(&mut self, step: StepId, bytes: u64, is_first: bool, is_awaited: bool) {
         self.heartbeats.sent += 1;
         self.heartbeats.without_answer += u64::from(!is_first || !is_awaited);
         self.steps.of(step).bytes_out += bytes;
         if is_first {
             self.begun(step);
-            // Nobody answers: that it is on its way is all there is to know.
+            // There is no reply: that it was sent is the only result.
             if !is_awaited {
                 self.ok(step, &Attempt::default());
             }
@@ -452,13 +450,13 @@ impl Recorder {
         self.ended += 1;
     }
 
-    /// A connection ended that `was_open` or was to be, and that was there for so long.
+    /// A connection ended, open or not, after this time.
     pub(crate) fn connection_ended(&mut self, ending: Ending, was_open: bool, lived: Duration) {
         *ending.of(&mut self.connections) += 1;
         ResidenceInterval::of(&mut self.residence, ending, !was_open).record(nanos(lived));
     }
 
-    /// Whether the kernel may be asked about one more connection in this interval.
+    /// Whether the kernel may be asked about another connection in this interval.
     #[inline]
     pub(crate) fn wants_tcp_sample(&self) -> bool {
         self.tcp.count < TCP_SAMPLES_MAX
@@ -472,7 +470,7 @@ impl Recorder {
         self.tcp.backlog_bytes_max = self.tcp.backlog_bytes_max.max(info.backlog_bytes);
     }
 
-    /// A number that is another one when users did something in the meantime.
+    /// A number that changes when users are active.
     pub(crate) fn activity(&self) -> u64 {
         let messages = &self.messages;
         let counts = [
@@ -490,19 +488,19 @@ impl Recorder {
         counts.into_iter().fold(0, u64::wrapping_add)
     }
 
-    /// A user comes or parts at its time, or as late as this.
+    /// A user started or disconnected on time, or this late.
     pub(crate) fn moved(&mut self, late: Duration) {
         self.lateness.record(nanos(late));
     }
 
-    /// Something was begun at its time, or as late as this.
+    /// Something started on time, or this late.
     #[inline]
     pub(crate) fn late(&mut self, late: Duration) {
         self.lateness.record(nanos(late));
         self.begun_now += 1;
     }
 
-    /// What was begun since the last call went out together.
+    /// All starts since the last call were sent together.
     #[inline]
     pub(crate) fn waking_over(&mut self) {
         if self.begun_now > 0 {
@@ -511,9 +509,9 @@ impl Recorder {
         }
     }
 
-    /// The driver has its turn: how late it is, and whether that is time lost. However long it
-    /// was, a late turn is one value among a hundred a second: that a generator stood still for
-    /// half of a run is seen by the time it lost, not by the values.
+    /// The driver runs: records how late it is, and whether that is lost time. A late turn is a
+    /// single value among a hundred per second, however long it was: that a generator stood still
+    /// for half of a run is visible in the lost time, not in these values.
     pub(crate) fn woken(&mut self, due: Time, now: Time) {
         self.lateness.record(nanos(now - due));
         let gap = nanos(now - due);
@@ -522,7 +520,7 @@ impl Recorder {
         }
     }
 
-    /// Hands over everything since the last call. Gauges stay.
+    /// Hands over everything since the last call. Gauges keep their values.
     pub(crate) fn take(&mut self, second: u64, phase: u16) -> (Interval, Vec<Example>) {
         let mut interval = Interval { second, phase, shards: 1, ..Interval::default() };
         interval.steps = self.steps.take();
@@ -574,7 +572,7 @@ fn ended(figures: &mut StepInterval, attempt: &Attempt) {
     said(figures, attempt);
 }
 
-/// What went to and fro in a try.
+/// Counts the bytes of a try.
 #[inline]
 fn said(figures: &mut StepInterval, attempt: &Attempt) {
     if attempt.code != 0 {
@@ -589,7 +587,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_there_for_the_steps_that_did_something_and_in_their_order() {
+    fn only_active_steps_have_rows_and_in_order() {
         let mut recorder = Recorder::new(1000, &Places::default());
         let empty = recorder.bytes();
         let attempt = Attempt { latency: Some(Duration::from_millis(3)), ..Attempt::default() };
@@ -612,8 +610,8 @@ mod tests {
         assert_eq!(rows(&mut recorder, 1), []);
         ok(&mut recorder, 3);
         assert_eq!(rows(&mut recorder, 2), [(3, 1, 1)]);
-        // A quiet shard has next to nothing; a busy second leaves no more behind than the next
-        // one needs.
+        // A quiet shard has next to nothing; a busy second leaves behind only what the next one
+        // needs.
         assert!(empty < 16 * 1024, "{empty}");
         (0..1000).for_each(|step| ok(&mut recorder, step));
         assert!(recorder.bytes() > 1000 * size_of::<StepInterval>() as u64);
@@ -624,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_the_ledger_is_there_when_something_was_lost() {
+    fn a_lost_delivery_creates_a_ledger_row() {
         let mut recorder = Recorder::new(4, &Places::default());
         let interval = DeliveryInterval { step: 2, sent: 5, ..DeliveryInterval::default() };
         recorder.delivered(interval.clone(), &[], Time::ZERO);
@@ -637,7 +635,7 @@ mod tests {
     }
 
     #[test]
-    fn handing_over_loses_and_doubles_nothing() {
+    fn handing_over_neither_loses_nor_duplicates() {
         let mut recorder = Recorder::new(3, &Places::default());
         let attempt = Attempt {
             latency: Some(Duration::from_millis(2)),

@@ -15,10 +15,10 @@ use throng_base::Time;
 
 pub(crate) use bridge::{Announced, Bridge};
 
-/// From the moment the last one came to the moment all go on: every shard looks once in between,
-/// so that all users are set to exactly that moment.
+/// Time between the arrival of the last user and the release: every shard polls once in between, so
+/// that all users continue at exactly that time.
 const RELEASE_AFTER: Duration = Duration::from_millis(20);
-/// Releases that are remembered per place. Who asks later goes on with the oldest of them.
+/// Releases that are remembered per place. A user that asks later gets the oldest of them.
 const RELEASES_MAX: usize = 64;
 
 /// All places of a program.
@@ -45,7 +45,7 @@ struct Queue {
     /// By ticket: false if the user has given up.
     waits: VecDeque<bool>,
     count: Count,
-    /// Tickets below each number go on at the moment beside it, or earlier.
+    /// Tickets below each number continue at the time beside it, or earlier.
     releases: VecDeque<(u32, Time)>,
 }
 

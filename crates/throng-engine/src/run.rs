@@ -1,4 +1,4 @@
-//! A run from the outside: threads are started, intervals come, threads end.
+//! A run, seen from outside: starts threads, returns intervals, waits for the threads to end.
 
 pub(crate) mod bridge;
 pub(crate) mod spread;
@@ -46,32 +46,32 @@ use crate::trace::{TRACES_WAITING_MAX, Trace, Tracer};
 use bridge::Bridge;
 use spread::{Spare, Spread, users_max};
 
-/// How many seconds a slow shard may be behind before the others' figures are passed on.
+/// How many seconds a slow shard may be behind before the results of the others are passed on.
 const BEHIND_SECONDS_MAX: u64 = 3;
-/// Enough for the deepest call of a driver or a user; users live on the heap.
+/// Enough for the deepest call of a driver or a user; users are on the heap.
 const STACK_BYTES: usize = 1024 * 1024;
-/// What the messages of all rows of deliveries may take on all shards.
+/// Memory for the messages of all rows of deliveries, on all shards.
 const LEDGER_BYTES_MAX: usize = 1 << 30;
 
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// None: one per processor, more where the users need more descriptors.
+    /// `None`: one per processor, more if the users need more file descriptors.
     pub shards: Option<usize>,
-    /// Asks the allocator to give memory back that a shard does not use any more; called on the
-    /// shard's thread, at most once a second, after connections were opened or users went.
+    /// Asks the allocator to return unused memory of a shard; called on the shard's thread, at most
+    /// once a second, after connections were opened or users left.
     pub give_back: Option<fn()>,
-    /// What all users together may keep of bodies, messages and bytes that wait to be sent; what
-    /// is beyond fails as [`throng_metrics::Cause::MemoryLimit`]. None: as much as there is.
+    /// Memory that all users together may use for bodies, messages and unsent bytes; beyond it,
+    /// they fail with [`throng_metrics::Cause::MemoryLimit`]. `None`: no limit.
     pub kept_bytes_max: Option<u64>,
-    /// Tells every step of every user, as [`Update::Trace`]; for one user or a few.
+    /// Reports every step of every user as [`Update::Trace`]; meant for a few users.
     pub trace: bool,
     /// Users wait here before every step.
     pub step_gate: Option<Arc<Gate>>,
-    /// What a user has saved when its iteration ends goes here: for one user.
+    /// Receives the saved values of a user when its iteration ends; meant for one user.
     pub keep: Option<Kept>,
-    /// Each has to allow every address of every target; without one all are allowed.
+    /// Each list must allow every address of every target; without lists, all are allowed.
     pub allowed: Vec<AllowList>,
-    /// Which part of the load this process has.
+    /// The part of the load that this process generates.
     pub share: Share,
 }
 
@@ -90,44 +90,45 @@ impl Default for Options {
     }
 }
 
-/// What a run tells while it goes on.
-// Nearly all of them are intervals: a box would spare nothing.
+/// Events of a run in progress.
+// Nearly all are intervals: a box would save nothing.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 pub enum Update {
-    /// All shards together.
+    /// Of all shards together.
     Interval(Interval),
     /// The first error of its kind.
     Example(Example),
     /// The first of its kind on a shard.
     Oddity(Oddity),
-    /// The phase began when its first shard did.
+    /// The phase began when it began on the first shard.
     PhaseBegun { phase: u16, at: Time },
-    /// The phase ended when its last shard did.
+    /// The phase ended when it ended on the last shard.
     PhaseEnded { phase: u16, at: Time },
-    /// The scenario ended the run before its time; told once.
+    /// The scenario ended the run early; reported once.
     Stopped(Stopped),
-    /// A name was looked up again, and leads elsewhere or nowhere.
+    /// A name was looked up again, with other addresses or none.
     Name(NameNews),
-    /// A user of the scenario has something to say.
+    /// A line of the verb `log`.
     Log(Line),
-    /// What a user did, with [`Options::trace`].
+    /// A step of a user, with [`Options::trace`].
     Trace(Trace),
 }
 
-/// A run that is under way.
+/// A run in progress.
 pub struct Run {
     pub control: Control,
     /// Zero is the start of the run.
     pub clock: Clock,
     pub shards: usize,
-    /// How many users more than planned can be there at once.
+    /// How many users beyond the plan the run can have at a time.
     pub users_spare: Spare,
     /// The addresses that every target has.
     pub addresses: Vec<Vec<SocketAddr>>,
-    /// To the other machines, where there are some, and ledgers or places of rendezvous.
+    /// Connects the ledgers and rendezvous places to the other machines of the run, if there are
+    /// any.
     pub bridge: Option<Bridge>,
-    /// Who is online, where audits ask for it.
+    /// Which users are online, for audits.
     pub presences: Option<Presences>,
     reports: UnboundedReceiver<Report>,
     names: UnboundedReceiver<NameNews>,
@@ -136,10 +137,10 @@ pub struct Run {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// A run whose shards are there and wait for their clock.
+/// A run whose shards are ready and wait for their clock.
 pub struct Ready {
     pub shards: usize,
-    /// How many users more than planned can be there at once.
+    /// How many users beyond the plan the run can have at a time.
     pub users_spare: Spare,
     /// The addresses that every target has.
     pub addresses: Vec<Vec<SocketAddr>>,
@@ -154,12 +155,12 @@ pub struct Ready {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Resolves names, starts all shards, and begins with the load when the last one is ready.
+/// Resolves names, starts all shards, and starts the load when the last one is ready.
 pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartError> {
     Ok(prepare(program, options)?.begin(Clock::start()))
 }
 
-/// Resolves names and starts all shards; nothing is sent before [`Ready::begin`].
+/// Resolves names and starts all shards; sends nothing before [`Ready::begin`].
 pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, StartError> {
     let timer = Clock::start();
     let mut addresses = resolve::all(program)?;
@@ -255,16 +256,16 @@ fn merger(
     Merger::new(&program.first_phases(), shards, resolving, resolved)
 }
 
-/// Where connections come from.
+/// The sources of connections.
 #[derive(Clone)]
 struct Ways {
     sources: Arc<sources::Plan>,
-    /// Of users with a network of their own.
+    /// For users with their own network.
     wired: Option<Arc<Wired>>,
 }
 
 impl Ways {
-    /// For so many users, this process's share of all.
+    /// For this many users, this process's share of all.
     fn new(
         program: &Program,
         (users, share): (u64, Share),
@@ -276,7 +277,7 @@ impl Ways {
     }
 }
 
-/// What is rendered once for all shards.
+/// Renders what all shards share.
 fn prepared(
     program: &Arc<Program>,
     addresses: &[Vec<SocketAddr>],
@@ -289,8 +290,8 @@ fn prepared(
     Arc::new(prepared)
 }
 
-/// Starts a thread for each name that is looked up again, which waits for its clock as shards do.
-/// They are not waited for at the end: a name server may take its time.
+/// Starts a thread for each name that is looked up again; it waits for its clock like the shards.
+/// The threads are not joined at the end: a name server may be slow.
 fn look_up_again(
     program: &Arc<Program>,
     addresses: &[Vec<SocketAddr>],
@@ -306,7 +307,7 @@ fn look_up_again(
         let (starter, started) = blocking::channel::<Clock>();
         starters.push(starter);
         let (program, sources) = (Arc::clone(program), Arc::clone(&ways.sources));
-        // Not the wire itself, which ends with the last shard.
+        // Not a reference to the wire itself, which must end with the last shard.
         let v4_only = ways.wired.is_some();
         let (allowed, news) = (options.allowed.clone(), news.clone());
         let work = move || {
@@ -342,7 +343,7 @@ fn no_thread(index: usize, shards: usize, error: &std::io::Error) -> StartError 
     ))
 }
 
-/// Waits until all shards are ready to begin.
+/// Waits until all shards are ready to start.
 fn all_ready(answers: &blocking::Receiver<Result<(), Said>>, shards: usize) -> Result<(), Said> {
     for _ in 0..shards {
         answers.recv().unwrap_or_else(|_| Err(say!("a shard exited during startup")))?;
@@ -351,11 +352,11 @@ fn all_ready(answers: &blocking::Receiver<Result<(), Said>>, shards: usize) -> R
 }
 
 impl Ready {
-    /// Begins with the load at the zero of this clock, which may be a while ahead.
+    /// Starts the load at time zero of this clock, which may be in the future.
     pub fn begin(self, clock: Clock) -> Run {
         let Ready { shards, users_spare, addresses, bridge, control, starters, .. } = self;
         let Ready { presences, reports, names, traces, merger, threads, .. } = self;
-        // A shard that is gone by now has said why.
+        // A shard that is gone by now has reported why.
         starters.iter().for_each(|starter| drop(starter.send(clock.clone())));
         Run {
             control,
@@ -375,7 +376,7 @@ impl Ready {
 }
 
 impl Run {
-    /// The next thing that happened; None when the run is over.
+    /// The next event; `None` when the run is over.
     pub async fn next(&mut self) -> Option<Update> {
         loop {
             if let Some(update) = self.merger.updates.pop_front() {
@@ -394,9 +395,9 @@ impl Run {
         }
     }
 
-    /// What a shard says next; None when all are over.
+    /// The next message of a shard; `None` when all are over.
     fn poll_heard(&mut self, cx: &mut Context<'_>) -> Poll<Option<Heard>> {
-        // What a user did comes before the figures of it.
+        // Traces go before the results that they explain.
         if let Poll::Ready(Some(trace)) = self.traces.poll_recv(cx) {
             return Poll::Ready(Some(Heard::Trace(trace)));
         }
@@ -406,15 +407,15 @@ impl Run {
         self.reports.poll_recv(cx).map(|report| report.map(Heard::Report))
     }
 
-    /// Waits for the threads; false when one of them ended by a panic.
+    /// Joins the threads; false if one of them panicked.
     pub fn join(self) -> bool {
         drop(self.reports);
         self.threads.into_iter().map(JoinHandle::join).filter(Result::is_err).count() == 0
     }
 }
 
-/// What shards say.
-// Most of them are reports: a box would spare nothing.
+/// Messages of shards.
+// Most are reports: a box would save nothing.
 #[allow(clippy::large_enum_variant)]
 enum Heard {
     Report(Report),
@@ -422,7 +423,7 @@ enum Heard {
     Name(NameNews),
 }
 
-/// What a shard's thread is made of.
+/// The input of a shard's thread.
 struct Thread {
     share: Share,
     presence: Option<Presence>,
@@ -430,7 +431,7 @@ struct Thread {
     addresses: Vec<Vec<SocketAddr>>,
     ways: Ways,
     lookups: Option<Arc<Lookups>>,
-    /// The most who are there at once on all shards.
+    /// The maximum number of users at a time, on all shards.
     users: u64,
     spread: Spread,
     tls: Option<rustls::ClientConfig>,
@@ -451,7 +452,7 @@ impl Thread {
         let failed = |message: Said| {
             let _ = ready.send(Err(message));
         };
-        // Where a sandbox forbids it, the shards have one table together.
+        // If a sandbox forbids it, the shards share one table.
         if let Err(error) = system::own_descriptor_table()
             && self.spread.needs_own_tables
         {
@@ -487,14 +488,14 @@ impl Thread {
             }
         };
         let connector = self.connector();
-        // Here, as files are opened in the shard's own table of descriptors.
+        // Opened here because files must be in the shard's own descriptor table.
         let readers: Result<_, _> = self.tables.iter().map(Reader::open).collect();
         let readers: Vec<Reader> = match readers {
             Ok(readers) => readers,
             Err(error) => return drop(ready.send(Err(error.said()))),
         };
         let _ = ready.send(Ok(()));
-        // From here on the clock runs: nothing is left to do but to begin.
+        // From here on the clock runs: everything is ready.
         if let Ok(clock) = started.recv() {
             clock.wait_for_zero();
             self.work(&runtime, alarm, readers, connector, clock);
@@ -540,8 +541,7 @@ impl Thread {
         };
         let shard = Shard::new(parts);
         system::sleep_exactly();
-        // A task as its users are: so it has its turn among theirs, and is woken without a system
-        // call.
+        // As a task like its users: it takes turns with them, and is woken without a system call.
         runtime.block_on(async {
             let driving = tokio::task::spawn_local(drive(shard, self.reports));
             if let Err(error) = driving.await
@@ -553,10 +553,10 @@ impl Thread {
     }
 }
 
-/// A shard at its end waits so long for what others of its machine have sent.
+/// How long a shard that has ended waits for the messages of others on its machine.
 const LEDGER_PATIENCE: Duration = Duration::from_millis(500);
 
-/// What shards share, and the way to the other machines that share it, too.
+/// State that the shards share, and its connection to other machines.
 fn shared(
     program: &Program,
     shards: usize,
@@ -567,8 +567,8 @@ fn shared(
     (ledgers, places, Bridge::new(share, sent, waiting))
 }
 
-/// By shard, by row of deliveries, and the way to those of other machines. What a row may take is
-/// divided among the shards.
+/// The ledgers by shard and row of deliveries, and their connection to other machines. The memory
+/// of a row is divided among the shards.
 fn ledgers(
     program: &Program,
     shards: usize,
@@ -595,7 +595,7 @@ fn ledgers(
     (ledgers, is_bridged.then(|| ledger::Bridge::new(share, ways.into_iter())))
 }
 
-/// Where users wait for each other, and the way to those of other machines.
+/// The rendezvous places, and their connection to other machines.
 fn places(program: &Program, share: Share) -> (Places, Option<rendezvous::Bridge>) {
     if program.rendezvous == 0 || share.fraction() >= 1.0 {
         return (Places::new(program.rendezvous), None);
@@ -605,7 +605,7 @@ fn places(program: &Program, share: Share) -> (Places, Option<rendezvous::Bridge
     (places, Some(bridge))
 }
 
-/// Whether a message that comes may be of either row.
+/// Whether a received message may belong to either row.
 fn are_alike(one: &Delivery, other: &Delivery) -> bool {
     let (mine, theirs) = (&one.received.messages, &other.received.messages);
     let kinds =
@@ -613,7 +613,7 @@ fn are_alike(one: &Delivery, other: &Delivery) -> bool {
     one.protocol == other.protocol && kinds
 }
 
-/// Opens the sources of data, once for all shards; rows that are taken in turn are ours.
+/// Opens the data sources once for all shards; rows taken in turn are those of this process.
 fn open_tables(program: &Program, share: Share) -> Result<Vec<Arc<Table>>, StartError> {
     let open = |(number, source): (u16, &Source)| {
         let table = Table::open(source, program.seed, share)?;
@@ -624,7 +624,7 @@ fn open_tables(program: &Program, share: Share) -> Result<Vec<Arc<Table>>, Start
     tables.map_err(|error| StartError::Data(Box::new(error)))
 }
 
-/// The highest number of a user that takes rows of this source, of those who stay.
+/// The highest number of a staying user that takes rows of this source.
 pub fn last_user_with(program: &Program, source: u16) -> u64 {
     let of = |first: &mut u64, (number, load): (usize, &Load)| {
         let last = program.last_user_with(number, source, load.staying_max());
@@ -644,24 +644,24 @@ fn spread_of(program: &Program, users: u64, options: &Options) -> Result<Spread,
     spread::spread(users.max(room), each, forecast.leaves_behind(), descriptors, wanted)
 }
 
-/// What stands for the last interval of a shard that is over.
+/// Marks a shard that is over.
 const OVER: (u64, u16) = (u64::MAX, u16::MAX);
 
-/// Merges the shards' intervals: one per second and phase.
+/// Merges the shards' intervals into one per second and phase.
 struct Merger {
     pending: BTreeMap<(u64, u16), Interval>,
-    /// Up to which interval each shard has handed over all; [`OVER`] when it was its last word.
+    /// Each shard has handed over all intervals up to this one; [`OVER`] after its last report.
     latest: Vec<Option<(u64, u16)>>,
-    /// The least of `latest`, and how many shards are there: with thousands of shards nobody looks
-    /// at all of them for every report.
+    /// The minimum of `latest`, and how many shards are there: with thousands of shards, a search
+    /// for every report would be too slow.
     slowest: (Option<(u64, u16)>, usize),
-    /// The newest second of all.
+    /// The latest second of all shards.
     newest: u64,
     updates: VecDeque<Update>,
-    /// How long resolving took and how many names it was for; told with the first interval.
+    /// The time to resolve names, and their number; reported with the first interval.
     resolved: Option<(Duration, usize)>,
     phases: AllPhases,
-    /// It was told why the run was stopped.
+    /// The reason of the stop was reported.
     stop_told: bool,
 }
 
@@ -680,7 +680,7 @@ impl Merger {
         }
     }
 
-    /// Tells once why the run was stopped, if it was for a reason.
+    /// Reports once why the run was stopped, if there is a reason.
     fn tell_stop(&mut self, control: &Control) {
         if !self.stop_told
             && let Some(stopped) = control.stopped()
@@ -716,7 +716,7 @@ impl Merger {
         self.updates.extend(report.examples.into_iter().map(Update::Example));
         self.updates.extend(report.oddities.into_iter().map(Update::Oddity));
         self.updates.extend(report.logs.into_iter().map(Update::Log));
-        // What was passed on may have been what the end of a phase waited for.
+        // The end of a phase may have waited for the results just passed on.
         if self.flush() || marked {
             self.phases.tell(&mut self.updates);
         }
@@ -735,8 +735,8 @@ impl Merger {
         }
     }
 
-    /// Passes on what all shards have handed over, and what the slow ones are too far behind with.
-    /// Whether there was any of it.
+    /// Passes on what all shards have handed over, and whatever slow shards are too late for. True
+    /// if there was any.
     fn flush(&mut self) -> bool {
         let all = self.slowest.0;
         let mut flushed = false;
@@ -746,7 +746,7 @@ impl Merger {
                 break;
             }
             flushed = true;
-            // Nobody hears of a phase's figures before its begin or, if it can be, after its end.
+            // Results of a phase are reported after its start and, if possible, before its end.
             self.phases.tell_before(key.1, &mut self.updates);
             self.updates.extend(self.pending.pop_first().map(|(_, one)| Update::Interval(one)));
         }
@@ -757,7 +757,7 @@ impl Merger {
         self.pending.is_empty() && self.updates.is_empty() && self.phases.all_told()
     }
 
-    /// No shard will say anything any more, whether it was over or broke off.
+    /// No more reports will arrive, whether the shards ended or broke off.
     fn flush_all(&mut self) {
         self.latest.fill(Some(OVER));
         self.slowest = (Some(OVER), self.latest.len());
@@ -767,10 +767,10 @@ impl Merger {
     }
 }
 
-/// When the phases of all loads begin and end.
+/// When the phases of all loads start and end.
 #[derive(Debug)]
 struct AllPhases {
-    /// Those of each load, with the number of its first phase.
+    /// The phases of each load, with the number of the first.
     loads: Vec<(u16, Phases)>,
 }
 
@@ -797,14 +797,14 @@ impl AllPhases {
         self.loads.iter_mut().for_each(|(_, phases)| phases.over(shard));
     }
 
-    /// Passes on what all shards have told.
+    /// Passes on what all shards have reported.
     fn tell(&mut self, updates: &mut VecDeque<Update>) {
         for (first, phases) in &mut self.loads {
             phases.tell(*first, 0, usize::MAX, updates);
         }
     }
 
-    /// Passes on what has to be known before figures of this phase are.
+    /// Passes on what must be known before results of this phase.
     fn tell_before(&mut self, phase: u16, updates: &mut VecDeque<Update>) {
         let (first, phases) = self.of(phase);
         let index = usize::from(phase - *first);
@@ -816,15 +816,15 @@ impl AllPhases {
     }
 }
 
-/// When the phases of a load begin and end: with the first shard, and with the last. They are
-/// counted from its first.
+/// When the phases of a load start and end: with the first shard, and with the last. Counted from
+/// the load's first.
 #[derive(Debug, Default)]
 struct Phases {
-    /// By shard: how many phases it has begun and ended; no matter how many once it is over.
+    /// By shard: how many phases it has started and ended; irrelevant once it is over.
     shards: Vec<(usize, usize)>,
-    /// By phase: the first begin and the last end that a shard told, if one did.
+    /// By phase: the first start and the last end that a shard reported, if any.
     moments: Vec<(Option<Time>, Option<Time>)>,
-    /// How many begins and ends were passed on.
+    /// How many starts and ends were passed on.
     begun: usize,
     ended: usize,
 }
@@ -846,13 +846,13 @@ impl Phases {
         }
     }
 
-    /// Nobody waits for this shard any more.
+    /// This shard is no longer waited for.
     fn over(&mut self, shard: usize) {
         self.shards[shard] = (usize::MAX, usize::MAX);
     }
 
-    /// Passes on the begins and ends that all shards have told: the begins of the first
-    /// `at_least` phases in any case, the ends of no more than the first `at_most`.
+    /// Passes on the starts and ends that all shards have reported: at least the starts of the
+    /// first `at_least` phases, at most the ends of the first `at_most`.
     fn tell(
         &mut self,
         first: u16,
@@ -867,7 +867,7 @@ impl Phases {
             if self.ended < ended.min(at_most).min(self.begun) {
                 let (begin, end) = self.moments[self.ended];
                 let phase = first + self.ended as u16;
-                // A run that was stopped before its first moment ends what never began.
+                // A run that was stopped before it started also ends phases that never started.
                 let end = begin.and(end).map(|at| Update::PhaseEnded { phase, at });
                 updates.extend(end);
                 self.ended += 1;

@@ -1,4 +1,4 @@
-//! What the expressions of a scenario see of the user they are evaluated for.
+//! What the expressions of a scenario see of their user.
 
 pub(crate) mod memory;
 
@@ -16,23 +16,24 @@ use crate::shard::Lane;
 use crate::trace::Who;
 use memory::Memory;
 
-/// A user as expressions see it. It borrows the user's parts and lives for a moment.
+/// A user as expressions see it; a short-lived borrow of its parts.
 pub(crate) struct UserScope<'a> {
     pub(crate) shard: &'a Lane,
     pub(crate) id: UserId,
     pub(crate) iterations: u64,
     pub(crate) session: u16,
-    /// The moment of what the user handles.
+    /// Time of the event that the user handles.
     pub(crate) now: Time,
     pub(crate) memory: &'a mut Option<Box<Memory>>,
     pub(crate) random: &'a mut Random,
-    /// The answer that is being looked at.
+    /// The response that is being checked.
     pub(crate) answer: Option<&'a Looked<'a>>,
-    /// A source of data gave no row, or the answer is no JSON: who has to act then is another one.
+    /// Set if a data source gave no row, or the response is not JSON: then the failure has another
+    /// cause than the expression.
     pub(crate) untaken: Option<Cause>,
 }
 
-/// The scope of a user, of parts that can be borrowed one by one.
+/// The scope of a user, made of parts that are borrowed separately.
 macro_rules! scope {
     ($user:expr, $shard:expr) => {
         $crate::scope::scope!($user, $shard, &mut $user.random)
@@ -58,7 +59,7 @@ impl UserScope<'_> {
         Who { user: self.id, session: self.session, iteration: self.iterations }
     }
 
-    /// What a fault is as the end of a step: its cause and its words.
+    /// Converts an evaluation error to the cause and message of a failed step.
     pub(crate) fn finding(&self, fault: Fault) -> Finding {
         (self.untaken.unwrap_or(Cause::ExpressionFailed), fault.0)
     }
@@ -68,17 +69,17 @@ impl UserScope<'_> {
         expression.evaluate(self).map_err(|fault| self.finding(fault))
     }
 
-    /// The same of a text.
+    /// The value of a text.
     pub(crate) fn value_of(&mut self, text: &Text) -> Result<Value, Finding> {
         text.value(self).map_err(|fault| self.finding(fault))
     }
 
-    /// Writes a text behind what is there.
+    /// Appends the rendered text.
     pub(crate) fn render(&mut self, text: &Text, out: &mut Vec<u8>) -> Result<(), Finding> {
         text.render(out, self).map_err(|fault| self.finding(fault))
     }
 
-    /// The same user, looking at an answer.
+    /// The same user with a response.
     pub(crate) fn with<T>(
         &mut self,
         answer: &Looked<'_>,
@@ -100,7 +101,7 @@ impl UserScope<'_> {
         result
     }
 
-    /// What a slot is called in the scenario.
+    /// The name of a slot in the scenario.
     pub(crate) fn slot_name(&self, slot: u16) -> &str {
         let session = &self.shard.prepared.program.sessions[usize::from(self.session)];
         session.slots.get(usize::from(slot)).map_or("", String::as_str)
@@ -111,7 +112,7 @@ impl UserScope<'_> {
         self.memory.get_or_insert_with(new)
     }
 
-    /// Takes the user's row of a source, if it has none yet.
+    /// Takes the user's row of a source, unless it has one.
     fn take_row(&mut self, source: u16) -> Result<(), Fault> {
         if self.memory().row(source).is_some() {
             return Ok(());
@@ -174,7 +175,7 @@ impl Scope for UserScope<'_> {
     fn answer(&mut self, part: Answer) -> Result<Value, Fault> {
         match self.answer {
             Some(answer) => answer.part(part).inspect_err(|_| {
-                // It is not the expression that is wrong.
+                // The expression is not at fault.
                 if part == Answer::Json && answer.document.json().is_none() {
                     self.untaken = Some(Cause::JsonUnexpected);
                 }

@@ -1,6 +1,5 @@
-//! One shard: a thread with its own runtime, its own users, its own figures. Shards share nothing
-//! mutable; once a second each hands over what happened. On each shard every load of the run has a
-//! lane.
+//! A shard: a thread with its own runtime, users and measurements. Shards share no mutable state;
+//! once a second each hands over its results. Every load of the run has a lane on each shard.
 
 pub(crate) mod alarm;
 pub(crate) mod budget;
@@ -45,18 +44,18 @@ use wall::Wall;
 
 pub(crate) use lane::{Lane, WAITED};
 
-/// Reads of all users of a shard go here, one after another.
+/// The read buffer that all users of a shard share.
 pub(crate) const READ_BUFFER_BYTES: usize = 64 * 1024;
-/// What the write buffer may keep after an exceptional message.
+/// Capacity that the write buffer keeps after an exceptionally large message.
 const WRITE_BUFFER_KEPT_BYTES_MAX: usize = 256 * 1024;
-/// How many [`Rare`] wait for the next exchange.
+/// How many unused [`Rare`] are kept.
 const RARES_MAX: usize = 64;
-/// What the body in one of them may leave behind.
+/// Capacity of the body buffer that an unused one keeps.
 const BODY_KEPT_BYTES_MAX: usize = 64 * 1024;
-/// Of a ledger, what is looked at at one probe: half a millisecond.
+/// Ledger events processed per probe: half a millisecond.
 const LEDGER_EVENTS_MAX: usize = 20_000;
-/// How often the driver looks how late it is: while users do something, and at least while all
-/// are quiet. Any turn will do for it; the driver wakes on purpose only when there was none.
+/// How often the driver measures its delay: while users are active; less often if all are quiet.
+/// Any turn serves as a probe; the driver only wakes for one if there was no turn.
 pub(crate) const PROBE: Duration = Duration::from_millis(10);
 
 /// What a shard hands over.
@@ -64,29 +63,29 @@ pub(crate) const PROBE: Duration = Duration::from_millis(10);
 pub(crate) struct Report {
     pub(crate) shard: ShardId,
     pub(crate) interval: Interval,
-    /// All intervals of the shard up to this second and phase have been handed over; None while
-    /// there is nothing that could be said of.
+    /// All intervals of the shard up to this second and phase have been handed over; `None` if
+    /// there is none yet.
     pub(crate) reached: Option<(u64, u16)>,
     pub(crate) examples: Vec<Example>,
     pub(crate) oddities: Vec<Oddity>,
     pub(crate) marks: Vec<Mark>,
     pub(crate) logs: Vec<Line>,
-    /// The shard is over: this was its last word.
+    /// The last report of the shard.
     pub(crate) last: bool,
 }
 
-/// Something odd about a delivery, the first of its kind on its shard.
+/// A delivery error, the first of its kind on its shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Oddity {
     pub at: Time,
     /// The row of the ledger.
     pub step: StepId,
-    /// Among what it is counted.
+    /// The counter that includes it.
     pub counter: DeliveryCounter,
     pub detail: Said,
 }
 
-/// A phase began or ended on a shard.
+/// A phase started or ended on a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) phase: u16,
@@ -94,7 +93,7 @@ pub(crate) struct Mark {
     pub(crate) begins: bool,
 }
 
-/// What all users of a shard share, whatever their load.
+/// State that all users of a shard share, whatever their load.
 pub(crate) struct Shard {
     pub(crate) id: ShardId,
     pub(crate) clock: Clock,
@@ -106,56 +105,56 @@ pub(crate) struct Shard {
     pub(crate) routes: Routes,
     pub(crate) read_buffer: RefCell<Box<[u8]>>,
     pub(crate) write_buffer: RefCell<Vec<u8>>,
-    /// Frames of HTTP/2, and the header block in them.
+    /// HTTP/2 frames, and the header block in them.
     pub(crate) frame_buffer: RefCell<Vec<u8>>,
     pub(crate) block_buffer: RefCell<Vec<u8>>,
-    /// For what is read, from the first byte to what becomes of it.
+    /// Buffers for reading.
     pub(crate) lent: RefCell<Lent>,
-    /// The messages of several steps that are written together.
+    /// Messages of several steps that are written together.
     pub(crate) joined: RefCell<Vec<Joined>>,
-    /// What is put into a frame.
+    /// The content of a frame.
     pub(crate) content_buffer: RefCell<Vec<u8>>,
-    /// What answers leave behind for the next ones.
+    /// Buffers that exchanges have returned.
     #[allow(clippy::vec_box)]
     rares: RefCell<Vec<Box<Rare>>>,
-    /// Fields of the answer that is being looked at.
+    /// Fields of the current response.
     pub(crate) found: RefCell<Vec<Option<Value>>>,
-    /// Where the fields of the message lie that is looked at.
-    pub(crate) decoded: RefCell<Decoded>,
+    /// Positions of the fields of the current message.
+    pub(crate) decoded: Cell<Option<Box<Decoded>>>,
     pub(crate) decoded_sent: RefCell<Decoded>,
     /// By row of deliveries.
     pub(crate) ledgers: RefCell<Vec<ShardLedger>>,
-    /// Where audits ask who is online.
+    /// Which users are online, for audits.
     pub(crate) presence: Option<Presence>,
-    /// What its users may keep of what comes, and of what waits to be sent.
+    /// Memory budget for received and unsent data of its users.
     pub(crate) purse: Rc<Purse>,
     pub(crate) deflater: RefCell<Deflater>,
     pub(crate) control: Control,
     /// Where users of all shards wait for each other.
     pub(crate) places: Places,
     logs: RefCell<Logs>,
-    /// Who listens to every step.
+    /// The observer of every step.
     pub(crate) tracer: Option<Tracer>,
     /// Where users wait before every step.
     pub(crate) gate: Option<Arc<Gate>>,
-    /// Where users leave what they have saved.
+    /// Where users leave their saved values.
     pub(crate) keep: Option<Kept>,
-    /// A source of data has ended the run.
+    /// A data source has ended the run.
     data_over: Cell<bool>,
     pub(crate) alarm: Alarm,
     pub(crate) schedules: RefCell<Schedules>,
     pub(crate) share: Share,
-    /// Of phases, since the last report.
+    /// Phase marks since the last report.
     marks: RefCell<Vec<Mark>>,
     give_back: Option<fn()>,
-    /// How often a user went on.
+    /// How often users were polled.
     pub(crate) polls: Cell<u64>,
-    /// Users who go on at once as soon as what they wait for comes: a shard that sleeps on would
-    /// hold them up.
+    /// Users that continue without delay when what they wait for arrives: a longer sleep of the
+    /// shard would delay them.
     pub(crate) hasty: Cell<u32>,
 }
 
-/// What a shard is made of.
+/// The parts of a shard.
 pub(crate) struct Parts {
     pub(crate) id: ShardId,
     pub(crate) share: Share,
@@ -174,7 +173,7 @@ pub(crate) struct Parts {
     pub(crate) tracer: Option<Tracer>,
     pub(crate) gate: Option<Arc<Gate>>,
     pub(crate) keep: Option<Kept>,
-    /// When the first phase begins.
+    /// Start of the first phase.
     pub(crate) start: Time,
     pub(crate) give_back: Option<fn()>,
 }
@@ -200,7 +199,7 @@ impl Shard {
             content_buffer: RefCell::default(),
             rares: RefCell::default(),
             found: RefCell::default(),
-            decoded: RefCell::default(),
+            decoded: Cell::default(),
             decoded_sent: RefCell::default(),
             ledgers: RefCell::new(parts.ledgers),
             presence: parts.presence,
@@ -223,12 +222,12 @@ impl Shard {
         })
     }
 
-    /// What an exchange before has left behind for the next one, if any.
+    /// Buffers that an earlier exchange returned, or new ones.
     pub(crate) fn rare(&self) -> Box<Rare> {
         self.rares.borrow_mut().pop().unwrap_or_default()
     }
 
-    /// Takes it back for another exchange.
+    /// Takes them back for another exchange.
     pub(crate) fn take_back(&self, mut rare: Box<Rare>) {
         let mut rares = self.rares.borrow_mut();
         if rares.len() < RARES_MAX && rare.body.capacity() <= BODY_KEPT_BYTES_MAX {
@@ -237,24 +236,24 @@ impl Shard {
         }
     }
 
-    /// A moment in nanoseconds since the epoch.
+    /// A time in nanoseconds since the epoch.
     pub(crate) fn unix_nanos(&self, at: Time) -> u64 {
         self.wall.unix_nanos(at)
     }
 
-    /// When something came that was read at `read` and that the kernel has stamped.
+    /// Arrival time of data that was read at `read`, with the kernel's timestamp.
     #[inline]
     pub(crate) fn arrived(&self, read: Time, stamp: u64) -> Time {
         self.wall.moment(&self.clock, read, stamp)
     }
 
-    /// Whether every step is told.
+    /// Whether every step is traced.
     #[inline]
     pub(crate) fn is_traced(&self) -> bool {
         self.tracer.is_some()
     }
 
-    /// Tells what somebody did, where anybody listens.
+    /// Traces an event, if the run is observed.
     #[inline]
     pub(crate) fn tell(&self, who: Who, at: Time, what: impl FnOnce() -> What) {
         if let Some(tracer) = &self.tracer {
@@ -263,27 +262,27 @@ impl Shard {
         }
     }
 
-    /// Whether a user's session that begins again came further than before, where anybody listens:
-    /// a look at a session that does not is over.
+    /// Whether a user's restarted session got further than before, if the run is observed: a trial
+    /// run ends if it does not.
     #[cold]
     pub(crate) fn gets_on(&self, user: UserId) -> bool {
         self.tracer.as_ref().is_none_or(|tracer| tracer.gets_on(user))
     }
 
-    /// Whether somebody wants to hear of every step, or to permit it.
+    /// Whether an observer traces every step, or permits it.
     #[inline]
     pub(crate) fn is_watched(&self) -> bool {
         self.tracer.is_some() || self.gate.is_some()
     }
 
-    /// Ends the whole run in order. The first reason of all shards is the reason.
+    /// Stops the whole run gracefully. Only the first reason of all shards counts.
     pub(crate) fn stop_because(&self, at: Time, reason: Said, by: StoppedBy) {
         self.control.stop_because(|| Stopped { at, reason, by });
-        // The driver need not wait for its probe to hear of it.
+        // The driver learns of it before its next probe.
         self.alarm.set_at_most(at, &self.clock);
     }
 
-    /// A source of data has no row left, and the run ends with it.
+    /// A data source has no rows left, which ends the run.
     pub(crate) fn stop_run(&self, reason: Said, by: StoppedBy) {
         self.data_over.set(true);
         self.stop_because(self.clock.now(), reason, by);
@@ -297,14 +296,14 @@ impl Shard {
         self.logs.borrow_mut().write(at, user, text);
     }
 
-    /// What has to be done every now and then.
+    /// Periodic cleanup.
     pub(crate) fn tidy_up(&self, now: Time) {
         self.wall.look(&self.clock);
         self.trim_write_buffer();
         self.connector.forget_vanished(now);
     }
 
-    /// Gives back the memory of exceptional messages.
+    /// Releases the memory of exceptionally large messages.
     pub(crate) fn trim_write_buffer(&self) {
         for buffer in [&self.write_buffer, &self.content_buffer] {
             let mut buffer = buffer.borrow_mut();

@@ -1,5 +1,5 @@
-//! Where the bytes of a user go: the sizes of the real types, with what the allocator and the
-//! runtime add. What these are is documented here; a test holds the sum.
+//! The memory of a user, by part: the sizes of the real types, with what the allocator and the
+//! runtime add. The parts are documented here; a test limits the sum.
 
 use throng_metrics::Stage;
 use throng_program::{Link, Program, Scheme, Session, Statement};
@@ -17,21 +17,21 @@ use crate::user::{CONNECTION_BYTES, TRANSACTIONS_BYTES, User};
 /// The head of a task (state, next, table, owner), its scheduler and number, its place in the list
 /// of tasks, its waker and its hooks: `Header`, `Core` and `Trailer` of tokio's `task/core.rs`.
 const TASK_BYTES: u64 = 32 + 16 + 8 + 40;
-/// Tasks and sockets begin at a cache line of their own (x86-64: two of 64 bytes).
+/// Tasks and sockets are aligned to cache lines (x86-64: two of 64 bytes).
 const LINE_BYTES: u64 = 128;
-/// tokio's `ScheduledIo` (places in lists, readiness, two wakers) behind the counts of its `Arc`:
+/// tokio's `ScheduledIo` (places in lists, readiness, two wakers) after the counts of its `Arc`:
 /// two lines.
 const SOCKET_BYTES: u64 = 2 * LINE_BYTES;
-/// What rustls keeps of a session: keys, the state of both directions, buffers of records. Measured
-/// with 10,000 users, as its types are boxed many times.
+/// Memory of rustls per session: keys, the state of both directions, record buffers. Measured with
+/// 10,000 users, because its types are boxed many times.
 const TLS_BYTES: u64 = 9_700;
 /// A saved text with the counts of its `Arc`.
 const SAVED_BYTES: u64 = 48;
 
-/// What a user costs, and what the figures of the run cost whatever the number of users.
+/// Memory of a user, and of the measurements, which do not depend on the number of users.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sizes {
-    /// Of a user that is there and waits, on average over the sessions by their weights.
+    /// For a user that waits, on average over the sessions by weight.
     pub parts: Vec<SizePart>,
     pub recorder: RecorderSizes,
 }
@@ -44,39 +44,39 @@ pub struct SizePart {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SizeKind {
-    /// The user itself, a future in the runtime; the next four are in it.
+    /// The user itself, a future in the runtime; includes the next four.
     Task,
-    /// Its program counter, times, counters, what it waits for.
+    /// Its program counter, times, counters, and what it waits for.
     State,
-    /// Its connection with what is not sent and not read yet, by reference.
+    /// Its connection with unsent and unread data, by reference.
     Connection,
-    /// The machine that reads messages or answers.
+    /// The machine that reads messages or responses.
     Reader,
-    /// What the runtime keeps of a task, and what is left of its last cache line.
+    /// The runtime's data of a task, and the rest of its last cache line.
     Runtime,
-    /// What the shard has to tell it.
+    /// Orders of the shard for it.
     Seat,
-    /// When it wants to be woken.
+    /// Its wake-up time.
     Due,
-    /// Those that a user has besides its first one, and the sessions that outlive connections.
+    /// Connections besides the first, and sessions that outlive connections.
     Connections,
-    /// What the runtime keeps of a socket.
+    /// The runtime's data of a socket.
     Socket,
-    /// Saved values, registers of loops, rows of data.
+    /// Saved values, loop registers, data rows.
     Memory,
-    /// What is timed together.
+    /// Open transactions.
     Transactions,
     Tls,
 }
 
 impl SizeKind {
-    /// Inside of the task, and not to be added to it.
+    /// Part of the task, and must not be added to it.
     pub fn is_within(self) -> bool {
         use SizeKind::{Connection, Reader, Runtime, State};
         matches!(self, State | Connection | Reader | Runtime)
     }
 
-    /// The word for programs.
+    /// The name in JSON output.
     pub fn word(self) -> &'static str {
         match self {
             SizeKind::Task => "task",
@@ -95,26 +95,25 @@ impl SizeKind {
     }
 }
 
-/// What a shard writes down: as large as the scenario has steps, whatever the number of users and
-/// the time.
+/// Memory of the measurements: it depends on the number of steps, not on users or time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecorderSizes {
     pub steps: u64,
     pub stages: u64,
-    /// Of a shard, before anything has happened.
+    /// Of a shard before anything has happened.
     pub shard_empty_bytes: u64,
-    /// Of a shard when every step and stage has values of [`TYPICAL_OCTAVES`] powers of two, with
-    /// the interval that it has handed over.
+    /// Of a shard when every step and stage has values in [`TYPICAL_OCTAVES`] powers of two,
+    /// including the interval that it has handed over.
     pub shard_typical_bytes: u64,
 }
 
 /// From 1 ms to 32 ms.
 pub const TYPICAL_OCTAVES: u32 = 5;
-/// Intervals of all shards together: the one that is merged, the sums of the run and of its phase.
+/// Intervals of all shards together: the one being merged, the totals of the run and of its phase.
 const MERGED: u64 = 3;
 
 impl Sizes {
-    /// Of this process, for one user.
+    /// Memory in this process, for one user.
     pub fn user_bytes(&self) -> u64 {
         self.parts.iter().filter(|part| !part.kind.is_within()).map(|part| part.bytes).sum()
     }
@@ -126,7 +125,7 @@ impl RecorderSizes {
     }
 }
 
-/// What a user of the program takes, and what its figures do.
+/// Memory of a user of the program, and of its measurements.
 pub fn sizes(program: &Program) -> Sizes {
     let weights: u64 = program.sessions.iter().map(|session| u64::from(session.weight)).sum();
     let mean = |of: &dyn Fn(&Session) -> u64| {
@@ -164,7 +163,7 @@ pub fn sizes(program: &Program) -> Sizes {
     Sizes { parts, recorder: recorder(program.steps.len()) }
 }
 
-/// What mimalloc takes for so many bytes: steps of 16 up to 64, then four steps for each power of
+/// What mimalloc allocates for this many bytes: steps of 16 up to 64, then four steps per power of
 /// two (`mi_bin` in its `page-queue.c`).
 fn size_class(bytes: u64) -> u64 {
     match bytes {
@@ -177,19 +176,19 @@ fn size_class(bytes: u64) -> u64 {
     }
 }
 
-/// What the connections of a session take together, each by the scheme of its targets.
+/// Total of the connections of a session, each by the scheme of its targets.
 fn of_links(session: &Session, program: &Program, of: impl Fn(Scheme) -> u64) -> u64 {
     let target = |link: &Link| program.targets.get(usize::from(*link.targets.first()?));
     session.links.iter().filter_map(target).map(|target| of(target.scheme)).sum()
 }
 
-/// That of the first link of a session.
+/// The scheme of a session's first link.
 fn first(session: &Session, program: &Program) -> Option<Scheme> {
     let target = session.links.first()?.targets.first()?;
     program.targets.get(usize::from(*target)).map(|target| target.scheme)
 }
 
-/// The connections that do not lie in the user, and the sessions that outlive connections.
+/// Connections that are not stored inline, and sessions that outlive connections.
 fn further(session: &Session) -> u64 {
     let options = |link| connects(session, link).find_map(|connect| connect.options.as_deref());
     let sessions = (0..session.links.len() as u8).filter_map(options).map(session_bytes);
@@ -208,7 +207,7 @@ fn reader(scheme: Option<Scheme>) -> u64 {
     bytes as u64
 }
 
-/// Who stays, who may part, who waits for an iteration: a number of a seat in each.
+/// Queues of users that stay, may disconnect, or wait for an iteration: a slot number in each.
 fn queues(program: &Program) -> u64 {
     let phases = || program.phases();
     let churns = phases().any(|phase| phase.churn.is_some());
@@ -258,7 +257,7 @@ fn recorder(steps: usize) -> RecorderSizes {
         steps: steps as u64,
         stages: Stage::ALL.len() as u64,
         shard_empty_bytes: empty,
-        // What was handed over is as large as what is being written.
+        // What was handed over is as large as what is being recorded.
         shard_typical_bytes: 2 * recorder.bytes(),
     }
 }
@@ -273,7 +272,7 @@ mod tests {
 
     use super::*;
 
-    /// What one user may take of this process (RSS).
+    /// Maximum memory of one user in this process (RSS).
     const USER_BYTES_MAX: u64 = 1_200;
 
     fn program(scheme: Scheme) -> Program {
@@ -285,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_is_small_with_all_that_is_kept_for_it() {
+    fn a_user_is_small_including_all_its_state() {
         for scheme in [Scheme::Ws, Scheme::Http, Scheme::Tcp, Scheme::Udp] {
             let sizes = sizes(&program(scheme));
             assert!((500..USER_BYTES_MAX).contains(&sizes.user_bytes()), "{sizes:#?}");
@@ -333,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_grow_with_steps_and_with_nothing_else() {
+    fn measurements_grow_only_with_the_number_of_steps() {
         let [none, ten, twenty] = [0, 10, 20].map(recorder);
         let of_ten = ten.shard_typical_bytes - none.shard_typical_bytes;
         assert_eq!(twenty.shard_typical_bytes - ten.shard_typical_bytes, of_ten);

@@ -1,4 +1,4 @@
-//! Why nothing was started.
+//! Why a run did not start.
 
 use std::net::IpAddr;
 
@@ -12,14 +12,14 @@ pub enum StartError {
     Resolve { host: String, reason: Said },
     /// A list does not allow an address of a target.
     NotAllowed { host: String, address: IpAddr, list: String },
-    /// A list does not allow what listens on this host alone.
+    /// A list does not allow targets that are only reachable from this host.
     NotAllowedSocket { socket: String, list: String },
     /// A certificate or key of the scenario cannot be used.
     Tls(Said),
-    /// A source of data cannot be read.
+    /// A data source cannot be read.
     Data(Box<DataError>),
-    /// This host does not give what a shard needs.
+    /// This host lacks a resource that a shard needs.
     Host(Said),
-    /// Connections cannot come from where they are to.
+    /// The requested source addresses or ports cannot be used.
     Sources(Said),
 }

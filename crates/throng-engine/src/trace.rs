@@ -1,5 +1,5 @@
-//! What one user does, told step by step as it happens: for `throng try`. Without somebody who
-//! listens there is none of it.
+//! Reports what one user does, step by step as it happens: for `throng try`. Not active without an
+//! observer.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -10,17 +10,17 @@ use throng_metrics::{Cause, Stage};
 use throng_protocol::http1::Head;
 use tokio::sync::mpsc::Sender;
 
-/// What of a message is shown; more is only counted.
+/// Most bytes of a message that are shown; the rest is only counted.
 pub const SHOWN_BYTES_MAX: usize = 64 * 1024;
-/// What may wait for who listens; more is left out and counted.
+/// Events that may wait for the observer; more are dropped and counted.
 pub(crate) const TRACES_WAITING_MAX: usize = 10_000;
 
-/// One thing that a user did.
+/// An event of a user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     pub at: Time,
     pub user: UserId,
-    /// Its place in [`throng_program::Program::sessions`].
+    /// Its index in [`throng_program::Program::sessions`].
     pub session: u16,
     /// Counted from 1; 0 before the first.
     pub iteration: u64,
@@ -30,17 +30,17 @@ pub struct Trace {
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
     IterationBegins,
-    /// `finished` is false when it was given up.
+    /// `finished` is false if the iteration was abandoned.
     IterationEnds {
         finished: bool,
     },
-    /// A step begins, or is tried again.
+    /// A step starts, or is retried.
     StepBegins {
-        /// None for verbs without a row in the report, such as `think`.
+        /// `None` for verbs without a row in the report, such as `think`.
         step: Option<StepId>,
-        /// The word of the language.
+        /// The verb in the scenario language.
         verb: &'static str,
-        /// Its place in the session's code.
+        /// Its index in the session's code.
         pc: u32,
         /// How many attempts there were before.
         retry: u32,
@@ -49,26 +49,26 @@ pub enum What {
     Connected {
         /// As `host:port`.
         target: String,
-        /// How long each stage took.
+        /// The duration of each stage.
         stages: Vec<(Stage, Duration)>,
     },
     Sent(Shown),
-    /// A message as it came, without its frame. Of an HTTP answer first the head; then, when it is
-    /// complete, the body, its content coding undone.
+    /// A message as received, without its frame. For an HTTP response, first the head; then, when
+    /// it is complete, the body with its content coding undone.
     Received(Shown),
-    /// A piece of the head of an HTTP response that is not complete; the whole head follows, unless
-    /// the response breaks off.
+    /// A piece of an HTTP head that is not complete; the whole head follows, unless the response
+    /// breaks off.
     PartOfHead(Shown),
-    /// A cookie of the answer is not kept.
+    /// A cookie of the response was refused.
     CookieRefused {
         name: String,
         why: Said,
     },
-    /// What is good and may surprise all the same.
+    /// Valid, but possibly surprising.
     Note(Said),
-    /// A selector found nothing: what it may have been meant to find, in words.
+    /// A selector found nothing: what it may have been meant to find.
     Near(Said),
-    /// A try at a step failed, and another follows; the last one decides.
+    /// A try of a step failed, and another follows; the last one decides.
     TryFails {
         step: StepId,
         failure: (Cause, Said),
@@ -76,11 +76,11 @@ pub enum What {
     },
     StepEnds {
         step: StepId,
-        /// None when it is good; otherwise why not, with what was there instead.
+        /// `None` for a success; otherwise the cause, and what was found instead.
         failure: Option<(Cause, Said)>,
         figures: Figures,
     },
-    /// A value was kept from an answer.
+    /// A value was saved from a response.
     Saved {
         name: String,
         value: String,
@@ -90,24 +90,24 @@ pub enum What {
         name: String,
         value: String,
     },
-    /// The user has thought, stayed, waited for others or for another attempt.
+    /// The user has paused, stayed, waited for others or for a retry.
     Paused(Duration),
     /// An `if` or `while`.
     Condition {
         holds: bool,
     },
     Log(String),
-    /// The session begins again, without its connection.
+    /// The session restarts without its connection.
     Anew,
-    /// The session would begin again, and came no further than before: the user leaves.
+    /// The session would restart, and got no further than before: the user leaves.
     GivenUp,
     /// The user is gone.
     Gone,
-    /// So much was not told, because nobody listened fast enough.
+    /// This many events were dropped, because the observer was too slow.
     LeftOut(u64),
 }
 
-/// Bytes that were sent or received, as far as they are shown.
+/// Bytes that were sent or received, truncated for display.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
     pub bytes: Vec<u8>,
@@ -120,19 +120,19 @@ impl Shown {
         Shown::first(bytes, SHOWN_BYTES_MAX)
     }
 
-    /// The first so many bytes.
+    /// The first `most` bytes.
     pub(crate) fn first(bytes: &[u8], most: usize) -> Shown {
         let shown = &bytes[..bytes.len().min(most)];
         Shown { bytes: shown.to_vec(), length: bytes.len() as u64 }
     }
 }
 
-/// The figures of one try at a step.
+/// The measurements of one try of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// From the due time to the last byte.
+    /// From when it was due to the last byte.
     pub latency: Option<Duration>,
-    /// From the due time to the first byte.
+    /// From when it was due to the first byte.
     pub first_byte: Option<Duration>,
     /// HTTP status; 0 without one.
     pub code: u16,
@@ -140,7 +140,7 @@ pub struct Figures {
     pub bytes_out: u64,
 }
 
-/// Who did it.
+/// The user that an event belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Who {
     pub(crate) user: UserId,
@@ -148,7 +148,7 @@ pub(crate) struct Who {
     pub(crate) iteration: u64,
 }
 
-/// A shard's way to who listens.
+/// A shard's channel to the observer.
 #[derive(Debug)]
 pub(crate) struct Tracer {
     sender: Sender<Trace>,
@@ -156,12 +156,12 @@ pub(crate) struct Tracer {
     passes: RefCell<HashMap<UserId, Pass>>,
 }
 
-/// How far a user came through its session.
+/// How far a user got through its session.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pass {
-    /// Steps that were good since it began.
+    /// Successful steps since it started.
     good: u64,
-    /// The most of them in a pass before.
+    /// The maximum in an earlier pass.
     best: u64,
 }
 
@@ -170,7 +170,7 @@ impl Tracer {
         Tracer { sender, left_out: Cell::new(0), passes: RefCell::default() }
     }
 
-    /// Never waits: what finds no room is left out, and counted for when there is room again.
+    /// Never waits: events without room are dropped, and counted for the next one.
     pub(crate) fn tell(&self, trace: Trace) {
         if let What::StepEnds { failure: None, .. } = trace.what {
             self.passes.borrow_mut().entry(trace.user).or_default().good += 1;
@@ -190,7 +190,7 @@ impl Tracer {
 }
 
 impl Tracer {
-    /// A session begins again: whether this pass came further than those before.
+    /// A session restarts: whether this pass got further than earlier ones.
     pub(crate) fn gets_on(&self, user: UserId) -> bool {
         let mut passes = self.passes.borrow_mut();
         let pass = passes.entry(user).or_default();
@@ -201,7 +201,7 @@ impl Tracer {
     }
 }
 
-/// The head of an answer as HTTP/1.1 writes it, whatever it came over.
+/// The head of a response in HTTP/1.1 format, whatever its protocol.
 #[cold]
 pub(crate) fn text_of_head(head: &Head<'_>) -> Vec<u8> {
     let version = match head.version_major {
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_finds_no_room_is_counted() {
+    fn dropped_events_are_counted() {
         let (sender, mut heard) = tokio::sync::mpsc::channel(3);
         let tracer = Tracer::new(sender);
         let trace = |iteration| Trace {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_gets_on_while_it_comes_further_than_before() {
+    fn a_session_makes_progress_while_it_gets_further_than_before() {
         let (sender, _heard) = tokio::sync::mpsc::channel(100);
         let tracer = Tracer::new(sender);
         let good = |user| {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn long_messages_are_cut() {
+    fn long_messages_are_truncated() {
         let shown = Shown::of(&vec![1; SHOWN_BYTES_MAX + 1]);
         assert_eq!(
             (shown.bytes.len(), shown.length),

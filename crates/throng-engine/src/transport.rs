@@ -1,8 +1,7 @@
-//! A connection's bytes: TCP, a unix socket, TLS over one of them, datagrams of UDP, or memory in
-//! tests. The only difference between them that the rest of the engine sees is in these few
-//! functions.
-//! `stream`: a socket of TCP. `unix`: opening one that has a name. `datagrams`: one of UDP. `pace`:
-//! how fast a slow user reads and writes. `pieces`: writing from two buffers at once.
+//! The bytes of a connection: TCP, a unix socket, TLS over one of them, UDP, or memory in tests.
+//! The rest of the engine sees the differences only through these few functions. `stream`: a TCP
+//! socket. `unix`: opens one with a name. `datagrams`: a UDP socket. `pace`: limits how fast a slow
+//! user reads and writes. `pieces`: writes from two buffers in one call.
 
 pub(crate) mod datagrams;
 pub(crate) mod pace;
@@ -25,43 +24,43 @@ use crate::system::{Received, UnixStream};
 use datagrams::Datagrams;
 use stream::Stamped;
 
-/// What fits into a datagram of UDP over IPv4, and on any host over IPv6 too (RFC 768).
+/// The maximum of a UDP datagram over IPv4, and on any host over IPv6 too (RFC 768).
 pub(crate) const DATAGRAM_BYTES_MAX: usize = 65_507;
-/// What may wait in the socket of a user that reads slowly; the kernel doubles it (socket(7)). With
-/// the usual 128 KiB and more a target would not notice such a user for minutes.
+/// Receive buffer of a user that reads slowly; the kernel doubles it (socket(7)). With the default
+/// of 128 KiB and more, a target would not notice such a user for minutes.
 pub(crate) const SLOW_RECEIVE_BYTES: usize = 4_096;
 
 pub(crate) enum Transport {
     Tcp(TcpStream),
-    /// The same, with stamps. Not asking for them spares every read a tenth of a microsecond.
+    /// TCP with timestamps. Without them, every read is a tenth of a microsecond faster.
     Stamped(TcpStream),
-    /// Of it the kernel knows no receive stamps and nothing that TCP knows.
+    /// Without timestamps and without TCP statistics.
     Unix(UnixStream),
     Tls(Box<TlsStream<Stamped>>),
-    /// TLS begins on it: nothing else is read or written until it has.
+    /// The TLS handshake is running: nothing else is read or written.
     Securing(Pin<Box<dyn Future<Output = Result<Transport, Failure>>>>),
-    /// Connected: it hears its target alone, and of ports that nobody listens at.
+    /// Connected: it only receives from its target, and ICMP errors about closed ports.
     Udp(Datagrams),
     #[cfg(test)]
     Memory(crate::world::MemoryStream),
 }
 
-/// What the kernel says of a connection.
+/// The kernel's state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TcpInfo {
     /// The smoothed round-trip time.
     pub(crate) round_trip: Duration,
-    /// Segments that were sent again since the connection was opened.
+    /// Segments retransmitted since the connection was opened.
     pub(crate) retransmits: u64,
-    /// Segments that came out of order since then.
+    /// Segments that arrived out of order since then.
     pub(crate) out_of_order: u64,
-    /// Written to the socket and not acknowledged, whether it was sent or not.
+    /// Written to the socket and not acknowledged, whether sent or not.
     pub(crate) backlog_bytes: u64,
 }
 
 impl Transport {
-    /// Messages come and go as they are, each in a datagram: none is ever joined or split, and
-    /// there is no end that could come. One without a byte is a message too.
+    /// Messages are sent and received as they are, one per datagram: none is ever joined or split,
+    /// and there is no end of the stream. An empty datagram is a message too.
     #[inline]
     pub(crate) fn is_datagram(&self) -> bool {
         match self {
@@ -76,9 +75,9 @@ impl Transport {
         }
     }
 
-    /// Reads what is there into `buffer`; 0 is the end of the stream. Of datagrams it is the next
-    /// one, however few bytes it has: `buffer` has to be as large as one can be, or its rest is
-    /// lost.
+    /// Reads what has arrived into `buffer`; 0 is the end of the stream. For UDP, the next
+    /// datagram, even an empty one: `buffer` must be as large as the largest datagram, or the rest
+    /// is lost.
     #[inline]
     pub(crate) fn poll_read(
         &mut self,
@@ -110,7 +109,7 @@ impl Transport {
         }
     }
 
-    /// Writes as much as the socket takes; a datagram as a whole or not at all.
+    /// Writes as much as the socket takes; a datagram completely or not at all.
     #[inline]
     pub(crate) fn poll_write(
         &mut self,
@@ -119,7 +118,7 @@ impl Transport {
     ) -> Poll<io::Result<usize>> {
         match self {
             Transport::Tcp(stream) | Transport::Stamped(stream) => {
-                Pin::new(stream).poll_write(cx, bytes)
+                stream::poll_write(stream, cx, bytes)
             }
             Transport::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
             Transport::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, bytes),
@@ -130,7 +129,16 @@ impl Transport {
         }
     }
 
-    /// Whether TLS can begin on it.
+    /// Whether nothing can be read now, as far as is known without reading.
+    #[inline]
+    pub(crate) fn is_silent(&self) -> bool {
+        match self {
+            Transport::Tcp(stream) | Transport::Stamped(stream) => stream::is_silent(stream),
+            _ => false,
+        }
+    }
+
+    /// Whether TLS can start on it.
     pub(crate) fn is_plain(&self) -> bool {
         match self {
             Transport::Tcp(_) | Transport::Stamped(_) | Transport::Unix(_) => true,
@@ -140,7 +148,7 @@ impl Transport {
         }
     }
 
-    /// Goes on with the handshake of TLS, if there is one.
+    /// Continues the TLS handshake, if there is one.
     pub(crate) fn poll_secure(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failure>> {
         if let Transport::Securing(handshake) = self {
             *self = ready!(handshake.as_mut().poll(cx))?;
@@ -148,7 +156,7 @@ impl Transport {
         Poll::Ready(Ok(()))
     }
 
-    /// Passes on what TLS still holds; Pending when the socket is full.
+    /// Writes what TLS still buffers; Pending if the socket is full.
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Transport::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
@@ -156,14 +164,14 @@ impl Transport {
         }
     }
 
-    /// Says the last word of TLS, as far as the socket takes it at once.
+    /// Sends the TLS close alert, if the socket takes it immediately.
     pub(crate) fn say_goodbye(&mut self, cx: &mut Context<'_>) {
         if let Transport::Tls(stream) = self {
             let _ = Pin::new(stream.as_mut()).poll_shutdown(cx);
         }
     }
 
-    /// What both ends of TLS have agreed to speak (ALPN, RFC 7301), if they have.
+    /// The protocol that was negotiated by ALPN (RFC 7301), if any.
     pub(crate) fn application_protocol(&self) -> Option<&[u8]> {
         match self {
             Transport::Tls(stream) => stream.get_ref().1.alpn_protocol(),
@@ -171,18 +179,17 @@ impl Transport {
         }
     }
 
-    /// Whether the handshake of TLS went on with an earlier session; None without TLS.
+    /// Whether the TLS handshake resumed an earlier session; `None` without TLS.
     pub(crate) fn resumes_tls(&self) -> Option<bool> {
         let Transport::Tls(stream) = self else { return None };
         let kind = stream.get_ref().1.handshake_kind()?;
         Some(kind == rustls::HandshakeKind::Resumed)
     }
 
-    /// Ends the connection with RST; what was not sent is lost. A unix socket has no RST: it is
-    /// closed.
+    /// Ends the connection with RST; unsent data is lost. A unix socket has no RST: it is closed.
     pub(crate) fn reset(self) {
         if let Some(stream) = self.tcp() {
-            // An error leaves it at FIN: the connection was over already.
+            // After an error it ends with FIN: the connection was over already.
             let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
         }
         #[cfg(test)]
@@ -191,8 +198,7 @@ impl Transport {
         }
     }
 
-    /// The socket alone, which no runtime looks at any more; None when that cannot be had, and in
-    /// memory.
+    /// The bare socket, deregistered from the runtime; `None` if that is impossible, and in memory.
     pub(crate) fn into_socket(self) -> Option<Socket> {
         match self {
             Transport::Tcp(stream) | Transport::Stamped(stream) => {
@@ -200,7 +206,7 @@ impl Transport {
             }
             Transport::Unix(stream) => stream.into_std().ok().map(Socket::from),
             Transport::Tls(stream) => stream.into_inner().0.into_socket(),
-            // It is closed: the handshake cannot be taken from it.
+            // It is closed: the handshake owns the socket.
             Transport::Securing(_) => None,
             Transport::Udp(socket) => socket.into_socket(),
             #[cfg(test)]
@@ -215,8 +221,8 @@ impl Transport {
         }
     }
 
-    /// Asks the kernel for the state of the connection; two system calls. Of datagrams and of unix
-    /// sockets it knows nothing.
+    /// Asks the kernel for the state of the connection; two system calls. `None` for UDP and unix
+    /// sockets.
     pub(crate) fn tcp_info(&self) -> Option<TcpInfo> {
         #[cfg(test)]
         if let Transport::Memory(_) = self {
@@ -234,8 +240,7 @@ impl Transport {
         })
     }
 
-    /// Bytes that were written and that the target's host has not acknowledged; None where nobody
-    /// knows.
+    /// Bytes that were written and that the target's host has not acknowledged; `None` if unknown.
     pub(crate) fn unacknowledged(&self) -> Option<u64> {
         #[cfg(test)]
         if let Transport::Memory(stream) = self {
@@ -244,7 +249,7 @@ impl Transport {
         crate::system::unacknowledged(self.tcp()?).ok()
     }
 
-    /// The TCP connection below; there is none of datagrams, unix sockets and in memory.
+    /// The TCP connection below; `None` for UDP, unix sockets and in memory.
     fn tcp(&self) -> Option<&TcpStream> {
         match self {
             Transport::Tcp(stream) | Transport::Stamped(stream) => Some(stream),
@@ -267,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_tells_of_a_connection_and_a_reset_ends_it() {
+    fn the_kernel_reports_the_tcp_state_and_a_reset_ends_the_connection() {
         let runtime = runtime();
         let _entered = runtime.enter();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -285,7 +290,7 @@ mod tests {
         assert_eq!(ended.kind(), ErrorKind::ConnectionReset);
     }
 
-    /// Lets what comes lie in the socket for as long as this.
+    /// How long bytes stay in the socket before they are read.
     const LIES: Duration = Duration::from_millis(20);
 
     fn wait(clock: &Clock) {
@@ -299,13 +304,13 @@ mod tests {
         tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap()
     }
 
-    /// The kernel stamps what comes, from now on and as long as this is kept.
+    /// The kernel timestamps what arrives, as long as this is kept.
     fn stamping(clock: &Clock) -> Socket {
         let kept = stream::keep_stamping().unwrap();
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         crate::system::stamp_arrivals(&socket).unwrap();
         socket.connect(socket.local_addr().unwrap()).unwrap();
-        // Where it did not stamp a packet that came, it does when that is read.
+        // A packet that arrives before timestamps are active is stamped when it is read.
         loop {
             socket.send(b"x").unwrap();
             wait(clock);
@@ -316,7 +321,7 @@ mod tests {
         }
     }
 
-    /// Reads once, and says how long ago the kernel had it.
+    /// Reads once, and returns how long ago the data arrived at the kernel.
     async fn came(transport: &mut Transport, clock: &Clock) -> (usize, Duration) {
         let mut buffer = [0; 64];
         let read = poll_fn(|cx| transport.poll_read(cx, &mut buffer)).await.unwrap();
@@ -325,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_is_stamped_by_the_kernel_however_late_it_is_read() {
+    fn data_has_its_kernel_timestamp_however_late_it_is_read() {
         let (runtime, clock) = (runtime(), Clock::start());
         let _kept = stamping(&clock);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -336,7 +341,7 @@ mod tests {
             let mut transport = Transport::Stamped(stream::register(stream.into(), true).unwrap());
             peer.write_all(b"hello").unwrap();
             wait(&clock);
-            // The stamp is that of the last byte, which makes an answer whole.
+            // The timestamp is that of the last byte, which completes a response.
             peer.write_all(b" world").unwrap();
             let (bytes, ago) = came(&mut transport, &clock).await;
             assert!(bytes == 11 && ago < LIES, "{bytes} {ago:?}");
@@ -344,7 +349,7 @@ mod tests {
             wait(&clock);
             let (bytes, ago) = came(&mut transport, &clock).await;
             assert!(bytes == 5 && ago >= LIES, "{bytes} {ago:?}");
-            // A buffer that is filled is not the last: nothing that lies there is forgotten.
+            // A full buffer is not the end: what is left in the socket is still read.
             peer.write_all(&[b'x'; 100]).unwrap();
             wait(&clock);
             let pieces =
@@ -357,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_are_stamped_too() {
+    fn datagrams_have_kernel_timestamps_too() {
         let (runtime, clock) = (runtime(), Clock::start());
         let _kept = stamping(&clock);
         let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();

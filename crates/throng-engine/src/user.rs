@@ -1,31 +1,31 @@
-//! One user: a small future that runs the tasks of its session and always listens to its
+//! A virtual user: a small future that runs the tasks of its session and always listens on its
 //! connections.
 //!
-//! A user is its state (`State`: place, values, connections, what goes on besides) and its tasks. A
-//! [`Task`] is whatever runs instructions: the session, the body of a handler, what is done every
-//! so often. Where a task is at work it is an [`Active`]: it sees the state and itself, and never
-//! another task. What concerns others it leaves in the state, and the user hands it out.
+//! A user consists of its state (`State`: place, values, connections, background tasks) and its
+//! tasks. A [`Task`] runs instructions: the session, the body of a handler, or a recurring action.
+//! A running task is an [`Active`]: it sees the state and itself, never another task. Results for
+//! other tasks are left in the state, and the user passes them on.
 //!
-//! What belongs to one subject is a type of its own, which borrows the user for a moment:
-//! - of a line: [`listen::Inbound`], what comes over it; [`send::Outbound`], what is sent;
-//!   [`life::Lifecycle`], how far its connection has come; [`beat::Heartbeats`];
-//! - of a task: [`flow::Session`], iterations and leaving, which the session alone has; and what
-//!   each verb does, in its module of [`verb`].
+//! Each subject has a type of its own, which borrows the user for a moment:
+//! - per line: [`listen::Inbound`] reads, [`send::Outbound`] writes, [`life::Lifecycle`] counts the
+//!   stages of a connection, [`beat::Heartbeats`];
+//! - per task: [`flow::Session`], the iterations and the leaving that only the session has; and
+//!   each verb, in its module of [`verb`].
 //!
-//! What a user is:
-//! - here: its state, and the one place where it waits; [`task`]: what a task is, and what it waits
-//!   for; [`exchange`]: something was asked and is to be answered; [`redirect`]: a request goes
-//!   elsewhere;
-//! - [`connection`]: one that is open, [`line`]: all of a user's; [`agenda`]: what goes on besides
-//!   the session; [`grid`]: when what is done every so often is due.
+//! State of a user:
+//! - this module: the state, and the only place where a user waits; [`task`]: what a task is, and
+//!   what it waits for; [`exchange`]: a request and its response; [`redirect`]: a request to
+//!   another target or path;
+//! - [`connection`]: one open connection, [`line`]: all of a user's; [`agenda`]: background tasks;
+//!   [`grid`]: when recurring actions are due.
 //!
-//! What it does:
-//! - [`listen`]: reading, and whose everything is that comes;
-//! - [`session`]: which instruction comes next; [`outcome`]: how steps end; [`flow`]: how a task
-//!   goes on; [`transaction`]: what is timed together;
+//! Behavior of a user:
+//! - [`listen`]: reads, and routes what it reads to its task;
+//! - [`session`]: picks the next instruction; [`outcome`]: ends steps; [`flow`]: continues a task;
+//!   [`transaction`]: times several steps together;
 //! - [`streams`]: many requests over one connection; [`deliver`]: the user's part of the ledger;
-//! - [`watched`]: telling every step to whoever watches; [`standstill`]: what a user waits for that
-//!   nothing will wake.
+//! - [`watched`]: reports every step to an observer; [`standstill`]: reports a user that nothing
+//!   will wake.
 
 mod agenda;
 mod beat;
@@ -78,83 +78,82 @@ use verb::rendezvous;
 
 pub(crate) struct User {
     state: State,
-    /// What its session does.
     session: Task,
 }
 
-/// What all tasks of a user share.
+/// Shared by all tasks of a user.
 struct State {
     shard: Rc<Lane>,
     id: UserId,
     random: Random,
-    /// The moment of what the user handles now; read when something wakes it, not more often.
+    /// Time of the event that the user handles; read once per wake-up.
     now: Time,
     iterations: u64,
     lines: Lines,
     jar: Option<Box<Jar>>,
-    /// Values, registers and rows, once it has any.
+    /// Values, registers and rows; `None` until the first one is written.
     memory: Option<Box<Memory>>,
     agenda: Option<Box<Agenda>>,
     audiences: Audiences,
-    /// What the reply to its last request carries.
+    /// Correlation number of the last request.
     number: u32,
     slot: u32,
-    /// Connections that were lost in a row, without the user being online in between.
+    /// Consecutive losses without being online in between.
     losses: u16,
     session: u16,
-    /// Connections opened so far: which address of the target comes next.
+    /// Connections opened so far; selects the next address of the target.
     turn: u8,
-    /// Connections in a row that did not open.
+    /// Consecutive connections that did not open.
     refusals: u8,
-    /// Its connections that last and are online.
+    /// Long-lived connections that are online.
     online: u8,
-    /// Told to fall out in the middle of a step.
+    /// The user was told to disconnect in the middle of a step.
     parting: Option<Parting>,
-    /// Its last connection was lost, or left on purpose by a user that stays.
+    /// The last connection was lost, or was closed on purpose by a user that stays in the run.
     fell_out: bool,
-    /// Waits as `reconnect` has it once its connection has ended in order.
+    /// After a graceful close, waits as `reconnect` specifies.
     rejoins: bool,
-    /// Runs its session once and goes.
+    /// Runs its session once and leaves.
     once: bool,
     leaving: bool,
     /// Within an iteration.
     running: bool,
-    /// How it waits, as the shard knows.
+    /// How it waits, as reported to the shard.
     waits: Waits,
-    /// It was woken by the clock: its next alarm is still to be set.
+    /// The clock woke it, and its next alarm is not set yet.
     is_unarmed: bool,
-    /// A connection was lost, and tasks that wait for it have not heard of that.
+    /// A connection was lost, and the tasks that wait for it do not know yet.
     has_loss: bool,
 }
 
-/// Of a user that has one, as parts of what it takes.
+/// Size of an optional connection.
 pub(crate) const CONNECTION_BYTES: u64 = size_of::<Option<Connection>>() as u64;
-/// Of a user that is in a transaction: what is boxed, and what that holds.
+/// Sizes of the boxed transactions of a user, and of the list in them.
 pub(crate) const TRANSACTIONS_BYTES: [u64; 2] = transaction::SIZES;
 
-/// How much a user does before the others have their turn. It is less than the runtime's own
-/// budget, behind which every socket seems to be full.
+/// Turns that a user takes before it yields. Fewer than the runtime's cooperative budget: once that
+/// is spent, every socket appears to be full.
 const TURNS_MAX: u32 = 32;
 
-/// What a shard knows of how a user waits, and more; bits, as a user is small.
+/// What a shard knows about how a user waits, as bits to keep the user small.
 #[derive(Clone, Copy, Default)]
 struct Waits(u8);
 
 impl Waits {
-    /// The shard knows how to wake it.
+    /// The shard has the user's waker.
     const IS_KNOWN: u8 = 1;
-    /// It goes straight on when what it waits for comes.
+    /// It continues without delay when what it waits for arrives.
     const IS_HASTY: u8 = 1 << 1;
-    /// It needs no moment at which it is woken.
+    /// It needs no wake-up time.
     const STANDS_BY: u8 = 1 << 2;
-    /// A database has a transaction of the user open: no matter of the shard, but there is room.
+    /// A database transaction of the user is open. The shard does not use this bit; there was room.
     const IN_TRANSACTION: u8 = 1 << 3;
 
     fn has(self, bit: u8) -> bool {
         self.0 & bit != 0
     }
 
-    /// Whether the bit was another.
+    /// Sets the bit; true if it changed.
     fn change(&mut self, bit: u8, to: bool) -> bool {
         let changes = self.has(bit) != to;
         self.0 ^= if changes { bit } else { 0 };
@@ -168,7 +167,7 @@ impl Waits {
         }
     }
 
-    /// Without a moment at which it is woken, a user that does not stand by would wait for ever.
+    /// A user that does not stand by needs a wake-up time, or it would wait forever.
     fn tell_stands_by(&mut self, stands_by: bool, slot: u32, shard: &Lane) {
         if self.change(Waits::STANDS_BY, stands_by) {
             shard.seats.borrow_mut().stands_by(slot, stands_by);
@@ -176,7 +175,7 @@ impl Waits {
     }
 }
 
-/// Whether a user goes on at once.
+/// Whether a user continues immediately.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
     Again,
@@ -231,7 +230,6 @@ impl User {
         User { state, session: Task::session(due) }
     }
 
-    /// The session at work.
     fn session<'a>(&'a mut self, shard: &'a Lane) -> Active<'a> {
         Active { shard, user: &mut self.state, task: &mut self.session, session: None }
     }
@@ -251,13 +249,13 @@ impl User {
                 _ => self.wait(shard, cx),
             };
             match turn {
-                // A user that never has to wait lets the others have their turn, and hears what
-                // has come meanwhile.
+                // A user that never has to wait yields to the others, and reads its sockets
+                // meanwhile.
                 Turn::Again if turns == TURNS_MAX => {
                     if matches!(self.session.doing, Doing::Step) {
                         self.listen(shard, cx);
                     }
-                    // A loop in which nothing waits ends by its time, too.
+                    // A loop without any wait still ends by its time limit.
                     self.state.now = shard.clock.now();
                     self.set_alarm();
                     self.state.waits.tell_stands_by(true, self.state.slot, shard);
@@ -282,11 +280,11 @@ impl User {
         }
     }
 
-    /// The one place where a user waits. Whatever it waits for, it hears the shard, its alarms
-    /// and its connections.
+    /// The only place where a user waits. It always reacts to the shard, its alarms and its
+    /// connections.
     fn wait(&mut self, shard: &Lane, cx: &mut Context<'_>) -> Turn {
         let told = shard.seats.borrow_mut().told(self.state.slot);
-        // Whatever it does first, what its moment was for is still to be done.
+        // Whatever it does first, it still has to set its next alarm.
         self.state.is_unarmed |= told.fired;
         if told.abort {
             if told.begin.is_some() {
@@ -296,7 +294,7 @@ impl User {
             self.break_off();
             return Turn::Gone;
         }
-        // An iteration that was given to a user that is going begins.
+        // An iteration that was assigned to a user that is leaving still starts.
         if told.leave && told.begin.is_none() && Session::new(&mut self.session(shard)).leaves_now()
         {
             return Turn::Again;
@@ -307,7 +305,7 @@ impl User {
                     Session::new(&mut self.session(shard)).part(how, cx);
                     return Turn::Again;
                 }
-                // What was begun is done first.
+                // Finish what has started first.
                 false => self.state.parting = Some(how).filter(|_| self.state.is_online()),
             }
         }
@@ -321,7 +319,7 @@ impl User {
         match self.heed(shard, told.fired, cx) {
             // Another task may have ended what the session waited for.
             Turn::Wait if matches!(self.session.doing, Doing::Step) => Turn::Again,
-            // What was to be finished first may be finished now.
+            // What had to be finished first may be finished by now.
             Turn::Wait if told.leave && Session::new(&mut self.session(shard)).leaves_now() => {
                 Turn::Again
             }
@@ -329,7 +327,7 @@ impl User {
         }
     }
 
-    /// Hears the alarms, the connection that the session opens, and those that are open.
+    /// Handles alarms, the connection that the session opens, and the open connections.
     fn heed(&mut self, shard: &Lane, fired: bool, cx: &mut Context<'_>) -> Turn {
         if fired {
             self.state.now = shard.clock.now();
@@ -353,10 +351,10 @@ impl User {
         self.listen(shard, cx)
     }
 
-    /// A moment that the user waits for has come, or one before.
+    /// The time that the user waits for has been reached, or an earlier one.
     fn alarmed(&mut self, shard: &Lane, cx: &mut Context<'_>) -> Option<Turn> {
         if self.state.now >= self.target_has_until() {
-            // What lies in the socket came in time: it is we who look late.
+            // The bytes in the socket arrived in time: it is the generator that reads them late.
             let turn = self.listen(shard, cx);
             if matches!(self.session.doing, Doing::Step) || self.alarm() > self.state.now {
                 return Some(turn);
@@ -371,7 +369,8 @@ impl User {
         }
         if self.state.now >= self.session.deadline {
             let due = self.session.deadline;
-            // One without length, of an iteration that started late, was due when that was.
+            // In an iteration that started late, a pause of length zero was due when the iteration
+            // was.
             let is_late = self.session.is_scheduled && due <= self.session.due;
             if matches!(self.session.doing, Doing::Pause) && !is_late {
                 shard.recorder.borrow_mut().late(self.state.now - due);
@@ -383,8 +382,8 @@ impl User {
         None
     }
 
-    /// Whether the user goes straight on when what it waits for comes: a shard that sleeps on
-    /// holds it up, and its connection with it.
+    /// Whether the user continues without delay when what it waits for arrives. If the shard sleeps
+    /// longer, it delays such a user and its connection.
     fn would_be_held_up(&self, shard: &Lane) -> bool {
         let goes_on = || {
             let after = &shard.prepared.sessions[usize::from(self.state.session)].after;
@@ -399,7 +398,7 @@ impl User {
             Doing::Queued { .. } => true,
             Doing::Exchange(exchange) => match exchange.awaits {
                 Awaits::Room | Awaits::Tls => true,
-                // The rest of an answer comes only as fast as it is read.
+                // The rest of a response arrives only as fast as it is read.
                 Awaits::Answer { .. } if exchange.first_byte > Time::ZERO => true,
                 Awaits::Answer { .. } | Awaits::Message => !self.state.lines.is_sent() || goes_on(),
             },
@@ -407,7 +406,7 @@ impl User {
         }
     }
 
-    /// The first moment from which on the target is late with something.
+    /// The earliest deadline that the target can miss.
     fn target_has_until(&self) -> Time {
         if !self.state.lines.is_any_open() {
             return Time::NEVER;
@@ -422,21 +421,22 @@ impl User {
         own.min(beats).min(agenda)
     }
 
-    /// When the user has something to do by itself.
+    /// When the user has to act without input.
     fn alarm(&self) -> Time {
         let agenda = self.state.agenda.as_ref().map_or(Time::NEVER, |agenda| agenda.alarm());
         let lines = self.state.lines.earliest(|line| line.beats.alarm().min(line.alarm()));
         self.session.deadline.min(lines).min(agenda)
     }
 
-    /// Whatever set an alarm since the last one is armed already; who was woken by one has others.
+    /// Alarms that were set since the last wake-up are armed already. A user that an alarm woke has
+    /// to arm the next one.
     fn set_alarm(&mut self) {
         if std::mem::take(&mut self.state.is_unarmed) {
             self.state.arm(self.alarm());
         }
     }
 
-    /// Nothing of what the user does is left.
+    /// Ends everything that the user does.
     fn break_off(&mut self) {
         let shard = Rc::clone(&self.state.shard);
         let mut session = self.session(&shard);
@@ -453,31 +453,29 @@ impl User {
 }
 
 impl State {
-    /// Lets the shard know how to wake this user; a task's waker stays the same.
+    /// Gives the shard the waker of this user; a task's waker stays the same.
     fn introduce(&mut self, cx: &Context<'_>) {
         self.waits.change(Waits::IS_KNOWN, true);
-        // Many may have come together.
+        // Many users may have arrived together.
         self.now = self.shard.clock.now();
         self.shard.seats.borrow_mut().know(self.slot, cx.waker());
     }
 
-    /// Whether the user has a connection that lasts, and is online only while it has.
+    /// True if the user has a long-lived connection, and is online only while that is.
     fn connects(&self) -> bool {
         self.shard.prepared.sessions[usize::from(self.session)].connects
     }
 
-    /// What the user sends over a line.
     fn outbound(&mut self, line: u8) -> Outbound<'_> {
         Outbound { user: self, line }
     }
 
-    /// What the user keeps.
     fn memory(&mut self) -> &mut Memory {
         let new = || Box::new(Memory::new(&self.shard.prepared, self.session));
         self.memory.get_or_insert_with(new)
     }
 
-    /// Wakes the user at this moment, or earlier.
+    /// Wakes the user at this time, or earlier.
     fn arm(&self, alarm: Time) {
         if alarm != Time::NEVER {
             self.shard.arm(self.slot, alarm);
@@ -495,8 +493,8 @@ impl Future for User {
     }
 }
 
-/// However a user ends, by its session, by an abort, or by a panic of its own: its seat is free
-/// again and the others go on.
+/// However a user ends, by its session, by an abort, or by a panic of its own: its slot becomes
+/// free and the others continue.
 impl Drop for User {
     fn drop(&mut self) {
         self.break_off();

@@ -1,9 +1,10 @@
-//! Holds an answer against what was expected of it, and takes out of it what is kept.
+//! Checks a response, and saves values from it.
 //!
-//! - here: in which order an answer is looked at, and what is read of it only once;
-//! - [`headers`]: what is looked at when the head of an HTTP answer comes, as it is not kept;
-//! - [`near`]: what is near a selector that finds nothing, for `throng try`;
-//! - [`want`]: whether something is as it is wanted, and how a failure is told.
+//! - this module: the order of checks, and what is read only once;
+//! - [`headers`]: checks that run when the head of an HTTP response arrives, because it is not
+//!   kept;
+//! - [`near`]: suggestions for a selector that finds nothing, for `throng try`;
+//! - [`want`]: whether a value is as expected, and the message if not.
 
 mod headers;
 mod near;
@@ -25,7 +26,7 @@ pub(crate) use headers::look_at_headers;
 use want::{Wanted, explained};
 
 impl Look {
-    /// Checks everything, and keeps what is to be kept when all is as it should be.
+    /// Runs all checks, and saves values if they hold.
     pub(crate) fn judge(
         &self,
         checks: &[Check],
@@ -33,7 +34,7 @@ impl Look {
         looked: &Looked<'_>,
         scope: &mut UserScope<'_>,
     ) -> Result<(), Finding> {
-        // Without a word about the status, what the protocol calls an error is one.
+        // Without a check of the status, an error status of the protocol is a failure.
         if let Some(status @ 400..1_000) = looked.status
             && !checks.iter().any(|check| check.status().is_some())
         {
@@ -56,8 +57,8 @@ impl Look {
 }
 
 impl Look {
-    /// Whether a message is the one that is meant: every check holds. What does not fit is no
-    /// failure, and nothing is said about it.
+    /// Whether a message is the one that is waited for: every check holds. A mismatch is not a
+    /// failure, and is not reported.
     pub(crate) fn fits(
         &self,
         checks: &[Check],
@@ -82,16 +83,16 @@ impl Look {
     }
 }
 
-/// What one look at an answer has found so far.
+/// The state of checking one response.
 struct Looking<'a> {
     look: &'a Look,
     looked: &'a Looked<'a>,
-    /// What the paths of `look` lead to, once it is read.
+    /// The values at the paths of `look`, once it is read.
     found: &'a mut Vec<Option<Value>>,
     read: Option<Result<(), NotJson>>,
 }
 
-/// Something that was looked for.
+/// The result of a selector.
 #[derive(Debug)]
 pub(crate) enum Seen<'a> {
     Nothing,
@@ -99,7 +100,7 @@ pub(crate) enum Seen<'a> {
     Value(Value),
     /// All that was found.
     Values(Vec<Value>),
-    /// It could not be looked for, for this reason.
+    /// It could not be searched, for this reason.
     Unreadable(Said),
 }
 
@@ -119,7 +120,7 @@ impl<'a> Looking<'a> {
         let before = self.looked.kept.map_or(&[][..], |kept| &kept.findings);
         for (index, check) in checks.iter().enumerate() {
             let finding = match &check.pick {
-                // It was looked at when the head came.
+                // Checked when the head arrived.
                 Pick::Header(_) if self.looked.whole.is_none() => {
                     let finding = before.iter().find(|(at, _)| usize::from(*at) == index);
                     finding.map(|(_, finding)| finding.clone())
@@ -135,7 +136,7 @@ impl<'a> Looking<'a> {
         failed.map_or(Ok(()), Err)
     }
 
-    /// What is wrong about one check, if anything is.
+    /// The failure of a check, if it does not hold.
     fn finding(
         &mut self,
         index: usize,
@@ -171,7 +172,7 @@ impl<'a> Looking<'a> {
         let one = |value: Option<Value>| value.map_or(Seen::Nothing, Seen::Value);
         Ok(match pick {
             Pick::Status => match looked.status {
-                // Sets of statuses have the numbers that records have.
+                // Sets of statuses contain the numbers that record files use.
                 Some(status) => Seen::Value(Value::Int(i64::from(status))),
                 None => Seen::Nothing,
             },
@@ -190,7 +191,7 @@ impl<'a> Looking<'a> {
                 (true, _) => self.see_field(index),
                 (false, _) if document.json().is_none() => Seen::Unreadable(not_json(document)),
                 (false, true) => match path.parts() {
-                    // A way to a single value: what is counted are the items of a list.
+                    // A path to a single value: the items of a list are counted.
                     Some(_) => one(path.first_in(document)),
                     None => Seen::Values(path.all_in(document)),
                 },
@@ -221,7 +222,7 @@ impl<'a> Looking<'a> {
         })
     }
 
-    /// A field of JSON, all of which are read in one pass when the first is asked for.
+    /// A JSON field; all are read in one pass when the first is needed.
     fn see_field(&mut self, index: usize) -> Seen<'a> {
         let (Some(paths), Some(Some(place))) = (&self.look.paths, self.look.places.get(index))
         else {
@@ -237,7 +238,7 @@ impl<'a> Looking<'a> {
         }
     }
 
-    /// Keeps values for later steps; `first` is the number of the first save among checks and
+    /// Saves values for later steps; `first` is the number of the first save among checks and
     /// saves.
     fn save(
         &mut self,
@@ -250,7 +251,7 @@ impl<'a> Looking<'a> {
                 Pick::Header(_) if self.looked.whole.is_none() => {
                     self.looked.kept.and_then(|kept| kept.picked(index))
                 }
-                // A status and a time are kept as expressions have them.
+                // A status and a time are saved as expressions see them.
                 Pick::Status => self.looked.status.map(number_of),
                 Pick::Time => Some(Value::Float(self.looked.elapsed.as_secs_f64() * 1e3)),
                 pick => {
@@ -289,7 +290,7 @@ impl<'a> Looking<'a> {
     }
 }
 
-/// The value that is kept of what was seen.
+/// The value that is saved.
 fn kept(seen: Seen<'_>, all: bool) -> Option<Value> {
     match seen {
         Seen::Nothing | Seen::Unreadable(_) => None,

@@ -1,5 +1,5 @@
-//! A world in memory for tests: simulated time, connections that are queues of bytes, and servers
-//! that are functions. The same seed gives the same world; nothing in it waits for real time.
+//! An in-memory world for tests: simulated time, connections that are queues of bytes, and servers
+//! that are functions. The same seed gives the same world; nothing waits for real time.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -7,31 +7,51 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use throng_base::{Clock, Random, Time};
+use throng_base::{Clock, Random, StepId, Time};
 use throng_metrics::Cause;
-use throng_program::Parting;
+use throng_program::{Body, Check, Failing, Http, Parting, Statement, Text};
 
 use crate::failure::Failure;
 use crate::system::Received;
 
-/// The hand of the simulated clock, and what happens when it moves.
+/// A request for `/`, the first step of a session.
+pub(crate) fn get(timeout: Duration, checks: Vec<Check>) -> Statement {
+    Statement::Http(Arc::new(Http {
+        step: StepId(0),
+        link: 0,
+        method: "GET".into(),
+        path: Text::literal("/"),
+        headers: Vec::new(),
+        cookies: Vec::new(),
+        digest: None,
+        body: Body::None,
+        timeout,
+        follow_redirects: false,
+        checks,
+        saves: Vec::new(),
+        failing: Failing::default(),
+    }))
+}
+
+/// The simulated clock, and the events that happen as it advances.
 pub(crate) struct Hand {
     pub(crate) clock: Clock,
     events: RefCell<BinaryHeap<Reverse<Event>>>,
-    /// A shard sleeps until then: what comes is heard afterwards.
+    /// A shard sleeps until then: what arrives is read afterwards.
     asleep: Cell<Time>,
     count: Cell<u64>,
-    /// How often a bell rang, and for how many of the times it was set nothing was to wait for.
+    /// How often a bell rang, and for how many of its settings no event was pending.
     pub(crate) rung: Cell<u64>,
     pub(crate) set_in_the_past: Cell<u64>,
 }
 
 struct Event {
     time: Time,
-    /// Events of one moment happen in the order they were made.
+    /// Events at the same time happen in the order they were created.
     order: u64,
     what: Box<dyn FnOnce()>,
 }
@@ -82,7 +102,7 @@ impl Hand {
         false
     }
 
-    /// Wakes a reader, or lets it be woken when the shard wakes.
+    /// Wakes a reader, or delays it until the shard wakes.
     fn wake(&self, reader: Option<Waker>) {
         let Some(reader) = reader else { return };
         match self.asleep.get() > self.clock.now() {
@@ -91,7 +111,7 @@ impl Hand {
         }
     }
 
-    /// Lets the next event happen; false when there is none.
+    /// Runs the next event; false if there is none.
     pub(crate) fn advance(&self) -> bool {
         let Some(Reverse(event)) = self.events.borrow_mut().pop() else { return false };
         self.clock.set(event.time);
@@ -99,10 +119,10 @@ impl Hand {
         true
     }
 
-    /// Moves the hand whenever everybody waits, until `done`.
+    /// Advances the clock whenever all tasks wait, until `done`.
     ///
-    /// The runtime's own clock is paused: its sleep ends only when no task can go on, and this is
-    /// how "everybody waits" is known.
+    /// The runtime's own clock is paused: its sleep ends only when no task can continue, which
+    /// shows that all tasks wait.
     pub(crate) async fn run(&self, done: &Cell<bool>) {
         while !done.get() {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -113,11 +133,11 @@ impl Hand {
     }
 }
 
-/// Wakes one task at one moment, which may be set anew to an earlier one.
+/// Wakes one task at one time, which may be set to an earlier one.
 pub(crate) struct Bell {
     hand: Rc<Hand>,
     waker: RefCell<Option<Waker>>,
-    /// The moment for which an event is made.
+    /// The time for which an event exists.
     made: Cell<Time>,
 }
 
@@ -126,7 +146,7 @@ impl Bell {
         Bell { hand, waker: RefCell::default(), made: Cell::new(Time::NEVER) }
     }
 
-    /// Holds up all readers until then.
+    /// Delays all readers until then.
     pub(crate) async fn nap(&self, until: Time) {
         self.hand.asleep.set(until);
         std::future::poll_fn(|cx| match self.hand.poll_passed(cx, until) {
@@ -161,17 +181,17 @@ impl Bell {
     }
 }
 
-/// What a server does next on a connection, after a while.
+/// What a server does next on a connection, after a delay.
 #[derive(Clone, Debug)]
 pub(crate) enum Deed {
     Say(Vec<u8>),
     Close,
-    /// Closes as TLS does not trust it: without `close_notify`.
+    /// Closes without `close_notify`, which TLS does not trust.
     Cut,
     Reset,
 }
 
-/// A server: bytes of one connection so far go in, deeds come out. It takes from the bytes what
+/// A server: takes the bytes of one connection so far, and returns deeds. It removes the bytes that
 /// it has answered.
 pub(crate) type Server = Box<dyn Fn(&mut Vec<u8>, &mut Random) -> Vec<(Duration, Deed)>>;
 
@@ -181,28 +201,28 @@ pub(crate) struct World {
     server: Server,
     /// Share of connections that are refused.
     refused: f64,
-    /// The same of connections to these addresses.
+    /// The same for connections to these addresses.
     refusing: HashMap<SocketAddr, f64>,
-    /// By address: connections that were accepted.
+    /// By address: accepted connections.
     accepted: RefCell<HashMap<SocketAddr, u64>>,
-    /// Share of writes of which the socket takes only a part.
+    /// Share of writes that the socket takes only in part.
     clogged: f64,
-    /// What is written and said are datagrams.
+    /// Writes and messages are datagrams.
     datagrams: bool,
     pub(crate) open: Cell<i64>,
-    /// The most that were open at once.
+    /// The maximum number of open connections.
     pub(crate) most_open: Cell<i64>,
-    /// How clients parted, as the server sees it: by an end, by a reset, or not at all.
+    /// How clients disconnected, as the server sees it: by an end, by a reset, or not at all.
     pub(crate) ended: Cell<u64>,
     pub(crate) resets: Cell<u64>,
     pub(crate) vanished: Cell<u64>,
     pub(crate) half_closed: Cell<u64>,
-    /// Connections on which something came after the server had closed them.
+    /// Connections that received something after the server had closed them.
     pub(crate) unheard: Cell<u64>,
-    /// What came after the server had decided to close and before it did: it is answered before
-    /// the close, or never.
+    /// Requests between the server's decision to close and the close: they are answered before it,
+    /// or never.
     pub(crate) late: Cell<u64>,
-    /// Bytes that sockets gave to clients, and took from them.
+    /// Bytes that clients read from sockets, and wrote to them.
     pub(crate) read: Cell<u64>,
     pub(crate) written: Cell<u64>,
 }
@@ -247,7 +267,7 @@ impl World {
         self.accepted.borrow().get(&address).copied().unwrap_or_default()
     }
 
-    /// The same of all addresses.
+    /// Connections that all addresses have accepted.
     pub(crate) fn accepted_at_all(&self) -> u64 {
         self.accepted.borrow().values().sum()
     }
@@ -257,7 +277,7 @@ impl World {
         self
     }
 
-    /// Each write is a datagram, and so is each word that the server says.
+    /// Each write is a datagram, and so is each message of the server.
     pub(crate) fn with_datagrams(mut self) -> World {
         self.datagrams = true;
         self
@@ -276,7 +296,7 @@ impl World {
         .await;
     }
 
-    /// Bytes come to the server.
+    /// Bytes reach the server.
     fn arrive(&self, pipe: &Rc<RefCell<Pipe>>, bytes: &[u8]) {
         let now = self.hand.clock.now();
         let hear = |time: Time, deed: Deed| {
@@ -289,7 +309,7 @@ impl World {
         };
         let leaves = pipe.borrow().leaves;
         if leaves.is_some_and(|leaves| leaves <= now) {
-            // A socket that is closed answers with a reset.
+            // A closed socket answers with a reset.
             if !std::mem::replace(&mut pipe.borrow_mut().unheard, true) {
                 self.unheard.set(self.unheard.get() + 1);
             }
@@ -338,30 +358,31 @@ impl World {
 struct Pipe {
     /// To the client.
     bytes: VecDeque<u8>,
-    /// How long the datagrams are that `bytes` is made of.
+    /// The lengths of the datagrams in `bytes`.
     datagrams: VecDeque<usize>,
     closed: bool,
     cut: bool,
     reset: bool,
     reader: Option<Waker>,
-    /// When the last of `bytes` came: what the kernel of this world knows.
+    /// Arrival time of the last of `bytes`, as the kernel of this world knows it.
     heard: Time,
-    /// The socket takes nothing until a wake that is already on its way: one, as of a reactor.
+    /// The socket takes nothing until a wake-up that is already scheduled: one, like that of a
+    /// reactor.
     full: bool,
     /// At the server, not answered yet.
     asked: Vec<u8>,
-    /// When the last of what the server does has happened: deeds keep their order.
+    /// Time of the server's last deed: deeds keep their order.
     last: Time,
-    /// Bytes on their way to the server, which takes none once it has closed.
+    /// Bytes in flight to the server, which takes none once it has closed.
     on_the_way: u64,
     /// When the server closes, once it has decided to.
     leaves: Option<Time>,
-    /// Something came after that.
+    /// Something arrived after that.
     unheard: bool,
 }
 
 impl Pipe {
-    /// Gives who waited for it.
+    /// Returns the waker of the waiting reader.
     fn hear(&mut self, deed: Deed, now: Time) -> Option<Waker> {
         self.heard = now;
         match deed {

@@ -1,4 +1,4 @@
-//! What a function is told by the table, and one call of it while it is evaluated.
+//! The description of a function, and one call during evaluation.
 
 use throng_base::{Random, Said};
 
@@ -6,16 +6,16 @@ use crate::scope::{Fault, Scope};
 use crate::types::Types;
 use crate::value::Value;
 
-/// One function: what help, schema and documentation say about it.
+/// A function: used by help, schema and documentation.
 pub struct FunctionDoc {
     /// `random.int`, `contains`, `sha256`.
     pub name: &'static str,
-    /// The names of the arguments; those from `required` on may be left out.
+    /// The names of the arguments; those from `required` on are optional.
     pub arguments: &'static [&'static str],
     pub required: usize,
-    /// What it gives, in one line.
+    /// What it returns, in one line.
     pub doc: Said,
-    /// An expression with a call, which needs no names.
+    /// An example call, which needs no names.
     pub example: &'static str,
     pub(crate) style: Style,
     pub(crate) parameters: &'static [Types],
@@ -23,7 +23,7 @@ pub struct FunctionDoc {
     pub(crate) body: Body,
 }
 
-/// How a function is usually written and what it needs beside its arguments.
+/// How a function is usually called, and what it needs besides its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     /// `name(x)`.
@@ -34,7 +34,7 @@ pub(crate) enum Style {
     Variadic,
     /// Draws from the user's randomness.
     Random,
-    /// Looks at the clock.
+    /// Reads the clock.
     Clock,
 }
 
@@ -47,7 +47,7 @@ impl std::fmt::Debug for FunctionDoc {
 }
 
 impl FunctionDoc {
-    /// How it is called: `random.int(low, high)`, `text.contains(part)`, `x.pad(length, [fill])`.
+    /// Its signature: `random.int(low, high)`, `text.contains(part)`, `x.pad(length, [fill])`.
     pub fn signature(&self) -> String {
         let mut names: Vec<String> = Vec::new();
         for (index, argument) in self.arguments.iter().enumerate() {
@@ -70,7 +70,7 @@ impl FunctionDoc {
         !matches!(self.style, Style::Random | Style::Clock)
     }
 
-    /// What argument number `index` may be.
+    /// The types that argument number `index` may have.
     pub(crate) fn parameter(&self, index: usize) -> Types {
         let last = self.parameters.last().copied().unwrap_or(Types::ANY);
         self.parameters.get(index).copied().unwrap_or(last)
@@ -82,7 +82,7 @@ impl FunctionDoc {
     }
 }
 
-/// One call while it is evaluated.
+/// One call during evaluation.
 pub(crate) struct Call<'a> {
     pub function: &'static FunctionDoc,
     pub arguments: &'a [Value],
@@ -90,10 +90,10 @@ pub(crate) struct Call<'a> {
     pub steps_left: &'a mut u32,
 }
 
-/// Bytes looked at or made that cost as much as one step.
+/// Bytes read or created that cost as much as one step.
 const BYTES_PER_STEP: usize = 64;
 
-/// Takes what handling `bytes` costs from what an evaluation may cost.
+/// Subtracts the cost of handling `bytes` from the remaining steps.
 pub(crate) fn charge(steps_left: &mut u32, bytes: usize) -> Result<(), Fault> {
     let steps = u32::try_from(bytes / BYTES_PER_STEP).unwrap_or(u32::MAX);
     match steps_left.checked_sub(steps) {
@@ -125,7 +125,7 @@ impl<'a> Call<'a> {
         self.arguments.get(index)
     }
 
-    /// The argument, which the evaluator has found to be of the types the table names.
+    /// The argument; the evaluator has checked that its type is one of those in the table.
     pub(crate) fn value(&self, index: usize) -> &'a Value {
         const NULL: &Value = &Value::Null;
         self.arguments.get(index).unwrap_or(NULL)
@@ -164,7 +164,7 @@ impl<'a> Call<'a> {
         value.as_f64().ok_or_else(|| self.unsuited(index, value))
     }
 
-    /// A count from 0 to [`LENGTH_MAX`], paid for.
+    /// A count from 0 to [`LENGTH_MAX`], whose cost is charged.
     pub(crate) fn length(&mut self, index: usize) -> Result<usize, Fault> {
         let length = self.whole(index)?;
         let length = usize::try_from(length).ok().filter(|length| *length <= LENGTH_MAX);
@@ -184,7 +184,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The longest text that a function makes from a number: `random.string(n)`, `padStart(n)`.
+/// The longest text that a function creates from a number: `random.string(n)`, `padStart(n)`.
 pub(crate) const LENGTH_MAX: usize = 1 << 20;
 
 pub(crate) fn unsuited(function: &FunctionDoc, index: usize, value: &Value) -> Fault {

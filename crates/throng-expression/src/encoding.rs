@@ -1,4 +1,4 @@
-//! `base64`, `hex`, `xor`, `json` and `url`: values in the forms that protocols carry them in.
+//! `base64`, `hex`, `xor`, `json` and `url`: encodings that protocols use.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -132,8 +132,8 @@ pub(crate) fn url_decode(call: &mut Call<'_>) -> Result<Value, Fault> {
     as_text(out)
 }
 
-/// A function gives one type, whatever is in its argument: otherwise a comparison with its result
-/// holds for some users and not for others.
+/// A function always returns the same type, whatever its argument contains: otherwise a comparison
+/// with its result would hold for some users and not for others.
 fn as_text(bytes: Vec<u8>) -> Result<Value, Fault> {
     String::from_utf8(bytes)
         .map(Value::from)

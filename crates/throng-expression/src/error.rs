@@ -1,8 +1,8 @@
-//! What is wrong with an expression, and where in it.
+//! An error in an expression, and its position.
 
 use throng_base::Said;
 
-/// A mistake in an expression, ready for a diagnostic.
+/// An error in an expression, ready for a diagnostic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileError {
     /// Byte positions within the expression's text, on boundaries of characters.
@@ -11,7 +11,7 @@ pub struct CompileError {
     /// `bad-expression`, `unknown-name`, `unknown-function` or `wrong-arguments`.
     pub code: &'static str,
     pub message: Said,
-    /// Said beside the marked place; may be empty.
+    /// Shown beside the marked position; may be empty.
     pub label: Said,
     /// What to do next; may be empty.
     pub help: Said,

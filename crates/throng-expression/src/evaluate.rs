@@ -1,5 +1,5 @@
-//! Evaluates a tree. No name is looked up, nothing is compiled but patterns that are themselves
-//! computed, and every evaluation ends after [`STEPS_MAX`] steps.
+//! Evaluates a tree. No name is looked up, nothing is compiled except computed patterns, and every
+//! evaluation ends after [`STEPS_MAX`] steps.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use crate::scope::{Fault, Scope};
 use crate::types::Types;
 use crate::value::Value;
 
-/// What one evaluation may cost: nodes of the tree, and 64 bytes of text each.
+/// Maximum cost of an evaluation: one step per node of the tree, and per 64 bytes of text.
 pub const STEPS_MAX: u32 = 1_000_000;
 
-/// How deep lists and maps may lie in each other, so that writing one cannot overflow the stack.
+/// Maximum nesting of lists and maps, so that writing one cannot overflow the stack.
 pub const VALUE_DEPTH_MAX: usize = 128;
 
 pub(crate) struct Evaluator<'a> {
     pub scope: &'a mut dyn Scope,
     pub steps_left: u32,
-    /// The variables of the loops around the node, outermost first.
+    /// The variables of the enclosing loops, outermost first.
     locals: Vec<Value>,
 }
 
@@ -29,7 +29,7 @@ impl<'a> Evaluator<'a> {
         Evaluator { scope, steps_left: steps, locals: Vec::new() }
     }
 
-    /// For a node that lies inside so many loops and does not look at their variables.
+    /// For a node that is inside this many loops and does not use their variables.
     pub(crate) fn inside_loops(mut self, loops: usize) -> Evaluator<'a> {
         self.locals.resize(loops, Value::Null);
         self
@@ -87,7 +87,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// A value that is worked with: a slot in which nothing was saved yet is named.
+    /// A value that an operation uses: a slot without a value is named.
     fn operand(&mut self, node: &Node) -> Result<Value, Fault> {
         let value = self.evaluate(node)?;
         match node {
@@ -110,7 +110,7 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// `&&` and `||` as CEL has them: whichever side decides alone decides, even when the other
+    /// `&&` and `||` as in CEL: if one side alone decides, the result is known even if the other
     /// side has no value.
     fn decide(&mut self, nodes: &[Node; 2], deciding: bool) -> Result<Value, Fault> {
         let operator = if deciding { "||" } else { "&&" };
@@ -124,7 +124,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The value of a path, or `None` where a part of it is missing.
+    /// The value of a path, or `None` if a part of it is missing.
     fn find(&mut self, path: &Node) -> Result<Option<Value>, Fault> {
         self.steps_left = self.steps_left.checked_sub(1).ok_or_else(too_much)?;
         match path {
@@ -169,7 +169,7 @@ impl<'a> Evaluator<'a> {
         Ok(Value::from(entries))
     }
 
-    /// A value is about to lie in a list or map: saved values could grow deeper with every
+    /// A value is about to be nested in a list or map: saved values could grow deeper with every
     /// iteration.
     fn check_depth(&mut self, value: &Value) -> Result<(), Fault> {
         match fits(value, VALUE_DEPTH_MAX - 1, &mut self.steps_left)? {
@@ -196,7 +196,7 @@ impl<'a> Evaluator<'a> {
 
     fn binary(&mut self, operator: Operator, nodes: &[Node; 2]) -> Result<Value, Fault> {
         match operator {
-            // Whether something was saved is a fair question, so null is a value here.
+            // Whether something was saved may be tested, so null is a value here.
             Operator::Equal | Operator::NotEqual => {
                 let (left, right) = (self.evaluate(&nodes[0])?, self.evaluate(&nodes[1])?);
                 charge(&mut self.steps_left, weight(&left).min(weight(&right)))?;
@@ -219,7 +219,7 @@ impl<'a> Evaluator<'a> {
 
     fn call(&mut self, function: &'static FunctionDoc, nodes: &[Node]) -> Result<Value, Fault> {
         const FEW: usize = 4;
-        // Nearly every call has few arguments, and they need no memory of their own then.
+        // Nearly every call has few arguments, which then need no heap memory.
         let mut few = [const { Value::Null }; FEW];
         let mut many = Vec::new();
         let arguments = match nodes.len() {
@@ -269,7 +269,7 @@ impl<'a> Evaluator<'a> {
         gathered.finish(each.kind)
     }
 
-    /// One item of a loop; true when the loop need not go on.
+    /// One item of a loop; true if the loop can stop.
     fn visit(&mut self, each: &Each, gathered: &mut Gathered) -> Result<bool, Fault> {
         let condition = self.condition(&each.condition, "a loop");
         match (each.kind, condition) {
@@ -294,7 +294,7 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// What a loop has found so far.
+/// The results of a loop so far.
 #[derive(Default)]
 struct Gathered {
     decided: bool,
@@ -326,7 +326,7 @@ fn not_for(operator: &str, value: &Value) -> Fault {
     Fault(say!("`{operator}` does not take {found}"))
 }
 
-/// The names of a map's entries that a message lists.
+/// Most names of a map's entries that a message lists.
 const SHOWN_NAMES_MAX: usize = 8;
 
 pub(crate) fn select(value: &Value, field: &str) -> Result<Value, Fault> {
@@ -386,7 +386,7 @@ fn compare(operator: Operator, left: &Value, right: &Value) -> Result<bool, Faul
     }
 }
 
-/// What two values are together: numbers by arithmetic, texts, bytes and lists one after the other.
+/// Combines two values: numbers by arithmetic, texts, bytes and lists by concatenation.
 fn combine(operator: Operator, left: &Value, right: &Value) -> Result<Value, Fault> {
     match (operator, left, right) {
         (Operator::Add, Value::Text(a), Value::Text(b)) => {
@@ -408,7 +408,7 @@ fn combine(operator: Operator, left: &Value, right: &Value) -> Result<Value, Fau
     }
 }
 
-/// About how many bytes have to be looked at to copy or compare the value.
+/// About how many bytes must be read to copy or compare the value.
 fn weight(value: &Value) -> usize {
     match value {
         Value::Text(text) => text.len(),
@@ -419,7 +419,7 @@ fn weight(value: &Value) -> usize {
     }
 }
 
-/// Whether lists and maps lie at most `depth` deep in each other.
+/// Whether lists and maps are nested at most `depth` deep.
 fn fits(value: &Value, depth: usize, steps_left: &mut u32) -> Result<bool, Fault> {
     if !matches!(value, Value::List(_) | Value::Map(_)) {
         return Ok(true);

@@ -29,18 +29,18 @@ struct Tree {
     uses_answer: bool,
 }
 
-/// The saved values that an expression looks at; one may be there several times.
+/// The saved values that an expression uses; one may occur several times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slots {
     /// Without these it has no value.
     pub needed: Vec<u16>,
-    /// It asks whether these are there: `has(saved.x)`, `saved.x == null`.
+    /// It tests whether these are present: `has(saved.x)`, `saved.x == null`.
     pub tested: Vec<u16>,
 }
 
 impl Expression {
-    /// Compiles the text between `${` and `}`. Everything that can be known to be wrong without
-    /// evaluating it is an error, with its place in the text.
+    /// Compiles the text between `${` and `}`. Everything that is certainly wrong without
+    /// evaluation is an error, with its position in the text.
     pub fn compile(text: &str, names: &mut dyn Names) -> Result<Expression, Box<CompileError>> {
         let tokens = Tokens::new(text)?;
         if tokens.all.is_empty() {
@@ -65,12 +65,12 @@ impl Expression {
         Expression { tree: Arc::new(Tree { node, text: text.trim().into(), uses_answer }) }
     }
 
-    /// What the person wrote between `${` and `}`; empty for [`Expression::constant`].
+    /// The source text between `${` and `}`; empty for [`Expression::constant`].
     pub fn text(&self) -> &str {
         &self.tree.text
     }
 
-    /// The sources of data whose rows it looks at; one may be there several times.
+    /// The data sources whose rows it uses; one may occur several times.
     pub fn sources(&self) -> Vec<u16> {
         let mut sources = Vec::new();
         self.tree.node.visit(&mut |node| {
@@ -81,7 +81,7 @@ impl Expression {
         sources
     }
 
-    /// The saved values that it looks at.
+    /// The saved values that it uses.
     pub fn slots(&self) -> Slots {
         let mut slots = Slots::default();
         self.tree.node.visit(&mut |node| match node {
@@ -99,7 +99,7 @@ impl Expression {
         slots
     }
 
-    /// The value, when it is the same for everybody at any time.
+    /// The value, if it is the same for all users at any time.
     pub fn as_constant(&self) -> Option<&Value> {
         match &self.tree.node {
             Node::Constant(value) => Some(value),
@@ -107,12 +107,12 @@ impl Expression {
         }
     }
 
-    /// Whether it looks at a part of the answer.
+    /// Whether it uses a part of the response.
     pub fn uses_answer(&self) -> bool {
         self.tree.uses_answer
     }
 
-    /// Whether it is only a constant, the user's id, the iteration or a saved value: nothing is
+    /// Whether it is only a constant, the user's ID, the iteration or a saved value: nothing is
     /// computed, and nothing is cloned to write it.
     pub fn is_simple(&self) -> bool {
         let node = &self.tree.node;
@@ -126,7 +126,7 @@ impl Expression {
         )
     }
 
-    /// Whether it can be true or false, as far as that is known without evaluating it.
+    /// Whether it can be a boolean, as far as that is known without evaluation.
     pub fn may_be_condition(&self) -> bool {
         self.tree.node.types().may_be(Types::BOOL)
     }
@@ -135,7 +135,7 @@ impl Expression {
         Evaluator::new(scope, STEPS_MAX).evaluate(&self.tree.node)
     }
 
-    /// Appends the value as text. A saved value that is not there yet is a fault.
+    /// Appends the value as text. A saved value that is missing is an error.
     pub fn write_text(&self, scope: &mut dyn Scope, out: &mut Vec<u8>) -> Result<(), Fault> {
         match &self.tree.node {
             Node::Constant(value) => value.write_text(out),
@@ -154,7 +154,7 @@ impl Expression {
         Ok(())
     }
 
-    /// The value as a condition; anything but true and false is a fault.
+    /// The value as a condition; anything but a boolean is an error.
     pub fn test(&self, scope: &mut dyn Scope) -> Result<bool, Fault> {
         match self.evaluate(scope)? {
             Value::Bool(value) => Ok(value),

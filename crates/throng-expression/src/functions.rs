@@ -1,11 +1,11 @@
-//! The table of all functions: what they are called, take and give. Help texts, the schema, the
-//! documentation and the compiler read it; what the functions do stands in the modules it names.
+//! The table of all functions: their names, arguments and results. Used by help texts, the schema,
+//! the documentation and the compiler; the functions are implemented in the modules that it names.
 
 use crate::call::{FunctionDoc, Style};
 use crate::types::Types;
 use crate::{digest, encoding, lists, moment, numbers, random, scram, text};
 
-/// The function of this name, written with its dot.
+/// The function with this full name, including the dot.
 pub(crate) fn find(name: &str) -> Option<&'static FunctionDoc> {
     FUNCTIONS.iter().find(|function| function.name == name)
 }

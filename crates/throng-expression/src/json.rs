@@ -1,4 +1,4 @@
-//! Values as JSON and back: RFC 8259, with the entries of maps in the order they were written.
+//! Converts values to and from JSON (RFC 8259); the entries of maps keep their order.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use crate::value::{Value, write_float, write_i64, write_u64};
 
 impl Value {
-    /// JSON text as a value; the error says what is wrong with it.
+    /// Parses JSON text; the error says what is wrong with it.
     pub fn parse_json(text: &[u8]) -> Result<Value, String> {
-        // serde_json refuses more than 128 levels, so nothing below overflows the stack.
+        // serde_json rejects more than 128 levels, so nothing below overflows the stack.
         let parsed = serde_json::from_slice(text);
         let again =
             |error| within_range(text).map_or(Err(error), |text| serde_json::from_slice(&text));
@@ -41,7 +41,7 @@ impl Value {
         }
     }
 
-    /// Bytes become base64 text; numbers that JSON does not have become null.
+    /// Bytes become base64 text; numbers that JSON cannot express become null.
     pub fn to_json(&self) -> serde_json::Value {
         match self {
             Value::Null => serde_json::Value::Null,
@@ -97,9 +97,9 @@ impl Value {
     }
 }
 
-/// JSON that the reader refuses though it is well-formed (RFC 8259, 6 and 7), as the reader takes
-/// it: a number out of the range is the largest there is, a surrogate alone is U+FFFD. None where
-/// there is nothing of that. For what could not be read as it is.
+/// Replaces well-formed JSON that the reader rejects (RFC 8259, 6 and 7): a number out of range
+/// becomes the largest one, a lone surrogate U+FFFD. `None` if nothing was replaced. For input that
+/// failed to parse.
 pub fn within_range(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let (mut at, mut changed) = (0, false);
@@ -125,7 +125,7 @@ pub fn within_range(text: &[u8]) -> Option<Vec<u8>> {
     changed.then_some(out)
 }
 
-/// How long the number is, and what stands for it where no `f64` is so large.
+/// The length of the number, and its replacement if it exceeds `f64`.
 fn number_within(text: &[u8]) -> (usize, Option<&'static [u8]>) {
     let is_of = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
     let length = text.iter().position(|byte| !is_of(byte)).unwrap_or(text.len());
@@ -155,7 +155,7 @@ fn is_number(text: &[u8]) -> bool {
     whole_is_one && fraction.get(1..).is_none_or(digits) && exponent.is_none_or(digits)
 }
 
-/// How long the string is with its quotes, and what it is where a surrogate in it stands alone.
+/// The length of the string with its quotes, and its replacement if it contains a lone surrogate.
 fn string_within(text: &[u8]) -> (usize, Option<Vec<u8>>) {
     let (mut at, mut copied, mut out) = (1, 0, Vec::new());
     while let Some(byte) = text.get(at) {
@@ -185,14 +185,14 @@ fn string_within(text: &[u8]) -> (usize, Option<Vec<u8>>) {
     (length, Some(out))
 }
 
-/// The escaped unit of UTF-16 at the beginning.
+/// The escaped UTF-16 unit at the start.
 fn unit(text: &[u8]) -> Option<u16> {
     let digits = std::str::from_utf8(text.strip_prefix(b"\\u")?.get(..4)?).ok()?;
     let all = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     u16::from_str_radix(digits, 16).ok().filter(|_| all)
 }
 
-/// A text between quotes with the escapes that RFC 8259 demands, and no others.
+/// A quoted text with only the escapes that RFC 8259 requires.
 fn write_string(text: &str, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.push(b'"');
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_comes_back_as_it_was_written() {
+    fn json_is_written_as_it_was_read() {
         for text in [
             r#"{"b":1,"a":[true,false,null,-5,1.5,"x"],"big":18446744073709551615}"#,
             r#""quote \" backslash \\ line \n tab \t bell \u0007 é 😀""#,
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_json_does_not_have_is_written_as_what_it_has() {
+    fn values_that_json_lacks_are_replaced() {
         let value = Value::from(vec![
             Value::Float(f64::NAN),
             Value::Float(f64::INFINITY),
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn json_that_is_too_deep_or_broken_is_an_error() {
+    fn json_that_is_too_deep_or_malformed_is_an_error() {
         assert!(Value::parse_json("[".repeat(100_000).as_bytes()).is_err());
         assert!(Value::parse_json(b"{\"a\":}").is_err());
         assert!(Value::parse_json(b"\"\xff\"").is_err());
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_json_never_panics_and_comes_back() {
+    fn fuzz_json_never_panics_and_round_trips() {
         let corpus: &[&[u8]] = &[
             br#"{"code":0,"data":{"token":"abc","items":[1,2.5,-3e10,null,true]}}"#,
             br#"["\u00e9\ud83d\ude00", 18446744073709551615, 1e308]"#,
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_well_formed_is_read() {
+    fn all_well_formed_json_is_read() {
         let max = "1.7976931348623157e308";
         for (text, read) in [
             (r#"{"a":1e400,"b":-1E+400}"#, format!(r#"{{"a":{max},"b":-{max}}}"#)),
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_well_formed_is_not_made_so() {
+    fn malformed_json_is_not_repaired() {
         for text in ["01e400", "1.e400", "+1e400", "1e400e1", ".1e400", "1e+", "--1e400"] {
             assert!(Value::parse_json(text.as_bytes()).is_err(), "{text}");
         }

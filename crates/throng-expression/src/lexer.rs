@@ -2,13 +2,13 @@
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenKind {
-    /// A bracket, an operator or another sign; the word `in` is one, too.
+    /// A bracket, an operator or another sign, including the word `in`.
     Sign(&'static str),
     /// A name, which may be in backticks.
     Name,
     /// `true`, `false` or `null`.
     Constant,
-    /// A word that CEL keeps for itself; it may be a field, but not a name.
+    /// A reserved word of CEL; it may be a field, but not a name.
     Reserved,
     Int,
     UInt,
@@ -17,7 +17,7 @@ pub(crate) enum TokenKind {
     Bytes,
 }
 
-/// A sign stands before those it begins with.
+/// Longer signs before their prefixes.
 const SIGNS: [&str; 25] = [
     "==", "!=", "<=", ">=", "&&", "||", "(", ")", "[", "]", "{", "}", ".", ",", "?", ":", "+", "-",
     "*", "/", "%", "!", "=", "<", ">",
@@ -43,7 +43,7 @@ const RESERVED: [&str; 17] = [
     "while",
 ];
 
-/// The length of the spaces and comments that the text begins with.
+/// The length of leading spaces and comments.
 pub(crate) fn gap(text: &str) -> usize {
     let mut rest = text;
     loop {
@@ -55,8 +55,7 @@ pub(crate) fn gap(text: &str) -> usize {
     }
 }
 
-/// The token that the text begins with, and its length; or the length of what is no token. The
-/// text is not empty.
+/// The first token and its length; or the length of invalid input. The text is not empty.
 pub(crate) fn token(text: &str) -> Result<(TokenKind, usize), usize> {
     let bytes = text.as_bytes();
     let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
@@ -93,12 +92,12 @@ fn kind_of(word: &str) -> TokenKind {
     }
 }
 
-/// Whether this may stand before a quote: `r` for raw text, `b` for bytes, or both.
+/// Whether this may precede a quote: `r` for raw text, `b` for bytes, or both.
 fn is_prefix(word: &str) -> bool {
     matches!(word.to_ascii_lowercase().as_str(), "" | "r" | "b" | "rb" | "br")
 }
 
-/// The length of a quoted text with its prefix; `None` if no quote closes it.
+/// The length of a quoted text with its prefix; `None` if it is not closed.
 fn quoted(bytes: &[u8], prefix: usize) -> Option<usize> {
     let is_raw = bytes[..prefix].iter().any(|byte| b"rR".contains(byte));
     let three = [bytes[prefix]; 3];

@@ -1,19 +1,19 @@
 //! Expressions of scenarios, `${…}`, in the Common Expression Language (CEL).
 //!
-//! An [`Expression`] is compiled once: the `cel` crate parses it, names become slots, constant
-//! parts are computed, and what can be known to be wrong is said with its place. Evaluating it
-//! walks a small tree of our own, without looking up a name, within [`STEPS_MAX`] steps.
+//! An [`Expression`] is compiled once: names become slots, constant parts are computed, and errors
+//! that can be found early are reported with their position. Evaluation walks a small tree, without
+//! looking up names, within [`STEPS_MAX`] steps.
 //!
-//! - [`value`]: what variables, saved values, fields of rows and results of expressions are.
-//! - [`scope`]: what an expression sees of the user it is evaluated for.
-//! - [`names`]: what a name in an expression means, as the compiler of scenarios knows it.
+//! - [`value`]: variables, saved values, fields of rows and results of expressions.
+//! - [`scope`]: what an expression sees of its user.
+//! - [`names`]: resolves names, implemented by the compiler of scenarios.
 //! - [`expression`]: compiling and evaluating.
 //! - [`functions`]: the table of all functions, for help, schema and documentation.
-//! - [`scram`]: logins by SCRAM, also those to databases.
+//! - [`scram`]: SCRAM logins, also to databases.
 //!
-//! It differs from CEL where people who do not program would stumble: whole numbers and fractions
-//! may be mixed, `has(a.b.c)` is false when `a.b` is missing, `x.f()` and `f(x)` are the same, and
-//! the keys of maps are texts.
+//! It is more lenient than CEL where that would surprise users who do not program: whole numbers
+//! and fractions may be mixed, `has(a.b.c)` is false if `a.b` is missing, `x.f()` and `f(x)` are
+//! the same, and the keys of maps are texts.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! From what was written to what is evaluated: names become slots, constant parts values, and what
-//! can be known to be wrong is said now.
+//! Lowers the parsed tree to the evaluated one: names become slots, constant parts become values,
+//! and errors that can be found early are reported.
 
 use throng_base::diagnostic::did_you_mean;
 use throng_base::{Random, Said};
@@ -17,10 +17,11 @@ use crate::text;
 use crate::types::Types;
 use crate::value::Value;
 
-/// What computing the constant parts of one expression may cost; what costs more stays as it is.
+/// Maximum cost of computing the constant parts of one expression; more expensive ones are not
+/// folded.
 const FOLD_STEPS_MAX: u32 = 20_000;
 
-/// The node, or the first thing that is wrong.
+/// The node, or the first error.
 pub(crate) fn lower(tree: &Tree<'_>, names: &mut dyn Names) -> Result<Node, Box<CompileError>> {
     let mut lowering =
         Lowering { names, locals: Vec::new(), doubts: Vec::new(), steps_left: FOLD_STEPS_MAX };
@@ -31,12 +32,12 @@ pub(crate) fn lower(tree: &Tree<'_>, names: &mut dyn Names) -> Result<Node, Box<
     }
 }
 
-/// A node with what its surroundings need to know of it.
+/// A node and its properties.
 struct Part {
     node: Node,
     start: usize,
     end: usize,
-    /// It looks at nothing but its own constants.
+    /// It depends on nothing but its own constants.
     is_constant: bool,
     /// The outermost loop whose variable it uses.
     outermost_loop: usize,
@@ -51,7 +52,7 @@ impl Part {
         Part { node, start: span.0, end: span.1, is_constant, outermost_loop: usize::MAX }
     }
 
-    /// Takes over what a part inside this one means for it.
+    /// Adds the properties of a nested part.
     fn with(mut self, inner: &Facts) -> Part {
         self.is_constant &= inner.is_constant;
         self.outermost_loop = self.outermost_loop.min(inner.outermost_loop);
@@ -84,9 +85,9 @@ type Lowered = Result<Part, Box<CompileError>>;
 
 struct Lowering<'a> {
     names: &'a mut dyn Names,
-    /// The variables of the loops around the current part.
+    /// The variables of the enclosing loops.
     locals: Vec<&'a str>,
-    /// Parts that have no value if they are ever evaluated; a condition known now may drop them.
+    /// Parts that have no value if they are ever evaluated; a constant condition may drop them.
     doubts: Vec<CompileError>,
     steps_left: u32,
 }
@@ -122,8 +123,7 @@ impl<'a> Lowering<'a> {
         self.doubts.push(*error);
     }
 
-    /// Computes a part that looks at nothing else. One that has no value is doubtful, unless
-    /// something inside of it already was.
+    /// Computes a constant part. One without a value is doubtful, unless a nested part already was.
     fn fold(&mut self, mut part: Part, doubts_before: usize) -> Part {
         let known = part.is_constant && part.outermost_loop >= self.locals.len();
         if !known || matches!(part.node, Node::Constant(_)) {
@@ -142,7 +142,7 @@ impl<'a> Lowering<'a> {
         part
     }
 
-    /// Evaluates the node where nothing is; `None` when that takes too long.
+    /// Evaluates the node in an empty scope; `None` if that takes too long.
     fn trial(&mut self, node: &Node) -> Option<Result<Value, Fault>> {
         let mut nowhere = Nowhere { random: Random::new(0) };
         let evaluator = Evaluator::new(&mut nowhere, self.steps_left);
@@ -177,7 +177,7 @@ impl<'a> Lowering<'a> {
     fn lower_has(&mut self, field: &'a Tree<'a>, span: (usize, usize)) -> Lowered {
         let doubts_before = self.doubts.len();
         let part = self.lower(field)?;
-        // What is missing is the answer here, not a mistake.
+        // A missing field is the result here, not an error.
         self.doubts.truncate(doubts_before);
         let facts = part.facts();
         let part = Part::new(Node::Has(Box::new(part.node)), span, true).with(&facts);
@@ -235,7 +235,7 @@ impl<'a> Lowering<'a> {
         self.lower_function(function, None, arguments, span)
     }
 
-    /// `target.function(…)`: a function with a dot in its name, or one of the target's value.
+    /// `target.function(…)`: a function with a dot in its name, or a method of the target's value.
     fn lower_method(
         &mut self,
         call: &'a Call<'a>,
@@ -259,7 +259,7 @@ impl<'a> Lowering<'a> {
         self.lower_function(function, Some(target), &call.arguments, span)
     }
 
-    /// `random`, `now` and the like, unless a loop's variable is called so.
+    /// A group of functions such as `random` or `now`, unless a loop variable has this name.
     fn namespace_of(&self, target: &Tree<'a>) -> Option<&'a str> {
         let Shape::Name(name) = target.shape else { return None };
         let dotted = |function: &FunctionDoc| {
@@ -307,7 +307,8 @@ impl<'a> Lowering<'a> {
         }
         .with(&facts);
         if !function.is_pure() {
-            // Chance and time have no value now, but what can never have one is found.
+            // Random values and the time are unknown now, but calls that can never succeed are
+            // found.
             let known = part.is_constant && part.outermost_loop >= self.locals.len();
             let trial = if known { self.trial(&part.node) } else { None };
             if let (Some(Err(fault)), true) = (trial, self.doubts.len() == doubts_before) {
@@ -318,7 +319,7 @@ impl<'a> Lowering<'a> {
         Ok(self.fold(part, doubts_before))
     }
 
-    /// The compiled pattern of a `matches` whose pattern is known now.
+    /// The compiled pattern of a `matches` with a constant pattern.
     fn constant_pattern(&mut self, function: &FunctionDoc, parts: &[Part]) -> Option<regex::Regex> {
         let pattern = parts.get(1).filter(|_| function.name == "matches")?;
         let Node::Constant(Value::Text(text)) = &pattern.node else { return None };
@@ -484,14 +485,14 @@ impl<'a> Lowering<'a> {
         };
         let mut facts = condition.facts().and(result.facts());
         if facts.outermost_loop >= depth {
-            // Only this loop's own variable, which nothing outside can see.
+            // The loop's own variable is not visible outside.
             facts.outermost_loop = usize::MAX;
         }
         Ok((condition.node, result.node, facts))
     }
 }
 
-/// The parts of a path, `a.b["c"]`, and where each stands.
+/// The parts of a path, `a.b["c"]`, with their positions.
 fn path_of<'a>(
     tree: &'a Tree<'a>,
     parts: &mut Vec<&'a str>,
@@ -530,7 +531,7 @@ fn is_known(node: &Node) -> bool {
 fn operator_takes(operator: Operator, left: Types, right: Types) -> bool {
     let both = |types: Types| left.may_be(types) && right.may_be(types);
     match operator {
-        // Nothing is text for one user and bytes for another, so this is never meant.
+        // No value is text for one user and bytes for another, so this is always a mistake.
         Operator::Equal | Operator::NotEqual => {
             !matches!((left, right), (Types::TEXT, Types::BYTES) | (Types::BYTES, Types::TEXT))
         }
@@ -589,7 +590,7 @@ fn unknown_function(name: &str, span: (usize, usize)) -> Box<CompileError> {
         .help(help)
 }
 
-/// The scope of constants: nothing is there, chance and time are fixed.
+/// The scope of constants: it is empty, with fixed randomness and time.
 struct Nowhere {
     random: Random,
 }

@@ -50,7 +50,7 @@ pub(crate) fn format(call: &mut Call<'_>) -> Result<Value, Fault> {
     write_moment(call.scope.unix_nanos(), format).map(Value::from)
 }
 
-/// A moment of the Gregorian calendar in UTC.
+/// A time of the Gregorian calendar in UTC.
 struct Moment {
     year: u64,
     /// From 0.
@@ -106,7 +106,7 @@ fn is_leap(year: u64) -> bool {
     year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
 }
 
-/// The moment written by a format of `%` letters; a fault names a letter that means nothing.
+/// Formats the time with `%` letters; the error names an unknown letter.
 pub(crate) fn write_moment(unix_nanos: u64, format: &str) -> Result<String, Fault> {
     let moment = Moment::new(unix_nanos);
     let nanos = unix_nanos % NANOS;
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_written_in_utc() {
+    fn times_are_written_in_utc() {
         // Checked with GNU date.
         let cases = [
             (0, "1970-01-01 00:00:00 Thu 001 12 AM"),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_without_a_meaning_are_named() {
+    fn unknown_format_letters_are_named() {
         assert_eq!(write_moment(0, "%Q").unwrap_err().0, "`now.format` does not support `%Q`");
         assert!(write_moment(0, "%").is_err());
     }

@@ -1,4 +1,4 @@
-//! What a name in an expression means, and the tree that a dotted path of names becomes.
+//! Resolves the names of an expression, and builds the tree of a dotted path.
 
 use throng_base::diagnostic::did_you_mean;
 
@@ -10,22 +10,22 @@ use crate::node::Node;
 use crate::scope::Answer;
 use crate::value::Value;
 
-/// Knows the names of a scenario. The compiler of scenarios implements it.
+/// Resolves the names of a scenario. Implemented by the compiler of scenarios.
 pub trait Names {
-    /// What a dotted path of names means; `path` is for example `["vars", "room"]`,
-    /// `["data", "accounts", "ssoid"]`, `["saved", "token", "id"]`, `["user", "id"]` or `["item"]`.
-    /// Gives how many parts of the path were used; the others select fields of the value.
+    /// The meaning of a dotted path of names; `path` is for example `["vars", "room"]`, `["data",
+    /// "accounts", "ssoid"]`, `["saved", "token", "id"]`, `["user", "id"]` or `["item"]`. Returns
+    /// how many parts of the path were used; the others select fields of the value.
     fn resolve(&mut self, path: &[&str]) -> Result<(Name, usize), UnknownName>;
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Name {
     Constant(Value),
     UserId,
     Iteration,
     Slot(u16),
-    /// A value that is the same for all users, and known when the load begins.
+    /// A value that all users share, and that is known when the load starts.
     Setup(u16),
     Field {
         source: u16,
@@ -35,19 +35,19 @@ pub enum Name {
     Answer(Answer),
 }
 
-/// Why a path means nothing.
+/// Why a path has no meaning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnknownName {
     pub message: Said,
-    /// Said beside the marked name: `did you mean …`.
+    /// Shown beside the marked name: `did you mean …`.
     pub label: Option<Said>,
     pub help: Said,
 }
 
-/// A path as it was written.
+/// A path as written.
 pub(crate) struct Path<'a> {
     pub parts: &'a [&'a str],
-    /// Where each part stands in the text.
+    /// The position of each part in the text.
     pub spans: &'a [(usize, usize)],
 }
 
@@ -60,7 +60,7 @@ impl Path<'_> {
         self.spans.last().map_or(0, |span| span.1)
     }
 
-    /// The tree of the path, and what is doubtful about it: a constant without the field.
+    /// The tree of the path, and its doubts: a constant without the field.
     pub(crate) fn node(
         &self,
         names: &mut dyn Names,
@@ -134,7 +134,7 @@ impl Path<'_> {
     }
 }
 
-/// The names a message lists.
+/// Most names that a message lists.
 const SHOWN_NAMES_MAX: usize = 12;
 
 fn quoted(names: &[&str]) -> String {

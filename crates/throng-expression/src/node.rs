@@ -1,4 +1,4 @@
-//! The tree an expression is compiled to: names are slots, patterns are compiled, macros are loops.
+//! The compiled tree of an expression: names are slots, patterns are compiled, macros are loops.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ pub(crate) enum Node {
     Iteration,
     Slot {
         slot: u16,
-        /// What the person wrote, for messages.
+        /// The source text, for messages.
         name: Box<str>,
     },
-    /// A value that was made before the load.
+    /// A value that was created before the load.
     Setup {
         value: u16,
         name: Box<str>,
@@ -31,13 +31,13 @@ pub(crate) enum Node {
     },
     Row(u16),
     Answer(Answer),
-    /// The variable of a loop around this node; loops count from the outermost, 0.
+    /// The variable of an enclosing loop; loops count from the outermost, 0.
     Local(u16),
     Select {
         operand: Box<Node>,
         field: Arc<str>,
     },
-    /// `has(…)`: whether every part of a path is there and its value is not null.
+    /// `has(…)`: whether every part of a path is present and its value is not null.
     Has(Box<Node>),
     Index(Box<[Node; 2]>),
     In(Box<[Node; 2]>),
@@ -47,11 +47,11 @@ pub(crate) enum Node {
     Negate(Box<Node>),
     And(Box<[Node; 2]>),
     Or(Box<[Node; 2]>),
-    /// Condition, what it is if true, what it is if false.
+    /// Condition, value if true, value if false.
     Conditional(Box<[Node; 3]>),
     Binary(Operator, Box<[Node; 2]>),
     Call(&'static FunctionDoc, Box<[Node]>),
-    /// `matches` with a pattern known when the scenario was compiled.
+    /// `matches` with a constant pattern.
     Matches(Box<(Node, Regex)>),
     Each(Box<Each>),
 }
@@ -63,9 +63,9 @@ const _: () = assert!(size_of::<Node>() <= 32);
 pub(crate) struct Each {
     pub kind: EachKind,
     pub range: Node,
-    /// What decides per item; a constant `true` where there is nothing to decide.
+    /// The condition per item; constant `true` without one.
     pub condition: Node,
-    /// What becomes of an item that is kept; only for [`EachKind::Map`].
+    /// The result for an item that is kept; only for [`EachKind::Map`].
     pub result: Node,
 }
 
@@ -78,7 +78,7 @@ pub(crate) enum EachKind {
 }
 
 impl Node {
-    /// What the node can evaluate to, as far as it is known without evaluating it.
+    /// The possible types of the node's value, as far as they are known without evaluation.
     pub(crate) fn types(&self) -> Types {
         match self {
             Node::Constant(value) => Types::of(value),
@@ -123,7 +123,7 @@ impl Node {
         }
     }
 
-    /// Calls `look` with this node and every node inside of it.
+    /// Calls `look` with this node and every nested node.
     pub(crate) fn visit(&self, look: &mut dyn FnMut(&Node)) {
         look(self);
         let mut all = |nodes: &[Node]| nodes.iter().for_each(|node| node.visit(look));

@@ -1,5 +1,5 @@
-//! Arithmetic, rounding and conversions to numbers. Whole numbers and fractions may be mixed;
-//! whatever does not fit into 64 bits is a fault and never wraps.
+//! Arithmetic, rounding and conversions to numbers. Whole numbers and fractions may be mixed; a
+//! result that does not fit into 64 bits is an error and never wraps.
 
 use std::cmp::Ordering;
 
@@ -42,7 +42,7 @@ impl Operator {
     }
 }
 
-/// Two numbers combined; `None` when one of them is no number.
+/// Combines two numbers; `None` if one of them is not a number.
 pub(crate) fn arithmetic(
     operator: Operator,
     left: &Value,
@@ -95,7 +95,7 @@ fn checked_u64(operator: Operator, a: u64, b: u64) -> Option<u64> {
     }
 }
 
-/// With and without a sign: computed wide, then in whichever form holds it.
+/// Signed and unsigned: computed with more bits, then stored in the type that fits.
 fn mixed(operator: Operator, a: i128, b: i128) -> Option<Value> {
     let result = match operator {
         Operator::Add => a.checked_add(b),
@@ -221,7 +221,7 @@ pub(crate) fn bool(call: &mut Call<'_>) -> Result<Value, Fault> {
     value.map(Value::Bool).ok_or_else(|| unconvertible(call, &say!("true or false")))
 }
 
-/// The characters of a value that a message shows.
+/// Characters of a value that a message shows.
 const SHOWN_CHARS_MAX: usize = 40;
 
 fn unconvertible(call: &Call<'_>, wanted: &Said) -> Fault {
@@ -244,7 +244,7 @@ pub(crate) fn little_endian(call: &mut Call<'_>) -> Result<Value, Fault> {
     Ok(Value::from(&bytes[..size]))
 }
 
-/// A whole number, and the size that it is to have. One below zero is a two's complement.
+/// A whole number, and its size in bytes. Negative numbers are two's complement.
 fn in_bytes(call: &mut Call<'_>) -> Result<([u8; 16], usize), Fault> {
     let number = match call.value(0) {
         Value::UInt(number) => i128::from(*number),

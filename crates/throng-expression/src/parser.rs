@@ -1,5 +1,5 @@
-//! From tokens to the tree of an expression, by precedence climbing. Each part knows where it
-//! stands in the text. The macros of CEL are loops in the tree, not calls.
+//! Parses tokens to the tree of an expression, by precedence climbing. Each part knows its position
+//! in the text. The macros of CEL are loops in the tree, not calls.
 
 use crate::error::CompileError;
 use crate::lexer::TokenKind;
@@ -8,7 +8,7 @@ use crate::numbers::Operator;
 use crate::tokens::Tokens;
 use crate::value::Value;
 
-/// A part of an expression, as it was written.
+/// A part of an expression, as written.
 #[derive(Debug)]
 pub(crate) struct Tree<'a> {
     pub start: usize,
@@ -27,14 +27,14 @@ pub(crate) enum Shape<'a> {
         span: (usize, usize),
     },
     Index(Box<[Tree<'a>; 2]>),
-    /// `has(…)`, and the field inside of it.
+    /// `has(…)`, and the field in it.
     Has(Box<Tree<'a>>),
     List(Vec<Tree<'a>>),
     Map(Vec<(Tree<'a>, Tree<'a>)>),
     Not(Box<Tree<'a>>),
     Negate(Box<Tree<'a>>),
     Join(Join, Box<[Tree<'a>; 2]>),
-    /// Condition, what it is if true, what it is if false.
+    /// Condition, value if true, value if false.
     Conditional(Box<[Tree<'a>; 3]>),
     Call(Call<'a>),
     Each(Box<Loop<'a>>),
@@ -49,7 +49,7 @@ pub(crate) struct Call<'a> {
     pub arguments: Vec<Tree<'a>>,
 }
 
-/// `range.map(variable, condition, result)` and the like.
+/// `range.map(variable, condition, result)` and the other macros.
 #[derive(Debug)]
 pub(crate) struct Loop<'a> {
     pub kind: EachKind,
@@ -60,7 +60,7 @@ pub(crate) struct Loop<'a> {
     pub result: Option<Tree<'a>>,
 }
 
-/// What stands between two operands.
+/// The operator between two operands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Join {
     Or,
@@ -69,7 +69,7 @@ pub(crate) enum Join {
     Operator(Operator),
 }
 
-/// The operator of a sign, and how tightly it binds.
+/// The operator of a sign, and its precedence.
 fn join_of(sign: &str) -> Option<(Join, u8)> {
     Some(match sign {
         "||" => (Join::Or, 1),
@@ -92,7 +92,7 @@ fn join_of(sign: &str) -> Option<(Join, u8)> {
 
 type Parsed<T> = Result<T, Box<CompileError>>;
 
-/// The tree of the whole text, or the first thing that is wrong.
+/// The tree of the whole text, or the first error.
 pub(crate) fn parse<'a>(tokens: &'a Tokens<'a>) -> Parsed<Tree<'a>> {
     let mut parser = Parser { tokens, next: 0 };
     let tree = parser.expression()?;
@@ -104,7 +104,7 @@ pub(crate) fn parse<'a>(tokens: &'a Tokens<'a>) -> Parsed<Tree<'a>> {
 
 struct Parser<'a> {
     tokens: &'a Tokens<'a>,
-    /// The token that is read next.
+    /// The next token.
     next: usize,
 }
 
@@ -130,7 +130,7 @@ impl<'a> Parser<'a> {
         self.tokens.all.get(index).map_or((0, 0), |token| (token.start, token.end))
     }
 
-    /// Where the part ends whose last token has just been read.
+    /// The end of the part whose last token was just read.
     fn end(&self) -> usize {
         self.span(self.next - 1).1
     }
@@ -147,7 +147,7 @@ impl<'a> Parser<'a> {
         Ok(Tree { start, end, shape: Shape::Conditional(Box::new([condition, yes, no])) })
     }
 
-    /// Operands and the operators between them that bind at least so tightly.
+    /// Operands and the operators between them with at least this precedence.
     fn joined(&mut self, weakest: u8) -> Parsed<Tree<'a>> {
         let mut left = self.operand()?;
         while let Some(TokenKind::Sign(sign)) = self.tokens.kind(self.next)
@@ -200,7 +200,7 @@ impl<'a> Parser<'a> {
                 parser.expect(":")?;
                 Ok((key, parser.expression()?))
             })?),
-            // Before a number; `operand` takes all others.
+            // Before a number; `operand` handles all others.
             Some(TokenKind::Sign("-")) => {
                 self.next += 1;
                 Shape::Value(self.literal(index + 1, true)?)
@@ -211,7 +211,7 @@ impl<'a> Parser<'a> {
         Ok(Tree { start, end: self.end(), shape })
     }
 
-    /// A name, or a call without a target. CEL lets a name begin with a dot, which changes nothing.
+    /// A name, or a call without a target. CEL allows a leading dot, which has no effect.
     fn name(&mut self) -> Parsed<Tree<'a>> {
         self.takes(".");
         let index = self.next;
@@ -297,7 +297,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What is between brackets, up to the closing one; a comma may stand before that.
+    /// Everything up to the closing bracket; a trailing comma is allowed.
     fn items<T>(
         &mut self,
         closing: &'static str,
@@ -353,7 +353,7 @@ impl<'a> Parser<'a> {
         CompileError::new("bad-expression", start, end)
     }
 
-    /// This token cannot stand here, or there is none although one has to follow.
+    /// This token is not allowed here, or a required token is missing.
     fn unexpected(&self, index: usize) -> Box<CompileError> {
         let found = self.tokens.text_of(index);
         match self.tokens.kind(index) {
@@ -389,7 +389,7 @@ fn is_path(tree: &Tree<'_>) -> bool {
     }
 }
 
-/// A call, unless a macro of CEL has its name and its number of arguments.
+/// A call, unless it matches a macro of CEL by name and number of arguments.
 fn called<'a>(mut call: Call<'a>) -> Parsed<Shape<'a>> {
     let error = |tree: &Tree<'_>| CompileError::new("bad-expression", tree.start, tree.end);
     let Some(range) = call.target.take() else {
@@ -430,7 +430,7 @@ fn whole(text: &str) -> Option<i128> {
     }
 }
 
-/// The bytes that a quoted text stands for; `None` if an escape sequence is not valid.
+/// The bytes of a quoted text; `None` if an escape sequence is invalid.
 fn unescaped(quoted: &str) -> Option<Vec<u8>> {
     let prefix = quoted.find(['"', '\''])?;
     let (is_raw, is_bytes) =

@@ -1,12 +1,12 @@
-//! JSON that is passed over.
+//! JSON that is skipped.
 
 use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// A value that is read and not kept. It refuses all that a [`Value`](crate::Value) refuses, while
-/// `IgnoredAny` of serde lets bad escapes, huge numbers and any depth pass.
+/// A value that is read and not kept. It rejects everything that a [`Value`](crate::Value) rejects,
+/// while serde's `IgnoredAny` accepts invalid escapes, huge numbers and any depth.
 pub struct Passed;
 
 impl<'de> Deserialize<'de> for Passed {

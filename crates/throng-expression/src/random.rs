@@ -1,6 +1,6 @@
-//! `random.*`: values by chance from the user's own stream, so that a seed replays a run.
+//! `random.*`: values from the user's own random stream, so that a seed replays a run.
 //!
-//! How many numbers of 64 bits each function draws is part of what a seed promises: one for `int`,
+//! How many 64-bit numbers each function draws is part of the guarantee of a seed: one for `int`,
 //! `u64`, `float`, `bool`, `choice` and `exponential`; two for `uuid` and `normal`; one per
 //! character for `string`; one per 16 digits for `hex`; one per 8 bytes for `bytes`.
 
@@ -110,7 +110,7 @@ pub(crate) fn choice(call: &mut Call<'_>) -> Result<Value, Fault> {
 pub(crate) fn normal(call: &mut Call<'_>) -> Result<Value, Fault> {
     let (mean, deviation) = (call.number(0)?, call.number(1)?);
     let random = call.random();
-    // The logarithm needs a number above zero.
+    // The logarithm requires a positive number.
     let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
     let angle = std::f64::consts::TAU * random.unit();
     Ok(Value::Float(mean + deviation * radius * angle.cos()))

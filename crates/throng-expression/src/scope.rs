@@ -1,15 +1,15 @@
-//! What an expression sees of the user it is evaluated for.
+//! What an expression sees of its user.
 
 use throng_base::{Random, Said};
 
 use crate::value::Value;
 
-/// Why an expression has no value: something is not there, has the wrong type, or is out of
-/// range. One sentence without a full stop, for the example of the failed step.
+/// Why an expression has no value: something is missing, has the wrong type, or is out of range.
+/// One sentence without a full stop, for the example of the failed step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault(pub Said);
 
-/// A part of the answer that is being checked or saved from.
+/// A part of the response that is being checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
     /// HTTP status, or the code of the upgrade.
@@ -32,18 +32,18 @@ pub trait Scope {
     fn user_id(&self) -> u64;
     /// How many iterations the user has begun.
     fn iteration(&self) -> u64;
-    /// A saved value, an item of `for_each`; [`Value::Null`] when nothing was saved yet.
+    /// A saved value, or an item of `for_each`; [`Value::Null`] if nothing was saved yet.
     fn slot(&self, slot: u16) -> &Value;
-    /// A value that was made before the load; [`Value::Null`] where nothing made it.
+    /// A value that was created before the load; [`Value::Null`] without one.
     fn setup(&self, _: u16) -> &Value {
         static NOTHING: Value = Value::Null;
         &NOTHING
     }
-    /// A field of the user's row of a data source; the row is taken when it is first asked for.
+    /// A field of the user's row of a data source; the row is taken on first use.
     fn field(&mut self, source: u16, column: u16) -> Result<Value, Fault>;
-    /// The whole row: a map of its fields, or the item itself where the source is a list.
+    /// The complete row: a map of its fields, or the item itself if the source is a list.
     fn row(&mut self, source: u16) -> Result<Value, Fault>;
-    /// A part of the answer; a fault outside of checks and saves.
+    /// A part of the response; an error outside of checks and saves.
     fn answer(&mut self, part: Answer) -> Result<Value, Fault>;
     /// The user's own randomness.
     fn random(&mut self) -> &mut Random;

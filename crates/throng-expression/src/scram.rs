@@ -1,6 +1,6 @@
-//! SCRAM (RFC 5802, RFC 7677) without channel binding: what a client answers to the challenge of a
-//! server, and how the server proves that it knows the password too. The functions `scram.*`, and
-//! the login to databases.
+//! SCRAM (RFC 5802, RFC 7677) without channel binding: a client's answer to the challenge of a
+//! server, and the proof that the server knows the password, too. For the functions `scram.*`, and
+//! logins to databases.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,8 +15,8 @@ use crate::call::Call;
 use crate::scope::Fault;
 use crate::value::Value;
 
-/// Deriving a key takes as long as its iterations; the server says how many. The usual number is
-/// 4,096.
+/// Deriving a key takes as long as its number of iterations, which the server chooses. 4,096 is
+/// common.
 const ITERATIONS_MAX: u32 = 100_000;
 
 /// No channel binding.
@@ -61,10 +61,10 @@ impl Hash {
     }
 }
 
-/// So many keys a thread keeps: an account of each user, or one of all.
+/// Most keys that a thread keeps: an account per user, or one for all.
 const KEYS_MAX: usize = 4096;
 
-/// The salted passwords that a thread has derived, each by a digest of what it is derived from.
+/// The salted passwords that a thread has derived, by a digest of their inputs.
 #[derive(Debug, Default)]
 struct Keys {
     all: HashMap<[u8; 32], [u8; 32]>,
@@ -87,7 +87,7 @@ impl Keys {
         if self.known.len() < KEYS_MAX {
             self.known.push(name);
         } else {
-            // Any other one: accounts that take turns would always miss the one that left first.
+            // Replaces a random one: with the oldest, accounts that take turns would always miss.
             let at = usize::from(u16::from_le_bytes([name[0], name[1]])) % KEYS_MAX;
             self.all.remove(&std::mem::replace(&mut self.known[at], name));
         }
@@ -100,7 +100,7 @@ thread_local! {
     static KEYS: RefCell<Keys> = RefCell::default();
 }
 
-/// What a server says first.
+/// The first message of a server.
 struct Challenge<'a> {
     nonce: &'a str,
     salt: Vec<u8>,
@@ -127,7 +127,7 @@ impl Challenge<'_> {
     }
 }
 
-/// The last message of the client, and what the server has to say to it.
+/// The last message of the client, and the expected answer of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
     pub last: String,
@@ -135,13 +135,13 @@ pub struct Proof {
     pub signature: String,
 }
 
-/// The first message of a client. The nonce is printable and has no comma.
+/// The first message of a client. The nonce is printable and contains no comma.
 pub fn first(user: &str, nonce: &str) -> String {
     let user = user.replace('=', "=3D").replace(',', "=2C");
     format!("{HEADER}n={user},r={nonce}")
 }
 
-/// Answers the challenge that a server sent to the `first` message of a client.
+/// Answers the server's challenge to the `first` message of a client.
 pub fn answer(
     hash: Hash,
     first: &str,
@@ -187,7 +187,7 @@ functions! {
     sha256_last sha256_signature Sha256;
 }
 
-/// An iteration costs as much as this many bytes that are looked at.
+/// An iteration costs as much as reading this many bytes.
 const ITERATION_BYTES: usize = 64;
 
 fn prove(call: &mut Call<'_>, hash: Hash) -> Result<Proof, Fault> {
@@ -213,7 +213,7 @@ mod tests {
         "r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,s=QSXCR+Q6sek8bf92,i=4096";
 
     #[test]
-    fn a_proof_is_that_of_the_rfcs() {
+    fn proofs_match_the_rfcs() {
         let first_sha1 = first("user", NONCE_SHA1);
         assert_eq!(first_sha1, "n,,n=user,r=fyko+d2lbbFgONRv9qkxdawL");
         let proof = answer(Hash::Sha1, &first_sha1, CHALLENGE_SHA1, b"pencil").unwrap();
@@ -229,7 +229,7 @@ mod tests {
                     p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=";
         let signature = "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=";
         assert_eq!((&*proof.last, &*proof.signature), (last, signature));
-        // A key is derived once for the same password, salt and hash, and for no other.
+        // A key is derived once for the same password, salt and hash.
         assert_eq!(KEYS.with_borrow(|keys| keys.all.len()), 2);
         let again = answer(Hash::Sha256, &first_sha256, challenge, b"pencil").unwrap();
         assert_eq!(again, proof);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_kept_are_those_that_are_derived_and_no_more_than_the_limit() {
+    fn kept_keys_equal_derived_ones_and_are_limited() {
         let (mut keys, salt) = (Keys::default(), b"salt".to_vec());
         let challenge = Challenge { nonce: "", salt, iterations: NonZeroU32::MIN };
         let accounts = KEYS_MAX + KEYS_MAX / 4;
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_challenge_that_is_none_is_refused() {
+    fn an_invalid_challenge_is_rejected() {
         let said = |first: &str, challenge: &str| {
             let answer = answer(Hash::Sha1, first, challenge, b"pencil");
             answer.unwrap_err().english()
@@ -276,11 +276,11 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_a_challenge_is_answered_or_refused() {
+    fn fuzz_challenges_are_answered_or_rejected() {
         let own = first("user", NONCE_SHA1);
         throng_fuzz::mutations(&[CHALLENGE_SHA1.as_bytes()], |mutant, _| {
             let text = String::from_utf8_lossy(mutant);
-            // What takes long is not what is looked for.
+            // Slow inputs are not the subject of this test.
             if Challenge::read(&own, &text).is_ok_and(|read| read.iterations.get() > 5_000) {
                 return;
             }

@@ -7,17 +7,17 @@ use crate::scope::Fault;
 use crate::value::Value;
 use throng_base::Said;
 
-/// What a compiled regular expression may take in memory.
+/// Maximum memory of a compiled regular expression.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
-/// The items that `split` may give.
+/// Most items that `split` may return.
 const PARTS_MAX: usize = LENGTH_MAX;
 
 pub(crate) fn pattern(pattern: &str) -> Result<Regex, Fault> {
     let compiled = RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).nest_limit(64).build();
     compiled.map_err(|error| {
         let text = error.to_string();
-        // The last line says what is wrong; those before draw the pattern.
+        // The last line contains the reason; those before draw the pattern.
         let reason = text.lines().last().unwrap_or_default();
         let reason = reason.strip_prefix("error: ").unwrap_or(reason);
         Fault(say!(
@@ -54,10 +54,10 @@ pub(crate) fn ends_with(call: &mut Call<'_>) -> Result<Value, Fault> {
     Ok(Value::Bool(call.text(0)?.ends_with(call.text(1)?)))
 }
 
-/// With a pattern that is only known now; constant ones are compiled with the scenario.
+/// With a computed pattern; constant ones are compiled with the scenario.
 pub(crate) fn matches(call: &mut Call<'_>) -> Result<Value, Fault> {
     let (text, pattern_text) = (call.text(0)?, call.text(1)?);
-    // Compiling takes microseconds per character, which is what many steps take.
+    // Compiling takes microseconds per character, as long as many steps.
     call.charge(64_000 + pattern_text.len() * 6_400)?;
     Ok(Value::Bool(pattern(pattern_text)?.is_match(text)))
 }
@@ -103,7 +103,7 @@ pub(crate) fn split(call: &mut Call<'_>) -> Result<Value, Fault> {
     Ok(Value::from(parts))
 }
 
-/// Every character as a part, the last part with all that is left.
+/// Every character as a part; the last part contains the rest.
 fn characters(text: &str, limit: usize) -> Vec<Value> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -115,7 +115,7 @@ fn characters(text: &str, limit: usize) -> Vec<Value> {
     parts
 }
 
-/// An optional count; negative or missing means as many as there are.
+/// An optional count; negative or missing means all.
 fn limit(call: &Call<'_>, index: usize) -> Result<usize, Fault> {
     match call.get(index) {
         Some(_) => Ok(usize::try_from(call.whole(index)?).unwrap_or(usize::MAX)),
@@ -154,7 +154,7 @@ pub(crate) fn char_at(call: &mut Call<'_>) -> Result<Value, Fault> {
     Ok(text[start..].chars().next().map_or_else(|| Value::from(""), |c| c.to_string().into()))
 }
 
-/// The byte at which the character that argument `index` names begins; the end counts.
+/// The byte offset of the character at argument `index`; the end is allowed.
 fn position(call: &Call<'_>, text: &str, index: usize) -> Result<usize, Fault> {
     let wanted = call.whole(index)?;
     let outside = || {

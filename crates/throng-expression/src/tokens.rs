@@ -1,15 +1,15 @@
-//! The tokens of an expression: where each stands, whether its brackets match, and how deep it
-//! nests, all before the parser sees it. The parser and the compiler recurse, so what is refused
-//! here is what keeps them from overflowing the stack.
+//! The tokens of an expression: their positions, matching brackets, and nesting, all before the
+//! parser runs. The parser and the compiler are recursive; these checks keep them from overflowing
+//! the stack.
 
 use crate::error::CompileError;
 use crate::lexer::{self, TokenKind};
 
 /// The longest expression.
 pub const EXPRESSION_BYTES_MAX: usize = 4096;
-/// How deep brackets may lie in each other.
+/// Most nested brackets.
 pub const NESTING_MAX: usize = 64;
-/// How deep the whole tree may be: brackets, and the operators and dots in one row.
+/// Maximum depth of the tree: brackets, and the operators and dots in one row.
 pub const TREE_DEPTH_MAX: usize = 200;
 
 #[derive(Clone, Copy, Debug)]
@@ -27,10 +27,10 @@ pub(crate) struct Tokens<'a> {
     pub all: Vec<Token>,
 }
 
-/// An open bracket, and how deep the tree under it is so far.
+/// An open bracket, and the depth of its subtree so far.
 struct Open {
     token: usize,
-    /// Empty around everything.
+    /// Empty for the outermost level.
     closing: &'static str,
     /// Operators and dots since the last comma; each may make the tree one deeper.
     operators: usize,
@@ -165,7 +165,7 @@ fn ends_value(kind: TokenKind) -> bool {
     !matches!(kind, TokenKind::Sign("." | "," | "(" | "{" | "[" | "&&" | "||" | "!" | "?" | ":"))
 }
 
-/// What the lexer could not make a token of.
+/// Input that the lexer could not read.
 fn bad_token(text: &str, start: usize, end: usize) -> Box<CompileError> {
     let start = text.floor_char_boundary(start);
     let end = text.ceil_char_boundary(end.max(start + 1));

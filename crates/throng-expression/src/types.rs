@@ -1,10 +1,10 @@
-//! What values can be: types that functions take and expressions give.
+//! Types of values: those that functions accept and expressions return.
 
 use throng_base::Said;
 
 use crate::value::Value;
 
-/// A set of types: what a function takes, or what an expression can be.
+/// A set of types: the types that a function accepts, or that an expression can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Types(u16);
 
@@ -19,7 +19,7 @@ impl Types {
     pub(crate) const MAP: Types = Types(128);
     pub(crate) const ANY: Types = Types(255);
     pub(crate) const NUMBER: Types = Types(4 | 8);
-    /// Whole numbers, also where they come as `3.0`; the bit beyond the types marks it.
+    /// Whole numbers, also in the form `3.0`; the bit beyond the types marks it.
     pub(crate) const WHOLE: Types = Types(4 | 8 | 256);
     pub(crate) const OCTETS: Types = Types(16 | 32);
     pub(crate) const TEXT_OR_LIST: Types = Types(16 | 64);
@@ -43,12 +43,12 @@ impl Types {
         Types((self.0 | other.0) & Types::ANY.0)
     }
 
-    /// Whether something of these types can be of one of `others`.
+    /// Whether a value of these types can have one of `others`.
     pub(crate) fn may_be(self, others: Types) -> bool {
         self.0 & others.0 & Types::ANY.0 != 0
     }
 
-    /// What messages call the set.
+    /// The name of the set in messages.
     pub(crate) fn name(self) -> Said {
         match self {
             Types::NULL => say!("null"),

@@ -1,4 +1,4 @@
-//! What variables, saved values, fields of rows and results of expressions are.
+//! Variables, saved values, fields of rows and results of expressions.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -12,22 +12,22 @@ pub enum Value {
     Null,
     Bool(bool),
     Int(i64),
-    /// Only numbers that no [`Value::Int`] holds need it: `random.u64()`.
+    /// Only for numbers that exceed [`Value::Int`]: `random.u64()`.
     UInt(u64),
     Float(f64),
     Text(Arc<str>),
     Bytes(Arc<[u8]>),
     List(Arc<[Value]>),
-    /// Entries in the order they were written; maps are small.
+    /// Entries in their original order; maps are small.
     Map(Arc<[(Arc<str>, Value)]>),
 }
 
 const _: () = assert!(size_of::<Value>() <= 24);
 
 impl Value {
-    /// What a plain YAML scalar, an option like `--set users=5` or a field of a file means:
-    /// null, true, false, a number or text. Numbers that would lose something as numbers stay
-    /// text: `007`, `+86`, more digits than 64 bits hold.
+    /// The value of a plain YAML scalar, an option like `--set users=5` or a field of a file: null,
+    /// true, false, a number or text. Numbers that would lose information stay text: `007`, `+86`,
+    /// more digits than fit into 64 bits.
     pub fn parse_plain(text: &str) -> Value {
         match text {
             "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
@@ -41,7 +41,7 @@ impl Value {
         plain_number(text).unwrap_or_else(|| Value::from(text))
     }
 
-    /// The number that a text is, exactly where it is a whole one of 64 bits.
+    /// The number in a text, exact if it is a whole number of 64 bits.
     pub fn parse_number(text: &str) -> Option<Value> {
         if let Ok(int) = text.parse::<i64>() {
             return Some(Value::Int(int));
@@ -49,8 +49,7 @@ impl Value {
         text.parse().map(Value::UInt).or_else(|_| text.parse().map(Value::Float)).ok()
     }
 
-    /// The value as it stands in a text: null is empty, bytes are written as they are, lists and
-    /// maps as JSON.
+    /// The value as text: null is empty, bytes are unchanged, lists and maps are JSON.
     pub fn write_text(&self, out: &mut Vec<u8>) {
         match self {
             Value::Null => {}
@@ -61,8 +60,8 @@ impl Value {
         }
     }
 
-    /// About how many bytes it is when it is written, with what it shares counted as often as it is
-    /// there; None when they are more than `most`, which is found out in no more steps than that.
+    /// The approximate written size, with shared parts counted at each use; `None` if it exceeds
+    /// `most`, which takes no more steps than that.
     pub fn written_bytes(&self, most: usize) -> Option<usize> {
         let add = |sum: usize, bytes: usize| sum.checked_add(bytes).filter(|sum| *sum <= most);
         let inside = |sum: usize, item: &Value| add(sum, item.written_bytes(most - sum)? + 1);
@@ -95,7 +94,7 @@ impl Value {
         String::from_utf8_lossy(&out).into()
     }
 
-    /// What messages call this type.
+    /// The name of this type in messages.
     pub fn type_name(&self) -> Said {
         match self {
             Value::Null => say!("null"),
@@ -120,7 +119,7 @@ impl Value {
         }
     }
 
-    /// The whole number this value is; also `3.0` is one.
+    /// The whole number; also for `3.0`.
     pub fn as_i64(&self) -> Option<i64> {
         match self {
             Value::Int(int) => Some(*int),
@@ -167,7 +166,7 @@ impl Value {
         }
     }
 
-    /// The entry of a map; the last one where a key stands twice.
+    /// The entry of a map; the last one if a key is repeated.
     pub fn get(&self, key: &str) -> Option<&Value> {
         match self {
             Value::Map(entries) => {
@@ -182,7 +181,7 @@ impl Value {
         self.as_list()?.get(index)
     }
 
-    /// Equal as people mean it: `1`, `1.0` and `1u` are the same number, the order of a map's
+    /// Equality as users expect it: `1`, `1.0` and `1u` are the same number, the order of a map's
     /// entries does not matter, and values of different types are not equal.
     pub fn equals(&self, other: &Value) -> bool {
         match (self, other) {
@@ -196,7 +195,7 @@ impl Value {
             (Value::Map(a), Value::Map(b)) => {
                 a.len() == b.len()
                     && a.iter().zip(b.iter()).all(|(x, y)| {
-                        // The same order is usual; otherwise the key is looked for.
+                        // The order is usually the same; otherwise the key is searched.
                         let found = if x.0 == y.0 { Some(&y.1) } else { other.get(&x.0) };
                         found.is_some_and(|value| x.1.equals(value))
                     })
@@ -205,7 +204,7 @@ impl Value {
         }
     }
 
-    /// The order of two numbers, texts, bytes, or of false and true; nothing else has one.
+    /// The order of two numbers, texts, bytes, or booleans; other values have none.
     pub fn compare(&self, other: &Value) -> Option<Ordering> {
         match (self, other) {
             (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
@@ -216,7 +215,7 @@ impl Value {
     }
 }
 
-/// Numbers in the form of JSON and YAML that are the same text again when written, or fractions.
+/// Numbers in JSON or YAML syntax that produce the same text when written, or fractions.
 fn plain_number(text: &str) -> Option<Value> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     if !digits.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
@@ -250,13 +249,13 @@ fn is_digits_of(text: &str, radix: u32) -> bool {
     !text.is_empty() && text.chars().all(|digit| digit.is_digit(radix))
 }
 
-/// The whole number that `float` is, if it is one and 64 bits hold it.
+/// `float` as a whole number, if it is one that fits into 64 bits.
 pub(crate) fn whole(float: f64) -> Option<i64> {
     let fits = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&float);
     (fits && float.fract() == 0.0).then_some(float as i64)
 }
 
-/// The exact order of two numbers of any kind.
+/// The exact order of two numbers of any type.
 fn compare_numbers(a: &Value, b: &Value) -> Option<Ordering> {
     match (wide(a), wide(b)) {
         (Some(a), Some(b)) => Some(a.cmp(&b)),
@@ -278,12 +277,12 @@ fn compare_with_float(whole: i128, float: f64) -> Option<Ordering> {
     if float.is_nan() {
         return None;
     }
-    // The cast saturates, far beyond what 64 bits hold; then the fraction decides.
+    // The cast saturates far beyond 64 bits; then the fraction decides.
     let order = whole.cmp(&(float.trunc() as i128));
     Some(order.then_with(|| 0.0.partial_cmp(&float.fract()).unwrap_or(Ordering::Equal)))
 }
 
-/// Decimal digits without going through the formatting machinery: ids are written per request.
+/// Writes decimal digits without the formatting machinery: IDs are written per request.
 pub(crate) fn write_u64(mut number: u64, out: &mut Vec<u8>) {
     let mut digits = [0; 20];
     let mut at = digits.len();
@@ -418,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_of_a_value_are_none_under_every_limit_that_is_too_small() {
+    fn the_size_of_a_value_is_none_below_every_smaller_limit() {
         let inner = Value::List([Value::from("seven b"), Value::List([].into())].into());
         let entry = ("name".into(), inner.clone());
         let outer = Value::List([inner, Value::Map([entry].into()), Value::Null].into());
@@ -430,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_scalar_is_what_yaml_says_unless_it_would_lose_something() {
+    fn a_plain_scalar_follows_yaml_unless_it_would_lose_information() {
         let cases: &[(&str, Value)] = &[
             ("", Value::Null),
             ("~", Value::Null),
@@ -504,7 +503,7 @@ mod tests {
         assert!(!Value::Int(-1).equals(&Value::UInt(u64::MAX)));
         assert!(!Value::Int(1).equals(&Value::from("1")));
         assert!(!Value::Float(f64::NAN).equals(&Value::Float(f64::NAN)));
-        // 2^53 + 1 is no double: a comparison through doubles would say equal.
+        // 2^53 + 1 is not a double: a comparison of doubles would report equality.
         let odd = Value::Int(9_007_199_254_740_993);
         assert_eq!(odd.compare(&Value::Float(9_007_199_254_740_992.0)), Some(Ordering::Greater));
         assert_eq!(Value::Int(1).compare(&Value::Float(1.5)), Some(Ordering::Less));

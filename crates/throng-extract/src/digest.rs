@@ -1,10 +1,10 @@
-//! What a body is known by: a digest as lower-case hexadecimal digits.
+//! Digests of bodies, as lower-case hexadecimal digits.
 
 use std::fmt;
 
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA512};
 
-/// A digest, by the name it has in scenarios.
+/// A digest algorithm, by its name in scenarios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Digest {
     Md5,
@@ -51,7 +51,7 @@ impl Digest {
     }
 }
 
-/// A digest of bytes that come piece by piece.
+/// A digest of bytes that arrive in pieces.
 #[derive(Clone)]
 pub struct Hasher(State);
 
@@ -81,7 +81,7 @@ impl Hasher {
         }
     }
 
-    /// Of what came so far.
+    /// The digest of the bytes so far.
     pub fn digits(&self) -> String {
         match self.0.clone() {
             State::Md5(state) => hex(&*state.finalize()),
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digests_are_those_of_the_standards() {
+    fn digests_match_their_standards() {
         for (name, want) in [
             ("md5", "900150983cd24fb0d6963f7d28e17f72"),
             ("sha1", "a9993e364706816aba3e25717850c26c9cd0d89d"),

@@ -1,4 +1,4 @@
-//! A body that is looked at. Nothing is parsed before somebody asks, and nothing twice.
+//! A body that is parsed on demand, and at most once per format.
 
 use std::cell::{Cell, OnceCell};
 
@@ -29,20 +29,20 @@ impl<'a> Document<'a> {
         &self.page
     }
 
-    /// The body as JSON; `None` if it is none, or too large or too deep, see [`Self::refusal`].
+    /// The body as JSON; `None` if it is not JSON, too large or too deep, see [`Self::refusal`].
     pub fn json(&self) -> Option<&serde_json::Value> {
         self.json.get_or_init(|| self.parse_json()).as_ref()
     }
 
-    /// Whether it is a JSON object or list with something else behind it: another one, as servers
-    /// join them, or what separates the two.
+    /// Whether it is a JSON object or list followed by something else: another one, as servers join
+    /// them, or a separator.
     #[cold]
     pub fn is_joined_json(&self) -> bool {
         let text = self.bytes().trim_ascii();
         if !text.starts_with(b"{") && !text.starts_with(b"[") {
             return false;
         }
-        // Most messages are one value on one line: that is seen without parsing them.
+        // Most messages are one value on one line: this is checked without parsing.
         let is_split = text.iter().any(|byte| byte.is_ascii_control());
         if !is_split && !text.windows(2).any(|pair| matches!(pair, b"}{" | b"][")) {
             return false;
@@ -52,7 +52,7 @@ impl<'a> Document<'a> {
         matches!((values.next(), values.next()), (Some(Ok(_)), Some(_)))
     }
 
-    /// Why something was not found that might be there, if that happened since the beginning.
+    /// Why something that might be present was not found, if a limit was reached.
     pub fn refusal(&self) -> Option<Refusal> {
         self.refusal.get().or(self.page.refusal())
     }
@@ -74,15 +74,15 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Paths into a body; what went wrong stands in the document.
+/// Applies paths to a body; errors are recorded in the document.
 impl JsonPath {
-    /// The first value of a body, as one of ours.
+    /// The first match in a body, as a value.
     pub fn first_in(&self, document: &Document<'_>) -> Option<Value> {
         let found = self.find(document.json()?).map_err(|refusal| document.refuse(refusal)).ok()?;
         found.first().copied().map(Value::from_json)
     }
 
-    /// All values of a body, as ours.
+    /// All matches in a body, as values.
     pub fn all_in(&self, document: &Document<'_>) -> Vec<Value> {
         let Some(json) = document.json() else { return Vec::new() };
         match self.find(json) {
@@ -94,7 +94,7 @@ impl JsonPath {
         }
     }
 
-    /// How far it leads; `None` if the body is no JSON.
+    /// How far it matches; `None` if the body is not JSON.
     pub fn reach(&self, document: &Document<'_>) -> Option<JsonReach> {
         self.reach_in(document.json()?)
     }

@@ -1,14 +1,14 @@
-//! What can be taken out of an answer: fields of JSON, nodes of HTML and XML, parts of text, and
-//! digests. Only taking out; what was taken is compared elsewhere.
+//! Extracts values from responses: JSON fields, HTML and XML nodes, parts of text, and digests.
+//! They are compared elsewhere.
 //!
-//! - [`Document`]: a body that is parsed at most once per kind, and only when somebody asks.
-//! - [`JsonPath`], [`JsonPaths`]: fields of JSON, by name and index or by a whole RFC 9535 query.
+//! - [`Document`]: a body that is parsed on demand, and at most once per format.
+//! - [`JsonPath`], [`JsonPaths`]: JSON fields, by name and index or by a complete RFC 9535 query.
 //! - [`XPath`] (1.0) and [`Css`]: nodes of HTML and XML, from `throng-markup`.
 //! - [`Pattern`]: a regular expression over bytes, with a group.
-//! - [`Digest`]: what a body is known by.
+//! - [`Digest`]: digests of bodies.
 //!
-//! The answers come from others, so everything here is bounded in time, memory and depth, whatever
-//! they hold. Where a bound is met nothing is found, and [`Document::refusal`] says why.
+//! Responses are untrusted, so everything here is limited in time, memory and depth. If a limit is
+//! reached, nothing is found, and [`Document::refusal`] says why.
 
 #![forbid(unsafe_code)]
 

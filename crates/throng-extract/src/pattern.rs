@@ -1,4 +1,4 @@
-//! A regular expression that looks for bytes and gives text.
+//! A regular expression that searches bytes and returns text.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use throng_expression::Value;
 use throng_base::Said;
 use throng_markup::PathError;
 
-/// How large a compiled pattern may be.
+/// Maximum size of a compiled pattern.
 pub const PATTERN_BYTES_MAX: usize = 1 << 20;
 
-/// How deep the groups of a pattern may be nested.
+/// Maximum nesting of groups.
 const NEST_MAX: u32 = 100;
 
-/// A regular expression. It gives its group named `value`, else its first group, else all that it
-/// matches. It is matched against bytes; what it gives is text, with U+FFFD for what is no UTF-8.
+/// A regular expression. It returns its group named `value`, or its first group, or the whole
+/// match. It is matched against bytes; the result is text, with U+FFFD for invalid UTF-8.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     regex: Regex,
@@ -58,8 +58,7 @@ impl Pattern {
         self.regex.is_match(bytes)
     }
 
-    /// Whether it matches in more than one record: where lines, or what else ends records, lie
-    /// between two matches.
+    /// Whether it matches in more than one record: lines or other delimiters separate two matches.
     pub fn is_in_several_records(&self, bytes: &[u8]) -> bool {
         let mut matches = self.regex.find_iter(bytes);
         let (Some(first), Some(second)) = (matches.next(), matches.next()) else { return false };
@@ -67,7 +66,7 @@ impl Pattern {
         between.iter().any(|byte| matches!(byte, b'\n' | b'\r' | 0x1e | 0))
     }
 
-    /// What the first match gives. A group that took no part in the match gives nothing.
+    /// The result of the first match. A group that is not part of the match returns nothing.
     pub fn first(&self, bytes: &[u8]) -> Option<Value> {
         if self.group == 0 {
             return self.regex.find(bytes).map(|found| text(found.as_bytes()));
@@ -75,7 +74,7 @@ impl Pattern {
         self.given(&self.regex.captures(bytes)?)
     }
 
-    /// What all matches give, from the left, without overlaps.
+    /// The results of all matches, from the left, without overlaps.
     pub fn all(&self, bytes: &[u8]) -> Vec<Value> {
         if self.group == 0 {
             return self.regex.find_iter(bytes).map(|found| text(found.as_bytes())).collect();
@@ -100,7 +99,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// The regex crate tells mistakes as pictures; its parser tells where they are.
+/// The regex crate draws errors as pictures; its parser reports their positions.
 fn check_syntax(text: &str, help: &Said) -> Result<(), PathError> {
     let mut parser = regex_syntax::ParserBuilder::new().utf8(false).nest_limit(NEST_MAX).build();
     let (span, reason) = match parser.parse(text) {
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_group_that_is_meant_is_given() {
+    fn the_right_group_is_returned() {
         let page = b"<input name=\"csrf\" value=\"t0k-en\">";
         for (pattern, want) in [
             (r#"value="([^"]*)""#, "t0k-en"),
@@ -152,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_have_a_place() {
+    fn errors_have_a_position() {
         for (pattern, start, end) in [
             ("a(b", 1, 2),
             ("a[b", 1, 2),

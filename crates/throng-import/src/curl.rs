@@ -23,13 +23,12 @@ pub(crate) fn read(
     let mut session = Session { name: "user".into(), ..Session::default() };
     for request in &requests {
         warnings.extend(request.warnings.iter().cloned());
-        let mut bench = Bench::default();
-        request.apply(&mut bench);
-        session.steps.push(item(&bench));
+        let bench = &request.bench;
+        session.steps.push(item(bench));
         if bench.verify_tls == Some(false) {
             recording.verifies_certificates = Some(false);
         }
-        left_out(&bench, &mut recording.left_out);
+        left_out(bench, &mut recording.left_out);
     }
     recording.sessions.push(session);
     Ok(recording)

@@ -65,6 +65,15 @@ impl Json {
         }
     }
 
+    /// As a header or a field of a form has it.
+    pub(crate) fn as_text(&self) -> Text {
+        match self {
+            Json::Text(text) => text.clone(),
+            Json::Map(_) | Json::List(_) => self.compact(),
+            other => Text::literal(other.as_str().unwrap_or_default()),
+        }
+    }
+
     pub(crate) fn entries(&self) -> &[(String, Json)] {
         match self {
             Json::Map(entries) => entries,

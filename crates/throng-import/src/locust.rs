@@ -8,8 +8,9 @@ use throng_base::{Diagnostic, Source};
 use crate::Options;
 use crate::json::Json;
 use crate::model::{Auth, Body, Check, Exchange, Item, LeftOut, Recording, Save, Session, Think};
+use crate::script::walk::Walk;
 use crate::script::world::{Known, World};
-use crate::script::{Argument, Class, Expr, Function, Kind, Statement, argument, python};
+use crate::script::{Argument, Class, Expr, Kind, Statement, argument, python};
 use crate::text::Text;
 
 /// Bases of classes that are users.
@@ -42,6 +43,94 @@ pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording,
 struct Reader {
     world: World,
     classes: Vec<Class>,
+}
+
+impl Walk for Reader {
+    fn world(&mut self) -> &mut World {
+        &mut self.world
+    }
+
+    fn keyword(&mut self, word: &str, line: usize, items: &mut Vec<Item>) {
+        if word == "assert" {
+            items.push(Item::left_out(line, say!("a check")));
+        }
+    }
+
+    /// `self.token = …`, `self.client.headers["X"] = …`.
+    fn assign(&mut self, target: &Expr, known: Known) {
+        match target {
+            Expr::Index(inner, key)
+                if inner.path().is_some_and(|path| path.ends_with("client.headers")) =>
+            {
+                let name = self.world.text(key).map(|name| name.to_string());
+                self.world.set_global("__value", known);
+                let value = self.world.text(&Expr::Name("__value".into()));
+                if let Some((name, value)) = name.zip(value) {
+                    self.add_header(name, value);
+                }
+            }
+            target => {
+                if let Some(path) = target.path() {
+                    self.world.set_global(&path, known);
+                }
+            }
+        }
+    }
+
+    /// `if response.status_code != 200: response.failure(…)` is a check.
+    fn condition(
+        &mut self,
+        condition: &Expr,
+        (then, otherwise): (&[Statement], &[Statement]),
+        line: usize,
+        items: &mut Vec<Item>,
+    ) {
+        let fails = |body: &[Statement]| {
+            body.iter().any(|one| {
+                matches!(&one.kind, Kind::Expr(value)
+                if value.call().is_some_and(|(path, _)| path.ends_with(".failure")))
+            })
+        };
+        let is_failure = fails(then) || fails(otherwise);
+        if is_failure && self.is_check(condition, fails(then)) {
+            return;
+        }
+        let before = items.len();
+        self.branches(then, otherwise, line, items);
+        if is_failure && items.len() == before {
+            items.push(Item::left_out(line, say!("a check")));
+        }
+    }
+
+    fn evaluated(&mut self, value: &Expr, line: usize, items: &mut Vec<Item>) -> Known {
+        // `self.client.get(…).json()`: the request is inside.
+        if let Expr::Call(callee, arguments) = value
+            && let Expr::Member(inner, method) = &**callee
+        {
+            let client =
+                inner.path().is_some_and(|path| path == "client" || path.ends_with(".client"));
+            if client {
+                return self.request(method, arguments, line, items);
+            }
+            if matches!(&**inner, Expr::Call(..)) {
+                let inner = self.evaluated(inner, line, items);
+                self.world.set("__inner", inner);
+                let callee = Expr::Member(Box::new(Expr::Name("__inner".into())), method.clone());
+                return self.world.value(&Expr::Call(Box::new(callee), arguments.clone()));
+            }
+        }
+        if let Expr::Index(inner, key) = value
+            && matches!(&**inner, Expr::Call(..) | Expr::Index(..))
+        {
+            let inner = self.evaluated(inner, line, items);
+            self.world.set("__inner", inner);
+            let value = Expr::Index(Box::new(Expr::Name("__inner".into())), key.clone());
+            return self.world.value(&value);
+        }
+        let Some((path, arguments)) = value.call() else { return self.world.value(value) };
+        let arguments = arguments.to_vec();
+        self.other(&path, value, &arguments, line, items)
+    }
 }
 
 impl Reader {
@@ -301,110 +390,6 @@ impl Reader {
         }
     }
 
-    fn function(&mut self, function: &Function) -> Vec<Item> {
-        if !self.world.enter() {
-            return Vec::new();
-        }
-        let mut items = Vec::new();
-        for statement in &function.body {
-            self.statement(statement, &mut items);
-        }
-        self.world.leave();
-        items
-    }
-
-    fn statements(&mut self, statements: &[Statement], items: &mut Vec<Item>) {
-        statements.iter().for_each(|statement| self.statement(statement, items));
-    }
-
-    fn statement(&mut self, statement: &Statement, items: &mut Vec<Item>) {
-        let line = statement.line;
-        match &statement.kind {
-            Kind::Let(names, value) => {
-                let known = self.evaluated(value, line, items);
-                if let [name] = names.as_slice() {
-                    self.world.set(name, known);
-                }
-            }
-            Kind::Assign(target, value) => self.assign(target, value, line, items),
-            Kind::Expr(value) | Kind::Return(Some(value)) => {
-                self.evaluated(value, line, items);
-            }
-            Kind::With(value, name, body) => {
-                let known = self.evaluated(value, line, items);
-                if let Some(name) = name {
-                    self.world.set(name, known);
-                }
-                self.statements(body, items);
-            }
-            Kind::If(Expr::Bool(true), body, _) => self.statements(body, items),
-            Kind::If(condition, then, otherwise) => {
-                self.condition(condition, then, otherwise, line, items);
-            }
-            Kind::For(Some(counted), body) => {
-                let mut steps = Vec::new();
-                self.world.begin_loop(counted);
-                self.statements(body, &mut steps);
-                let is_empty = steps.is_empty();
-                let item = self.world.end_loop(counted, steps);
-                items.extend(Some(item).filter(|_| !is_empty));
-            }
-            Kind::For(None, body) => {
-                let mut steps = Vec::new();
-                self.statements(body, &mut steps);
-                if !steps.is_empty() {
-                    let what = say!("the condition of a loop; its steps run once");
-                    items.push(Item::left_out(line, what));
-                    items.extend(steps);
-                }
-            }
-            Kind::While(_, body) => {
-                let what = say!("the condition of a loop; its steps run once");
-                items.push(Item::left_out(line, what));
-                self.statements(body, items);
-            }
-            Kind::Other(what) if what == "assert" => {
-                items.push(Item::left_out(line, say!("a check")));
-            }
-            Kind::Other(_)
-            | Kind::Return(None)
-            | Kind::Function(_)
-            | Kind::Class(_)
-            | Kind::Nothing => {}
-        }
-    }
-
-    /// `if response.status_code != 200: response.failure(…)` is a check.
-    fn condition(
-        &mut self,
-        condition: &Expr,
-        then: &[Statement],
-        otherwise: &[Statement],
-        line: usize,
-        items: &mut Vec<Item>,
-    ) {
-        let fails = |body: &[Statement]| {
-            body.iter().any(|one| {
-                matches!(&one.kind, Kind::Expr(value)
-                if value.call().is_some_and(|(path, _)| path.ends_with(".failure")))
-            })
-        };
-        if (fails(then) || fails(otherwise)) && self.is_check(condition, fails(then)) {
-            return;
-        }
-        let mut steps = Vec::new();
-        self.statements(then, &mut steps);
-        self.statements(otherwise, &mut steps);
-        if !steps.is_empty() || fails(then) || fails(otherwise) {
-            let what = match steps.is_empty() {
-                true => say!("a check"),
-                false => say!("the condition of an `if`; its steps always run"),
-            };
-            items.push(Item::left_out(line, what));
-        }
-        items.extend(steps);
-    }
-
     fn is_check(&mut self, condition: &Expr, negated: bool) -> bool {
         let Expr::Binary(sign, left, right) = condition else { return false };
         let is_wanted = match negated {
@@ -433,28 +418,6 @@ impl Reader {
         }
     }
 
-    /// `self.token = …`, `self.client.headers["X"] = …`.
-    fn assign(&mut self, target: &Expr, value: &Expr, line: usize, items: &mut Vec<Item>) {
-        let known = self.evaluated(value, line, items);
-        match target {
-            Expr::Index(inner, key)
-                if inner.path().is_some_and(|path| path.ends_with("client.headers")) =>
-            {
-                let name = self.world.text(key).map(|name| name.to_string());
-                self.world.set_global("__value", known);
-                let value = self.world.text(&Expr::Name("__value".into()));
-                if let Some((name, value)) = name.zip(value) {
-                    self.add_header(name, value);
-                }
-            }
-            target => {
-                if let Some(path) = target.path() {
-                    self.world.set_global(&path, known);
-                }
-            }
-        }
-    }
-
     /// Headers of the client are those of all its requests from there on.
     fn add_header(&mut self, name: String, value: Text) {
         let known = self.world.get("__headers").cloned();
@@ -465,36 +428,6 @@ impl Reader {
         headers.retain(|(own, _)| *own != name);
         headers.push((name, Json::Text(value)));
         self.world.set_global("__headers", Known::Json(Json::Map(headers)));
-    }
-
-    fn evaluated(&mut self, value: &Expr, line: usize, items: &mut Vec<Item>) -> Known {
-        // `self.client.get(…).json()`: the request is inside.
-        if let Expr::Call(callee, arguments) = value
-            && let Expr::Member(inner, method) = &**callee
-        {
-            let client =
-                inner.path().is_some_and(|path| path == "client" || path.ends_with(".client"));
-            if client {
-                return self.request(method, arguments, line, items);
-            }
-            if matches!(&**inner, Expr::Call(..)) {
-                let inner = self.evaluated(inner, line, items);
-                self.world.set("__inner", inner);
-                let callee = Expr::Member(Box::new(Expr::Name("__inner".into())), method.clone());
-                return self.world.value(&Expr::Call(Box::new(callee), arguments.clone()));
-            }
-        }
-        if let Expr::Index(inner, key) = value
-            && matches!(&**inner, Expr::Call(..) | Expr::Index(..))
-        {
-            let inner = self.evaluated(inner, line, items);
-            self.world.set("__inner", inner);
-            let value = Expr::Index(Box::new(Expr::Name("__inner".into())), key.clone());
-            return self.world.value(&value);
-        }
-        let Some((path, arguments)) = value.call() else { return self.world.value(value) };
-        let arguments = arguments.to_vec();
-        self.other(&path, value, &arguments, line, items)
     }
 
     fn other(
@@ -516,11 +449,7 @@ impl Reader {
                 argument(arguments, "", 0).and_then(|one| self.world.json(one))
             {
                 for (name, value) in headers {
-                    let value = match value {
-                        Json::Text(text) => text,
-                        other => other.compact(),
-                    };
-                    self.add_header(name, value);
+                    self.add_header(name, value.as_text());
                 }
             }
             return Known::Unknown;
@@ -552,37 +481,6 @@ impl Reader {
             items.push(Item::left_out(line, say!("the call `{path}`")));
         }
         known
-    }
-
-    /// A method or a function of the file, where it is called.
-    fn called(
-        &mut self,
-        function: &Function,
-        arguments: &[Argument],
-        line: usize,
-        items: &mut Vec<Item>,
-    ) -> Known {
-        let parameters = function.parameters.iter().filter(|name| *name != "self");
-        let mut values = Vec::new();
-        for (number, name) in parameters.enumerate() {
-            if let Some(value) = argument(arguments, name, number) {
-                let known = self.evaluated(value, line, items);
-                values.push((name.clone(), known));
-            }
-        }
-        if !self.world.enter() {
-            return Known::Unknown;
-        }
-        values.into_iter().for_each(|(name, known)| self.world.set(&name, known));
-        let mut result = Known::Unknown;
-        for statement in &function.body {
-            match &statement.kind {
-                Kind::Return(Some(value)) => result = self.evaluated(value, statement.line, items),
-                _ => self.statement(statement, items),
-            }
-        }
-        self.world.leave();
-        result
     }
 
     fn request(
@@ -617,7 +515,7 @@ impl Reader {
         let map = |world: &mut World, name: &str| match named(name).and_then(|one| world.json(one))
         {
             Some(Json::Map(entries)) => {
-                entries.into_iter().map(|(name, value)| (name, text_of(&value))).collect()
+                entries.into_iter().map(|(name, value)| (name, value.as_text())).collect()
             }
             _ => Vec::new(),
         };
@@ -626,7 +524,7 @@ impl Reader {
         exchange.cookies = map(&mut self.world, "cookies");
         if let Some(Known::Json(Json::Map(shared))) = self.world.get("__headers") {
             let shared: Vec<(String, Text)> =
-                shared.iter().map(|(name, value)| (name.clone(), text_of(value))).collect();
+                shared.iter().map(|(name, value)| (name.clone(), value.as_text())).collect();
             let missing = shared.into_iter().filter(|(name, _)| exchange.header(name).is_none());
             let missing: Vec<_> = missing.collect();
             exchange.headers.extend(missing);
@@ -648,59 +546,18 @@ impl Reader {
             "post" | "put" | "patch" => argument(arguments, "", 1),
             _ => None,
         });
-        self.body(&mut exchange, data, named("json"), line);
+        match (named("json"), data) {
+            (Some(json), _) => match self.world.json(json) {
+                Some(json) => exchange.body = Body::Json(json),
+                None => self.world.computed_body(json, &mut exchange, line),
+            },
+            (None, Some(data)) => self.world.body(data, &mut exchange, line),
+            (None, None) => {}
+        }
         if named("files").is_some() {
             exchange.left_out.push(LeftOut::at_line(line, say!("files that are uploaded")));
         }
         Known::Response(self.world.add(exchange, items))
-    }
-
-    fn body(
-        &mut self,
-        exchange: &mut Exchange,
-        data: Option<&Expr>,
-        json: Option<&Expr>,
-        line: usize,
-    ) {
-        if let Some(json) = json {
-            match self.world.json(json) {
-                Some(json) => exchange.body = Body::Json(json),
-                None => {
-                    let text = self.world.text_or_variable(json, "body");
-                    exchange
-                        .left_out
-                        .push(LeftOut::at_line(line, say!("a body that the script computes")));
-                    exchange.body = Body::Text(text);
-                }
-            }
-            return;
-        }
-        let Some(data) = data.filter(|data| **data != Expr::Null) else { return };
-        match self.world.json(data) {
-            Some(Json::Map(entries)) => {
-                let pairs = entries.iter().map(|(name, value)| (name.clone(), text_of(value)));
-                exchange.body = Body::Form(pairs.collect());
-            }
-            Some(Json::Text(text)) => {
-                exchange.body = Json::of_body(&text).map_or(Body::Text(text), Body::Json);
-            }
-            Some(_) => {}
-            None => {
-                let text = self.world.text_or_variable(data, "body");
-                exchange
-                    .left_out
-                    .push(LeftOut::at_line(line, say!("a body that the script computes")));
-                exchange.body = Body::Text(text);
-            }
-        }
-    }
-}
-
-fn text_of(value: &Json) -> Text {
-    match value {
-        Json::Text(text) => text.clone(),
-        Json::Map(_) | Json::List(_) => value.compact(),
-        other => Text::literal(other.as_str().unwrap_or_default()),
     }
 }
 

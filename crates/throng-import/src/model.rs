@@ -78,6 +78,11 @@ impl Variable {
         Variable { name: name.into(), value: None, env, is_secret: true }
     }
 
+    /// Whoever runs the scenario gives its value.
+    pub(crate) fn unknown(name: impl Into<String>) -> Variable {
+        Variable { name: name.into(), value: None, env: None, is_secret: false }
+    }
+
     pub(crate) fn plain(name: &str, value: Text) -> Variable {
         Variable { name: name.into(), value: Some(value), env: None, is_secret: false }
     }

@@ -1,4 +1,4 @@
-//! What is changed of a load while it runs, and what its phases are from then on. Pure.
+//! Changes of a running load, and its phases after a change. Pure.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use throng_program::{Change, Coming, Drive, Phase, Rate, Users};
 
 use crate::profile::Profile;
 
-/// From an instant on the rest of a load's phases is another. All shards hear of it before, and
-/// each reckons the same rest.
+/// A change of the rest of a load from a time on. All shards receive it before that time, and
+/// compute the same rest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Amendment {
     pub at: Time,
     pub change: Adjustment,
-    /// More users of all shards than these do not stay, whatever the change says.
+    /// Maximum number of users of all shards after the change.
     pub users_max: u64,
 }
 
-/// What is changed at that instant.
+/// What changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Adjustment {
     Change(Change),
-    /// Who hears of it makes this part of what the load wants of it, now and in all phases behind,
-    /// whatever else is changed. A number of iterations stays what it is.
+    /// The shards that receive this generate this portion of the load, now and in all later phases,
+    /// regardless of other changes. Total numbers of iterations stay.
     Portion(f64),
 }
 
@@ -33,9 +33,9 @@ impl From<Change> for Adjustment {
 }
 
 impl Adjustment {
-    /// What the phase drives from then on, where so many users of the whole stay and so much of
-    /// it has passed; None where the change changes nothing of it. `usual` is how the load brings
-    /// its users.
+    /// The drive of the phase after the change, given the number of users and the time since the
+    /// start of the phase; `None` if the change does not affect it. `usual` is how the load adds
+    /// users.
     pub fn drive(
         self,
         phase: &Phase,
@@ -53,7 +53,7 @@ impl Adjustment {
         }
         match &mut drive {
             Drive::Users(users) => users.to = self.users(users.to)?,
-            // A number of iterations is dealt out to the users that there are.
+            // A total number of iterations is distributed over the existing users.
             Drive::Iterations(iterations) if iterations.total.is_none() => {
                 iterations.users = self.users(iterations.users)?;
             }
@@ -76,13 +76,13 @@ impl Adjustment {
                 })
             }
             Adjustment::Change(Change::Users(users)) => Some(users),
-            // What the load wants stays the same.
+            // The load as ordered stays the same.
             Adjustment::Portion(_) => Some(before),
             Adjustment::Change(Change::Rate(_) | Change::EndPhase) => None,
         }
     }
 
-    /// What is left of a rate after so much of its phase.
+    /// The rest of a rate after `passed`.
     fn rate(self, rate: &Rate, time: Option<Duration>, passed: Duration) -> Option<Rate> {
         let times = match self {
             Adjustment::Change(Change::Times(times)) => times,

@@ -1,40 +1,40 @@
-//! Who falls out in the running phase and when: one shard's part of it. Share and rate are of the
-//! whole; the parts of all shards together are exactly that.
+//! Computes which users disconnect in the current phase, and when: one shard's part. The shards'
+//! parts add up exactly to the configured share or rate.
 
 use throng_base::{Share, Time};
 use throng_program::{Amount, Churn, Parting};
 
 use crate::curve::Curve;
 
-/// The events of one phase, as far as they were handed out.
+/// The state of a phase's disconnects.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Churning {
-    /// With a rate: our events so far. With a share: those of the tick that comes next.
+    /// With a rate: events of this shard so far. With a share: those of the next tick.
     handed: u64,
-    /// Ticks that are over, and the events of all shards in them.
+    /// Completed ticks, and the events of all shards in them.
     ticks: u64,
     events: u64,
-    /// With a share users of all shards fall out one after another, shard by shard: whose turn is
-    /// next, in this order. It outlives the phase.
+    /// With a share, users of all shards disconnect in turn, shard by shard. This is the next turn;
+    /// it continues across phases.
     turn: u64,
-    /// The most users of all shards who stay in the phase.
+    /// Maximum number of users of all shards in the phase.
     users: u64,
-    /// When the phase began.
+    /// Start of the phase.
     begin: Time,
-    /// With a rate: events of all shards before those that are counted now.
+    /// With a rate: events of all shards before the current count started.
     first: u64,
 }
 
-/// One user falls out, or the moment brings none of ours.
+/// `None` if no user of this shard disconnects.
 pub(crate) type Event = Option<Parting>;
 
 impl Churning {
-    /// For the next phase, in which at most so many users of all shards stay.
+    /// The state for the next phase, with at most this many users of all shards.
     pub(crate) fn again(self, users: u64, begin: Time) -> Churning {
         Churning { turn: self.turn, users, begin, ..Churning::default() }
     }
 
-    /// From `at` on other users stay in the phase. What falls out goes on in step.
+    /// Changes the number of users at `at`. Disconnects continue without a gap.
     pub(crate) fn amend(&mut self, churn: Option<&Churn>, users: u64, at: Time) {
         self.users = users;
         if let Some(Churn { amount: Amount::Rate(rate), .. }) = churn {
@@ -43,7 +43,7 @@ impl Churning {
         }
     }
 
-    /// When something is due in the phase.
+    /// The next event in the phase.
     pub(crate) fn next(&self, churn: &Churn, share: Share) -> Option<Time> {
         match churn.amount {
             Amount::Rate(rate) => {
@@ -58,8 +58,8 @@ impl Churning {
         }
     }
 
-    /// Takes what [`Churning::next`] told. `whole` are the users of all shards who stay at that
-    /// moment.
+    /// Takes the event that [`Churning::next`] returned. `whole` is the current number of users of
+    /// all shards.
     pub(crate) fn take(&mut self, churn: &Churn, share: Share, whole: u64) -> Event {
         match churn.amount {
             Amount::Rate(_) => {
@@ -90,8 +90,8 @@ fn way(churn: &Churn, event: u64) -> Event {
     churn.ways.get(index as usize).copied()
 }
 
-/// `count` users from `first` on, in a ring of `whole`. As nobody is met twice, no shard gets
-/// more events than it has users.
+/// `count` users from `first` on, in a ring of `whole`. No user occurs twice, so no shard gets more
+/// events than it has users.
 struct Turns {
     first: u64,
     whole: u64,
@@ -99,7 +99,7 @@ struct Turns {
 }
 
 impl Turns {
-    /// The number among all events of the one that is our `local`-th.
+    /// The global number of this shard's event `local`.
     fn event(&self, share: Share, local: u64) -> Option<u64> {
         let end = (self.first + self.count).min(self.whole);
         let skipped = share.part(self.first);
@@ -107,7 +107,7 @@ impl Turns {
         if local < ahead {
             return Some(share.global(skipped + local) - self.first);
         }
-        // The ring is closed: on with the first users.
+        // After the end of the ring, continue with its first users.
         let behind = share.global(local - ahead);
         let reached = self.whole - self.first + behind;
         (behind < self.first && reached < self.count).then_some(reached)
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_are_dealt_out_without_a_gap() {
+    fn turns_are_distributed_without_gaps() {
         let mut random = Random::new(7);
         for round in 0..2000 {
             let whole = 1 + random.below(40);

@@ -1,5 +1,5 @@
-//! When the users of a population come or go: the k-th change of the whole, counted from the
-//! phase's begin.
+//! Computes when users of a population start or stop: the time of the k-th change of the whole
+//! population since the start of the phase.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use throng_program::Coming;
 
 use crate::curve::Curve;
 
-/// When change `k` (from 0) is due; None when it never comes.
+/// The time of change `k` (from 0); `None` if it never happens.
 pub(crate) fn due(coming: Coming, k: u64) -> Option<Duration> {
     match coming {
         Coming::AtOnce => Some(Duration::ZERO),
@@ -16,7 +16,7 @@ pub(crate) fn due(coming: Coming, k: u64) -> Option<Duration> {
     }
 }
 
-/// How many changes are due before `time`: exactly those for which [`due`] says so.
+/// The number of changes before `time`, consistent with [`due`].
 pub(crate) fn count_before(coming: Coming, time: Duration) -> u64 {
     match coming {
         _ if time.is_zero() => 0,
@@ -30,8 +30,8 @@ pub(crate) fn count_before(coming: Coming, time: Duration) -> u64 {
     }
 }
 
-/// How long so many changes take; None when they are never done. A rate is through when one more
-/// would be due; the last step is held as long as the others.
+/// The duration of a number of changes; `None` if they never end. At a rate, it ends when the next
+/// change would be due; with steps, the last step lasts as long as the others.
 pub(crate) fn length(coming: Coming, changes: u64) -> Option<Duration> {
     match coming {
         _ if changes == 0 => Some(Duration::ZERO),
@@ -55,7 +55,7 @@ mod tests {
     const S: Duration = Duration::from_secs(1);
 
     #[test]
-    fn steps_are_a_staircase() {
+    fn steps_form_a_staircase() {
         let steps = Coming::Steps { size: 60_000, every: 10 * S };
         let second = |k| due(steps, k).map(|due| due.as_secs());
         assert_eq!([0, 59_999, 60_000, 999_999].map(second), [0, 0, 10, 160].map(Some));
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn counting_agrees_with_the_due_times() {
+    fn counts_agree_with_due_times() {
         let mut random = Random::new(4);
         for _ in 0..2000 {
             let coming = match random.below(3) {

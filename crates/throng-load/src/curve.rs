@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// More events than any run has. A power of two.
+/// More events than any run has; a power of two.
 const COUNT_MAX: u64 = 1 << 62;
 
 /// A rate that changes linearly from one value to another, and stays constant afterwards.
@@ -89,7 +89,7 @@ pub(crate) fn count(before: impl Fn(u64) -> bool) -> u64 {
     if !before(0) {
         return 0;
     }
-    // Event `low` is before, event `high` is not.
+    // Invariant: event `low` is before, event `high` is not.
     let mut high = 1;
     while high < COUNT_MAX && before(high) {
         high *= 2;
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn counting_agrees_with_the_due_times() {
+    fn counts_agree_with_due_times() {
         let mut random = Random::new(20);
         for round in 0..3000 {
             let time = Duration::from_millis(1 + random.below(40_000));
@@ -164,14 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn no_rate_brings_nothing() {
+    fn a_zero_rate_has_no_events() {
         assert_eq!(Curve::constant(0.0).due(0), None);
         assert_eq!(Curve::constant(0.0).due(1), None);
         assert_eq!(Curve::ramp(0.0, 0.0, Duration::from_secs(1)).due(1), None);
     }
 
     #[test]
-    fn due_times_never_go_back() {
+    fn due_times_are_monotonic() {
         let curve = Curve::ramp(1.0, 20_000.0, Duration::from_secs(30));
         let mut before = Duration::ZERO;
         for k in 0..300_000 {

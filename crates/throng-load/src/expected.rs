@@ -1,11 +1,11 @@
-//! What some steps are expected to take: time by their pauses, and requests.
+//! Estimates steps: their duration, based on pauses, and their requests.
 
 use throng_program::{Every, Heartbeat, Link, Pause, Session, Statement, Stay, Way};
 
-/// What a session is expected to take.
+/// The estimate of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SessionExpected {
-    /// What is done once when a user comes.
+    /// The steps that run once when a user starts.
     pub before: Expected,
     /// One iteration of the steps.
     pub steps: Expected,
@@ -32,49 +32,49 @@ fn beats(link: &Link) -> f64 {
 
 fn beats_of(heartbeat: &Heartbeat) -> f64 {
     match heartbeat.fault.stop_after {
-        // One that stops after a few sends none in the long run.
+        // A heartbeat that stops after a few sends none in the long run.
         Some(_) => 0.0,
         None => f64::from(heartbeat.fault.times) / heartbeat.every.as_secs_f64(),
     }
 }
 
-/// Requests per second of what is done again and again.
+/// Requests per second of periodic work.
 fn per_second(every: &[Every], links: &[Link]) -> f64 {
     let of = |one: &Every| {
         let requests = Expected::of_block(&one.body.steps, links).requests;
-        // A body without end is done once.
+        // A body that never ends runs once.
         if requests.is_finite() { requests / one.time.as_secs_f64() } else { 0.0 }
     };
     every.iter().map(of).sum()
 }
 
-/// What steps take on average and at the ends, without the time that the target needs.
+/// The mean and the range of what steps take, without the target's response times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expected {
-    /// Seconds of thinking and staying: the shortest, on average, the longest. Infinite where
-    /// users stay until they are told to leave.
+    /// Seconds of thinking and staying: minimum, mean, maximum. Infinite if users stay until they
+    /// must leave.
     pub low_seconds: f64,
     pub mean_seconds: f64,
     pub high_seconds: f64,
-    /// HTTP requests and messages sent, on average.
+    /// Mean number of HTTP requests and sent messages.
     pub requests: f64,
-    /// Long-lived connections opened, on average.
+    /// Mean number of long-lived connections that are opened.
     pub connects: f64,
-    /// Of all these requests together, the seconds of pauses before each.
+    /// The sum over these requests of the seconds of pauses before each.
     pub lead: f64,
-    /// Heartbeats and what is done every so often, per second, on average over all this time.
+    /// Mean number of heartbeats and periodic requests per second.
     pub beats: f64,
-    /// A condition, a list or a value that is known only in the run was taken as once.
+    /// A condition, list or value that is known only during the run was assumed to be once.
     pub guessed: bool,
-    /// What is done without end, if anything is.
+    /// The first endless part, if any.
     pub endless: Option<Endless>,
-    /// How many of those who begin come to the end: others leave or begin the next iteration.
+    /// The share of users that reach the end; the others leave or start the next iteration.
     go_on: f64,
-    /// Whether all of them do for sure.
+    /// Whether all users certainly reach the end.
     all_go_on: bool,
 }
 
-/// One pass of a loop without end.
+/// One pass of an endless loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Endless {
     pub low_seconds: f64,
@@ -101,17 +101,17 @@ impl Default for Expected {
     }
 }
 
-/// How many standard deviations from its mean a normal pause is taken to be at most.
+/// The assumed maximum of a normally distributed pause, in standard deviations above the mean.
 const NORMAL_DEVIATIONS: f64 = 3.0;
 
-/// A product in which nothing, however often, is nothing.
+/// A product in which zero times infinity is zero.
 fn product(one: f64, other: f64) -> f64 {
     if one == 0.0 || other == 0.0 { 0.0 } else { one * other }
 }
 
-/// The mean of rates, each of which holds for so many seconds.
+/// The mean of rates, weighted by their durations in seconds.
 fn mean_of(parts: &[(f64, f64)]) -> f64 {
-    // What lasts for ever outweighs all else.
+    // An infinite duration outweighs all others.
     let forever = parts.iter().filter(|(seconds, _)| seconds.is_infinite());
     let endless = forever.clone().count();
     if endless > 0 {
@@ -127,7 +127,7 @@ impl Expected {
         Expected { low_seconds, mean_seconds, high_seconds, ..Expected::default() }
     }
 
-    /// Steps of a session that has these links, one after another.
+    /// The estimate of consecutive steps of a session with these links.
     pub fn of_block(steps: &[Statement], links: &[Link]) -> Expected {
         let of = |sum: Expected, statement| sum.then(Expected::of(statement, links));
         steps.iter().fold(Expected::default(), of)
@@ -160,7 +160,7 @@ impl Expected {
             }
             Statement::Stay(stay) => {
                 let own = stay.heartbeat.as_ref().map(beats_of);
-                // Its own heartbeat is there instead of that of the link.
+                // The step's heartbeat replaces that of the link.
                 let link = links.get(usize::from(stay.link));
                 let instead = own.map_or(0.0, |own| own - link.map_or(0.0, beats));
                 Expected::of_stay(stay).and_again(per_second(&stay.every, links) + instead)
@@ -169,7 +169,7 @@ impl Expected {
         }
     }
 
-    /// A step without steps inside.
+    /// A step without nested steps.
     fn of_simple(statement: &Statement) -> Expected {
         let request = || Expected { requests: 1.0, ..Expected::default() };
         match statement {
@@ -188,7 +188,7 @@ impl Expected {
     }
 
     fn of_stay(stay: &Stay) -> Expected {
-        // When the target ends the connection is not known.
+        // When the target ends the connection is unknown.
         if stay.ends.is_some() {
             let most = stay.time.map_or(f64::INFINITY, |time| time.as_secs_f64());
             return match stay.awaits_end {
@@ -224,7 +224,7 @@ impl Expected {
         }
     }
 
-    /// With so many messages per second beside it.
+    /// Adds messages that are sent concurrently, per second.
     fn and_again(self, beats: f64) -> Expected {
         Expected { beats: (self.beats + beats).max(0.0), ..self }
     }
@@ -233,7 +233,7 @@ impl Expected {
         Expected { guessed: true, ..self }
     }
 
-    /// This and then `after`.
+    /// This, followed by `after`.
     pub(crate) fn then(self, after: Expected) -> Expected {
         let sure = if self.all_go_on { 1.0 } else { 0.0 };
         let perhaps = if self.go_on > 0.0 { 1.0 } else { 0.0 };
@@ -256,7 +256,7 @@ impl Expected {
         }
     }
 
-    /// This and `other` at the same time.
+    /// This, concurrently with `other`.
     fn beside(self, other: Expected) -> Expected {
         Expected {
             low_seconds: self.low_seconds.max(other.low_seconds),
@@ -273,7 +273,7 @@ impl Expected {
         }
     }
 
-    /// This so many times, one after another.
+    /// Repeats this a number of times.
     fn times(self, low: f64, high: f64) -> Expected {
         let mean = low.midpoint(high);
         let passes = match self.go_on {
@@ -289,9 +289,9 @@ impl Expected {
         }
     }
 
-    /// So many passes of this on average, as far as it is a mean.
+    /// Repeats this `passes` times on average, for the mean values.
     fn again(self, passes: f64) -> Expected {
-        // Before a pass are those before it: half of them on average.
+        // Half of the other passes are before a pass, on average.
         let before = (passes - 1.0).max(0.0) / 2.0;
         let before = product(product(self.requests, self.mean_seconds), before);
         Expected {
@@ -303,7 +303,7 @@ impl Expected {
         }
     }
 
-    /// This without end: until the user is told to leave, or a step ends the iteration.
+    /// Repeats this until the user must leave or a step ends the iteration.
     fn forever(self) -> Expected {
         if self.go_on >= 1.0 {
             let forever = f64::INFINITY;
@@ -329,13 +329,13 @@ impl Expected {
         }
     }
 
-    /// This again and again until the time is over; the last pass is done to its end.
+    /// Repeats this for a time; the last pass runs to its end.
     fn during(self, seconds: f64) -> Expected {
         let begun = |each: f64| (seconds / each).ceil();
         let (fewest, most) = (begun(self.high_seconds), begun(self.low_seconds));
         let passes = match self.mean_seconds {
             _ if fewest == most && most.is_finite() => most.max(1.0),
-            // The last one is begun before the end.
+            // The last pass starts before the end.
             mean if mean > 0.0 => seconds / mean + 0.5,
             _ => 1.0,
         };
@@ -348,7 +348,7 @@ impl Expected {
         }
     }
 
-    /// This or, where a condition does not hold, `other`.
+    /// This or, if a condition is false, `other`.
     fn either(self, other: Expected) -> Expected {
         Expected {
             low_seconds: self.low_seconds.min(other.low_seconds),
@@ -361,7 +361,7 @@ impl Expected {
         }
     }
 
-    /// One of these, by their shares.
+    /// One of these, with these probabilities.
     fn by_chance(parts: &[(f64, Expected)]) -> Expected {
         let sum = |value: fn(&Expected) -> f64| {
             parts.iter().map(|(share, one)| product(*share, value(one))).sum()
@@ -388,8 +388,8 @@ impl Expected {
     }
 }
 
-/// How often at least a user comes by such a step when it does its session once: what hangs on a
-/// condition or a list is never done, and a loop once.
+/// The minimum number of times that a user executes such a step in one pass through its session:
+/// steps below a condition or a list count as never, and a loop as once.
 pub(crate) fn passes(session: &Session, wanted: &dyn Fn(&Statement) -> bool) -> f64 {
     let mut passing = Passing { wanted, sum: 0.0, on: 1.0, next: 0.0 };
     passing.block(&session.before);
@@ -402,9 +402,9 @@ pub(crate) fn passes(session: &Session, wanted: &dyn Fn(&Statement) -> bool) -> 
 struct Passing<'w> {
     wanted: &'w dyn Fn(&Statement) -> bool,
     sum: f64,
-    /// The share of users who come to what follows.
+    /// The share of users that reach the next step.
     on: f64,
-    /// Of those whose iteration has ended.
+    /// The share of users whose iteration has ended.
     next: f64,
 }
 

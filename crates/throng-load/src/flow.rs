@@ -1,5 +1,5 @@
-//! What comes over time and is there for a while: how many of it there are at once, and for how
-//! long all of it together.
+//! Computes concurrency from arrivals and durations: how many are present at once, and their total
+//! time.
 
 /// Events per second over time, in pieces that follow each other; times are in seconds.
 #[derive(Clone, Debug, Default)]
@@ -7,14 +7,14 @@ pub(crate) struct Flow {
     pieces: Vec<Piece>,
 }
 
-/// Evenly more or fewer a second.
+/// A piece in which the rate changes linearly.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     begin: f64,
     length: f64,
     from: f64,
     to: f64,
-    /// All events of the pieces before, and their number added up over the time until `begin`.
+    /// Events of all earlier pieces, and the integral of their number until `begin`.
     before: f64,
     area: f64,
 }
@@ -24,13 +24,13 @@ impl Piece {
         if self.length > 0.0 { (self.to - self.from) / self.length } else { 0.0 }
     }
 
-    /// Events until so many seconds after its begin.
+    /// Events until this many seconds after the start of the piece.
     fn until(&self, seconds: f64) -> f64 {
         let within = seconds.clamp(0.0, self.length);
         self.before + (self.from + self.slope() * within / 2.0) * within
     }
 
-    /// The number of events, added up over the time until so many seconds after its begin.
+    /// The integral of the number of events until this many seconds after the start of the piece.
     fn area_until(&self, seconds: f64) -> f64 {
         let within = seconds.clamp(0.0, self.length);
         let own = (self.from / 2.0 + self.slope() * within / 6.0) * within * within;
@@ -39,11 +39,11 @@ impl Piece {
     }
 }
 
-/// More times than these are not told apart where the number is highest.
+/// Maximum number of durations that are distinguished when searching for the peak.
 const PARTS_MAX: usize = 50;
 
 impl Flow {
-    /// Goes on with a piece that begins where the last one ends, or later.
+    /// Adds a piece that starts at the end of the last one, or later.
     pub(crate) fn add(&mut self, begin: f64, length: f64, (from, to): (f64, f64)) {
         let last = self.pieces.last();
         let before = last.map_or(0.0, |last| last.until(last.length));
@@ -61,28 +61,28 @@ impl Flow {
         self.piece_at(time).map_or(0.0, |piece| piece.until(time - piece.begin))
     }
 
-    /// Seconds that all events until this time have been there together, if each is for so many.
+    /// The total time of all events until this time, if each lasts this many seconds.
     pub(crate) fn there(&self, time: f64, seconds: f64) -> f64 {
         let area =
             |time| self.piece_at(time).map_or(0.0, |piece| piece.area_until(time - piece.begin));
         area(time) - area(time - seconds)
     }
 
-    /// How many there are at this time when such a part of them is there for so many seconds each.
+    /// The number present at a time, if each part of the events lasts its number of seconds.
     pub(crate) fn present_at(&self, time: f64, parts: &[(f64, f64)]) -> f64 {
         let of =
             |(part, seconds): &(f64, f64)| part * (self.until(time) - self.until(time - seconds));
         parts.iter().map(of).sum()
     }
 
-    /// The most there are at once, see [`Flow::present_at`].
+    /// The peak of [`Flow::present_at`].
     pub(crate) fn present(&self, parts: &[(f64, f64)]) -> f64 {
         let times = self.turns(parts).into_iter();
         times.map(|time| self.present_at(time, parts)).fold(0.0, f64::max)
     }
 
-    /// The moments at which there may be the most of them: where the flow changes, where that is
-    /// seen in who goes, and where as many go as come.
+    /// The times at which the number can peak: where the rate changes, where departures change, and
+    /// where arrivals equal departures.
     pub(crate) fn turns(&self, parts: &[(f64, f64)]) -> Vec<f64> {
         let mut ends: Vec<f64> = self
             .pieces
@@ -100,7 +100,7 @@ impl Flow {
         }
         ends.sort_unstable_by(f64::total_cmp);
         ends.dedup();
-        // Between two of them the change of the number is even.
+        // Between two of these, the change is linear.
         let roots: Vec<f64> = ends
             .windows(2)
             .filter_map(|pair| {
@@ -116,7 +116,7 @@ impl Flow {
         ends
     }
 
-    /// How many more there are per second.
+    /// The change of the number per second.
     fn change(&self, time: f64, parts: &[(f64, f64)]) -> f64 {
         let rate = |time: f64| {
             let of = |piece: &Piece| {
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_there_at_once_has_come_within_its_time() {
+    fn those_present_have_arrived_within_their_duration() {
         let mut flow = Flow::default();
         flow.add(0.0, 10.0, (0.0, 100.0));
         flow.add(10.0, 60.0, (100.0, 100.0));
@@ -150,23 +150,23 @@ mod tests {
     }
 
     #[test]
-    fn where_fewer_and_fewer_come_most_are_there_before_the_end() {
+    fn with_a_falling_rate_the_peak_is_before_the_end() {
         let mut flow = Flow::default();
         flow.add(0.0, 10.0, (100.0, 0.0));
-        // Of each the last two seconds: at first 200 less what becomes less.
+        // The last two seconds of arrivals: at first 200, minus the decrease.
         assert!((flow.present(&[(1.0, 2.0)]) - 180.0).abs() < 1e-3);
-        // Those of a half second go at once, and those who stay are most at the end.
+        // Half stay half a second; the others stay, so the peak is at the end.
         assert!((flow.present(&[(0.5, 0.5), (0.5, f64::INFINITY)]) - 251.25).abs() < 0.1);
     }
 
     #[test]
-    fn time_that_is_spent_adds_up() {
+    fn time_spent_adds_up() {
         let mut flow = Flow::default();
         flow.add(0.0, 10.0, (0.0, 10.0));
         flow.add(20.0, 10.0, (5.0, 5.0));
-        // 50 come, each is there for two seconds, and all of them are over by then.
+        // 50 arrive, each for two seconds, and all have left.
         assert!((flow.there(20.0, 2.0) - 100.0).abs() < 1e-9);
-        // The same, and 50 more, of whom the last ten have half of it on average.
+        // Another 50 arrive; the last ten have spent half their time on average.
         assert!((flow.there(30.0, 2.0) - 190.0).abs() < 1e-9);
         let sum: f64 = (0..3000).map(|step| flow.until((f64::from(step) + 0.5) / 100.0)).sum();
         assert!((flow.there(30.0, f64::INFINITY) - sum / 100.0).abs() < 0.01);

@@ -1,7 +1,8 @@
-//! What a run comes to before it is run: how many users, requests, rows and connections, how often
-//! and for how long, by session and load and over time. All who ask that ask here.
+//! Forecasts a run: the number of users, requests, rows and connections, by session, by load and
+//! over time. All estimates use this module.
 //!
-//! How fast a target is is not known beforehand: what depends on it takes the time of an answer.
+//! The target's response time is unknown in advance, so estimates that depend on it take it as an
+//! assumption.
 
 mod connections;
 mod course;
@@ -18,16 +19,16 @@ use crate::starts::Chances as _;
 
 pub use course::{Course, Rates, Stretch};
 
-/// What is taken for what only the run can tell.
+/// Assumptions about what only the run can show.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Assumed {
-    /// Of each request.
+    /// Response time of each request.
     pub answer_seconds: f64,
     pub bound: Bound,
 }
 
 impl Bound {
-    /// What is done more often the shorter pauses are, is there for less time.
+    /// The bound for durations: shorter pauses mean more iterations, but less time per user.
     fn opposite(self) -> Bound {
         match self {
             Bound::Least => Bound::Most,
@@ -38,17 +39,17 @@ impl Bound {
 }
 
 impl Assumed {
-    /// On average, when every answer takes so long.
+    /// The mean, with this response time.
     pub fn mean(answer_seconds: f64) -> Assumed {
         Assumed { answer_seconds, bound: Bound::Mean }
     }
 
-    /// At least, when no answer takes longer.
+    /// The minimum, if no response takes longer.
     pub fn least(answer_seconds: f64) -> Assumed {
         Assumed { answer_seconds, bound: Bound::Least }
     }
 
-    /// At most, however fast the target is.
+    /// The maximum, for any target.
     pub fn most() -> Assumed {
         Assumed { answer_seconds: 0.0, bound: Bound::Most }
     }
@@ -62,31 +63,31 @@ impl Assumed {
     }
 }
 
-/// What is known of a run beforehand.
+/// The forecast of a run.
 pub struct Forecast<'p> {
     program: &'p Program,
     loads: Vec<Part<'p>>,
-    /// What is expected of each session.
+    /// The estimate of each session.
     pub sessions: Vec<SessionExpected>,
-    /// The part of all users who do each. Together they are 1.
+    /// The share of users that run each session; the sum is 1.
     pub shares: Vec<f64>,
 }
 
-/// One of the loads of a run.
+/// One load of a run.
 struct Part<'p> {
     load: &'p Load,
     planned: Vec<Planned>,
 }
 
 impl Part<'_> {
-    /// Those who stay at this time: the most of the phases that meet there.
+    /// The number of users that stay at this time; at a phase boundary, the larger one.
     fn staying_at(&self, time: f64) -> f64 {
         let last = self.planned.len().saturating_sub(1);
         let at = |(index, one): (usize, &Planned)| {
             let within = time - one.begin.as_secs_f64();
             let length = match one.length {
                 Some(length) => length.as_secs_f64(),
-                // Nobody knows when it ends.
+                // The end of this phase is unknown.
                 None if index == last => f64::INFINITY,
                 None => 0.0,
             };
@@ -95,7 +96,7 @@ impl Part<'_> {
         self.planned.iter().enumerate().filter_map(at).fold(0.0, f64::max)
     }
 
-    /// Those who arrive.
+    /// The arrivals.
     fn arriving(&self) -> Flow {
         let mut flow = Flow::default();
         for one in &self.planned {
@@ -111,7 +112,7 @@ impl Part<'_> {
         self.planned.iter().any(|one| one.arrivals.is_some())
     }
 
-    /// When its last phase is over, and all who are still there go.
+    /// The end of the last phase, when all remaining users leave.
     fn end(&self) -> f64 {
         let end = |one: &Planned| match one.length {
             Some(length) => (one.begin + length).as_secs_f64(),
@@ -120,12 +121,12 @@ impl Part<'_> {
         self.planned.last().map_or(0.0, end)
     }
 
-    /// How many users come in a phase.
+    /// The number of users that start in a phase.
     fn coming(&self, one: &Planned, bound: Bound) -> u64 {
         coming(&self.load.phases[one.phase], one, bound)
     }
 
-    /// More of those who arrive are not there at once; infinite where a phase has no limit.
+    /// The maximum number of concurrent arrived users; infinite if a phase has no limit.
     fn arrived_max(&self) -> f64 {
         let max = |phase: &Phase| match &phase.drive {
             Drive::Arrivals(arrivals) => Some(arrivals.max.map_or(f64::INFINITY, |it| it as f64)),
@@ -134,7 +135,7 @@ impl Part<'_> {
         self.load.phases.iter().filter_map(max).fold(0.0, f64::max)
     }
 
-    /// Whether those who arrive do so by chance.
+    /// Whether arrivals are random.
     fn is_by_chance(&self) -> bool {
         self.load.phases.iter().any(|phase| match &phase.drive {
             Drive::Arrivals(arrivals) => arrivals.spacing == Spacing::Poisson,
@@ -142,7 +143,7 @@ impl Part<'_> {
         })
     }
 
-    /// How many users come in all: those who stay, and those who arrive.
+    /// The total number of users: those that stay, and those that arrive.
     fn users(&self) -> (u64, u64) {
         let (mut staying, mut arriving) = (0_u64, 0_u64);
         for one in &self.planned {
@@ -168,17 +169,17 @@ impl<'p> Forecast<'p> {
         }
     }
 
-    /// All phases in time.
+    /// All phases in order.
     pub fn planned(&self) -> impl Iterator<Item = &Planned> {
         self.loads.iter().flat_map(|part| &part.planned)
     }
 
-    /// Whether the time of each phase is known: none ends when its work is done.
+    /// Whether the length of every phase is known, so that none ends when its work is done.
     pub fn has_known_end(&self) -> bool {
         self.planned().all(|one| one.length.is_some())
     }
 
-    /// How many users come in all: those who stay, and those who arrive.
+    /// The total number of users: those that stay, and those that arrive.
     pub fn users(&self) -> (u64, u64) {
         let add = |sum: (u64, u64), (staying, arriving): (u64, u64)| {
             (sum.0.saturating_add(staying), sum.1.saturating_add(arriving))
@@ -186,8 +187,8 @@ impl<'p> Forecast<'p> {
         self.loads.iter().map(Part::users).fold((0, 0), add)
     }
 
-    /// The most users who are there at once. [`Bound::Least`] of users are those of the shortest
-    /// pauses: who is gone sooner is there less.
+    /// The maximum number of concurrent users. [`Bound::Least`] assumes the shortest pauses,
+    /// because users that finish sooner are present for less time.
     pub fn users_at_once(&self, bound: Bound, answer_seconds: f64) -> f64 {
         let presences = self.presences(bound, answer_seconds);
         let times: Vec<f64> = self
@@ -215,7 +216,7 @@ impl<'p> Forecast<'p> {
         times.into_iter().map(of).fold(0.0, f64::max)
     }
 
-    /// The most users who stay at once, as far as the phases have time to bring them.
+    /// The maximum number of users that stay at once, if the phases are long enough to add them.
     pub fn staying_at_once(&self) -> u64 {
         let most = |part: &Part<'_>| {
             part.planned.iter().map(|one| one.users.0.max(one.users.1)).max().unwrap_or(0)
@@ -223,8 +224,7 @@ impl<'p> Forecast<'p> {
         self.loads.iter().map(most).fold(0, u64::saturating_add)
     }
 
-    /// Those who arrive in each load, by the share of each session and how long its users are
-    /// there.
+    /// The arrivals of each load, with the share and the duration of each session.
     fn presences(&self, bound: Bound, answer_seconds: f64) -> Vec<Option<Presence>> {
         let assumed = Assumed { answer_seconds, bound: bound.opposite() };
         let of = |(number, part): (usize, &Part<'_>)| {
@@ -246,26 +246,26 @@ impl<'p> Forecast<'p> {
         parts.map(|(number, part)| part.arrives().then(|| of((number, part)))).collect()
     }
 
-    /// The most users who arrive per second.
+    /// The maximum number of arrivals per second.
     pub fn arrivals_per_second(&self) -> Option<f64> {
         let rates = self.planned().filter_map(|one| one.arrivals.as_ref());
         rates.map(Profile::peak).reduce(f64::max)
     }
 
-    /// Whether the pauses of those who arrive say how long they are there.
+    /// Whether pauses alone determine how long arrived users are present.
     pub fn pauses_say_who_is_there(&self) -> bool {
         let least = |one: &SessionExpected| there(one, Assumed::most());
         self.shares.iter().zip(&self.sessions).any(|(share, one)| share * least(one) > 0.0)
     }
 
-    /// Heartbeats, and what users do every so often, per second of a user.
+    /// Heartbeats and periodic requests per second and user.
     pub fn beats_per_user(&self) -> f64 {
         let each = self.shares.iter().zip(&self.sessions).map(|(share, it)| share * it.steps.beats);
         each.filter(|beats| beats.is_finite()).sum()
     }
 
-    /// How many rows of a source are taken at most. None where they are not used up, or nobody
-    /// knows.
+    /// Maximum number of rows taken from a source; `None` if rows are reused or the number is
+    /// unknown.
     pub fn rows(&self, source: u16, most: &Course) -> Option<u64> {
         let take = self.program.data.get(usize::from(source))?.take;
         let last = |(number, part): (usize, &Part<'_>)| {
@@ -279,28 +279,28 @@ impl<'p> Forecast<'p> {
         (take.can_end() && rows.is_finite() && self.has_known_end()).then_some(rows.ceil() as u64)
     }
 
-    /// The part of all users who do such sessions.
+    /// The share of users that run these sessions.
     pub fn share_of(&self, wanted: impl Fn(&Session) -> bool) -> f64 {
         let shares = self.program.sessions.iter().zip(&self.shares);
         shares.filter(|(session, _)| wanted(session)).map(|(_, share)| share).sum::<f64>().min(1.0)
     }
 }
 
-/// Who arrives, and the share of those who are there for so many seconds.
+/// Arrivals, and the share of those that stay each number of seconds.
 type Presence = (Flow, Vec<(f64, f64)>);
 
-/// What starts during so many seconds of a phase, in pieces of begin and length in seconds.
+/// The starts during part of a phase, in pieces with their start and length in seconds.
 fn rates(profile: Option<&Profile>, length: f64) -> Vec<(f64, f64, (f64, f64))> {
     let Some(profile) = profile else { return vec![(0.0, length, (0.0, 0.0))] };
     profile.pieces(length).into_iter().map(|it| (it.begin, it.length, it.rates)).collect()
 }
 
-/// How many of the first so many users of a load do each session.
+/// How many of the first `users` users of a load run each session.
 fn users_of_sessions(program: &Program, load: usize, users: f64) -> Vec<f64> {
     program.users_of_sessions(load, users)
 }
 
-/// How long a user who arrives is there.
+/// How long an arrived user is present.
 fn there(expected: &SessionExpected, assumed: Assumed) -> f64 {
     let whole = expected.before.then(expected.steps);
     let answers = if whole.requests.is_finite() { whole.requests } else { 0.0 };
@@ -311,7 +311,7 @@ fn pauses(expected: &Expected, assumed: Assumed) -> f64 {
     assumed.seconds(expected.low_seconds, expected.mean_seconds, expected.high_seconds)
 }
 
-/// It has long-lived connections.
+/// Whether the session has long-lived connections.
 pub fn connects(session: &Session) -> bool {
     session.all().any(|step| matches!(step, Statement::Connect(_)))
 }

@@ -1,18 +1,18 @@
-//! How long nobody was allowed to come: a clock for growth that stands still at times, the same
-//! for all shards, whenever each of them hears of it.
+//! The clock of growth, which stops while growth is paused. It is the same for all shards,
+//! regardless of when each receives a pause.
 
 use std::time::Duration;
 
 use throng_base::Time;
 
-/// The times during which growth was held, with the last of them by its begin and end.
+/// The pauses of growth: their total, and the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// All together, without the last one.
+    /// Total time of all pauses except the last.
     pub before: Duration,
-    /// The begin of the last one; [`Time::NEVER`] when growth was never held.
+    /// The start of the last pause; [`Time::NEVER`] if growth was never paused.
     pub from: Time,
-    /// Its end; [`Time::NEVER`] while growth is held.
+    /// Its end; [`Time::NEVER`] while growth is paused.
     pub to: Time,
 }
 
@@ -23,28 +23,28 @@ impl Default for Held {
 }
 
 impl Held {
-    /// Whether nobody may come from then on, and nobody knows until when.
+    /// Whether growth is paused and the end of the pause is unknown.
     pub fn is_held(&self) -> bool {
         self.from != Time::NEVER && self.to == Time::NEVER
     }
 
-    /// How long growth was held until `time`. Exact from the begin of the last time on.
+    /// The total pause until `time`; exact from the start of the last pause on.
     pub fn until(&self, time: Time) -> Duration {
         self.before + time.min(self.to).since(self.from)
     }
 
-    /// All together; None while growth is held.
+    /// The total pause; `None` while growth is paused.
     fn total(&self) -> Option<Duration> {
         (!self.is_held()).then(|| self.until(Time::NEVER))
     }
 }
 
-/// The clock of growth from an instant on.
+/// The clock of growth since a start.
 #[derive(Clone, Debug)]
 pub(crate) struct GrowthClock {
     pub(crate) start: Time,
     pub(crate) held: Held,
-    /// How long growth had been held at the start.
+    /// The total pause at the start.
     held_before: Duration,
 }
 
@@ -58,16 +58,16 @@ impl GrowthClock {
         self.held_before = self.held.until(start);
     }
 
-    /// Growth is held, or goes on.
+    /// Growth was paused or resumed.
     pub(crate) fn hold(&mut self, held: Held) {
         self.held = held;
-        // What was held at the start is known only now.
+        // The total pause at the start is known only now.
         if held.from <= self.start {
             self.held_before = held.until(self.start);
         }
     }
 
-    /// How much of the time until then growth was not held.
+    /// The time until then without pauses.
     pub(crate) fn passed(&self, time: Time) -> Duration {
         time.since(self.start).saturating_sub(self.held_until(time))
     }
@@ -80,7 +80,7 @@ impl GrowthClock {
         self.held.until(time).saturating_sub(self.held_before)
     }
 
-    /// When somebody comes who is due so long after the start; None while growth is held before.
+    /// When a user starts that is due this long after the start; `None` if growth is paused before.
     pub(crate) fn comes(&self, after: Duration) -> Option<Time> {
         if self.comes_before_held(after) {
             return Some(self.unheld(after));
@@ -88,12 +88,12 @@ impl GrowthClock {
         Some(self.start + after + self.held.total()?.saturating_sub(self.held_before))
     }
 
-    /// Whether somebody who is due so long after the start comes before growth is held again.
+    /// Whether a user that is due this long after the start starts before the next pause.
     pub(crate) fn comes_before_held(&self, after: Duration) -> bool {
         self.held.from > self.start && self.unheld(after) < self.held.from
     }
 
-    /// When somebody comes who is due so long after the start, if growth is not held again.
+    /// When a user starts that is due this long after the start, if growth is not paused again.
     pub(crate) fn unheld(&self, after: Duration) -> Time {
         self.start + after + self.held.before.saturating_sub(self.held_before)
     }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_clock_stands_still_while_growth_is_held() {
+    fn the_clock_stops_while_growth_is_paused() {
         let ten = Duration::from_secs(10);
         let never = Held::default();
         assert_eq!((never.is_held(), never.total()), (false, Some(Duration::ZERO)));

@@ -1,5 +1,4 @@
-//! What a load will be over time, as far as it is known beforehand: for people who look before
-//! they run.
+//! The plan of a load over time, as far as it is known in advance, for display before a run.
 
 use std::time::Duration;
 
@@ -10,32 +9,32 @@ use crate::profile::Profile;
 use crate::schedules::root;
 use crate::starts::{Bound, Chances as _};
 
-/// A phase with its place in time.
+/// A phase and its planned times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Planned {
     /// The index of the phase in its load.
     pub phase: usize,
     pub load: usize,
-    /// Since the begin of the run.
+    /// Since the start of the run.
     pub begin: Duration,
-    /// Whether it begins then: false behind a phase of which nobody knows how long it takes.
+    /// Whether it starts then: false after a phase of unknown length.
     pub begin_is_known: bool,
-    /// None: it ends when its work is done, which nobody knows beforehand.
+    /// `None` if it ends when its work is done.
     pub length: Option<Duration>,
-    /// Users who stay: at its begin, and at its end.
+    /// Staying users at its start and at its end.
     pub users: (u64, u64),
-    /// How long they take to come or go; then their number stays.
+    /// The duration of their change; afterwards, their number is constant.
     pub ramp: Duration,
-    /// Where they do so in steps: so many at once, and again each time this time has passed.
+    /// For changes in steps: the size of a step and the time between steps.
     pub steps: Option<(u64, Duration)>,
     /// New users per second.
     pub arrivals: Option<Profile>,
-    /// Iterations per second that are scheduled.
+    /// Scheduled iterations per second.
     pub iterations: Option<Profile>,
 }
 
-/// The phases of all loads in time, by their numbers. Behind one of unknown length times are
-/// counted as if it took none.
+/// The phases of all loads over time, by number. A phase of unknown length counts as if it took no
+/// time.
 pub fn plan(loads: &[Load]) -> Vec<Planned> {
     let begins = begins(loads);
     let mut out = Vec::with_capacity(loads.iter().map(|load| load.phases.len()).sum());
@@ -50,8 +49,7 @@ pub fn plan(loads: &[Load]) -> Vec<Planned> {
     out
 }
 
-/// When each load begins, and whether that is known. One begins after another that stands anywhere
-/// in the list.
+/// When each load starts, and whether that is known. A load can start after any other in the list.
 fn begins(loads: &[Load]) -> Vec<(Duration, bool)> {
     let length = |load: &Load| {
         let last = plan_of(load).pop();
@@ -63,7 +61,7 @@ fn begins(loads: &[Load]) -> Vec<(Duration, bool)> {
     let lengths: Vec<(Duration, bool)> = loads.iter().map(length).collect();
     let begin = |load: usize| {
         let (mut begin, mut is_known, mut load) = (Duration::ZERO, true, load);
-        // No chain is longer than there are loads.
+        // A chain is at most as long as the list of loads.
         for _ in loads {
             match root(loads, load) {
                 Start::At(after) => return (begin.saturating_add(after), is_known),
@@ -80,7 +78,7 @@ fn begins(loads: &[Load]) -> Vec<(Duration, bool)> {
     (0..loads.len()).map(begin).collect()
 }
 
-/// The phases of one load, from its own begin.
+/// The phases of one load, relative to its start.
 pub fn plan_of(load: &Load) -> Vec<Planned> {
     let (mut begin, mut is_known, mut users) = (Duration::ZERO, true, 0);
     let mut out = Vec::with_capacity(load.phases.len());
@@ -94,14 +92,14 @@ pub fn plan_of(load: &Load) -> Vec<Planned> {
     out
 }
 
-/// How many users a load brings in all, at most: as many numbers of users are its own. Who leaves
-/// and comes again is another user. Growth that is held or given up only brings fewer.
+/// Maximum total number of users that a load starts, each with its own number. A user that leaves
+/// and is replaced counts twice. Paused growth only reduces the number.
 pub fn comers(load: &Load) -> u64 {
     let of = |(phase, one): (&Phase, Planned)| coming(phase, &one, Bound::Most);
     load.phases.iter().zip(plan_of(load)).map(of).fold(0, u64::saturating_add)
 }
 
-/// How many of them come in a phase.
+/// How many of them start in a phase.
 pub(crate) fn coming(phase: &Phase, one: &Planned, bound: Bound) -> u64 {
     match &phase.drive {
         Drive::Arrivals(arrivals) => {
@@ -155,7 +153,7 @@ fn planned(index: usize, phase: &Phase, begin: Duration, before: u64) -> Planned
     planned
 }
 
-/// How many users there are after a phase of this time: its end may cut the way to them.
+/// The number of users after a phase: its end can stop the ramp early.
 pub fn reached(before: u64, users: Users, time: Option<Duration>) -> u64 {
     let ramp = coming::length(users.coming, users.to.abs_diff(before)).unwrap_or(Duration::MAX);
     let changes = match time {
@@ -165,10 +163,10 @@ pub fn reached(before: u64, users: Users, time: Option<Duration>) -> u64 {
     changed(before, users.to, changes)
 }
 
-/// A staircase of more steps is reckoned as a ramp.
+/// A staircase with more steps is treated as a ramp.
 const STAIRS_MAX: u32 = 1_000;
 
-/// From one number of users so many steps towards another.
+/// The number of users after `changes` steps from one number toward another.
 fn changed(from: u64, to: u64, changes: u64) -> u64 {
     match to >= from {
         true => from + (to - from).min(changes),
@@ -177,10 +175,10 @@ fn changed(from: u64, to: u64, changes: u64) -> u64 {
 }
 
 impl Planned {
-    /// How many users stay at this time of the phase.
+    /// The number of staying users at this time of the phase.
     pub fn users_at(&self, time: Duration) -> f64 {
         if let Some((size, every)) = self.steps {
-            // Those of this moment have come.
+            // Users of this moment have started.
             let steps = Coming::Steps { size, every };
             let come = coming::count_before(steps, time + Duration::from_nanos(1));
             return changed(self.users.0, self.users.1, come) as f64;
@@ -197,16 +195,16 @@ impl Planned {
         self.users_at(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
     }
 
-    /// The moments of the run between which the number of those who stay becomes only more or only
-    /// less, in seconds.
+    /// The times in seconds between which the number of staying users only increases or only
+    /// decreases.
     pub(crate) fn turns(&self) -> [f64; 3] {
         let begin = self.begin.as_secs_f64();
         let length = self.length.unwrap_or_default();
         [begin, begin + self.ramp.min(length).as_secs_f64(), begin + length.as_secs_f64()]
     }
 
-    /// How many stay: pieces of begin and length in seconds since the phase's begin, in which the
-    /// number goes evenly from one to another. A ramp is so many of them.
+    /// The number of staying users in pieces: start and length in seconds since the start of the
+    /// phase, and the linear change. A ramp has `ramp_pieces` of them.
     pub(crate) fn pieces(&self, ramp_pieces: u32) -> Vec<(f64, f64, (f64, f64))> {
         let length = self.length.unwrap_or_default();
         let ramp = self.ramp.min(length);
@@ -216,7 +214,7 @@ impl Planned {
         };
         let mut pieces = Vec::new();
         let mut begin = Duration::ZERO;
-        // A staircase that is too long is a ramp.
+        // A staircase that is too long is treated as a ramp.
         let is_staircase = (1..=u128::from(STAIRS_MAX)).contains(&stairs);
         let every = if stairs > 0 && !is_staircase { ramp / ramp_pieces } else { every };
         while begin < ramp && !every.is_zero() {
@@ -231,7 +229,7 @@ impl Planned {
         pieces
     }
 
-    /// What begins per second at this time of the phase: those who arrive, or iterations.
+    /// Arrivals or iterations per second at this time of the phase.
     pub fn starts_at(&self, time: Duration) -> f64 {
         let rate = self.arrivals.as_ref().or(self.iterations.as_ref());
         rate.map_or(0.0, |rate| rate.rate_at(time.as_secs_f64()))
@@ -257,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn ramps_holds_and_ends_follow_each_other() {
+    fn phases_follow_each_other() {
         let planned = plan_of(&load(vec![
             (Drive::Users(Users { to: 100, coming: Coming::Rate(10.0) }), None),
             (Drive::Hold, Some(60)),
@@ -267,7 +265,7 @@ mod tests {
         assert_eq!(begins, [0, 10, 70]);
         assert_eq!(planned[0].users_at(S * 5), 50.0);
         assert_eq!(planned[1].users_at(S), 100.0);
-        // The time is over before all have left.
+        // The phase ends before all have left.
         assert_eq!(planned[2].users, (100, 60));
         assert_eq!(planned[2].users_at(S * 2), 80.0);
         assert_eq!(planned[0].pieces(1), [(0.0, 10.0, (0.0, 100.0)), (10.0, 0.0, (100.0, 100.0))]);
@@ -275,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn open_loads_and_counted_ones() {
+    fn arrivals_and_fixed_iterations_are_planned() {
         let planned = plan_of(&load(vec![
             (Drive::Arrivals(Arrivals::ramp(0.0, 100.0)), Some(10)),
             (Drive::Iterations(Iterations::new(5, Some(10.0), Some(50))), None),
@@ -289,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_behind_work_of_unknown_length_does_so_nobody_knows_when() {
+    fn a_start_after_work_of_unknown_length_is_unknown() {
         let counted = Drive::Iterations(Iterations::new(5, None, Some(50)));
         let mut loads = vec![
             load(vec![(Drive::Hold, Some(1)), (counted, None), (Drive::Hold, Some(1))]),
@@ -305,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_phase_cuts_the_way_to_its_users() {
+    fn the_end_of_a_phase_stops_its_ramp() {
         let users = Users { to: 100, coming: Coming::Steps { size: 40, every: S * 30 } };
         for (seconds, want) in [(1, 40), (30, 40), (31, 80), (60, 80), (61, 100), (900, 100)] {
             assert_eq!(reached(0, users, Some(S * seconds)), want, "{seconds}");
@@ -315,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_a_staircase_whose_last_step_is_held() {
+    fn the_last_step_of_a_staircase_lasts_as_long_as_the_others() {
         let steps = Coming::Steps { size: 300, every: S * 10 };
         let planned = plan_of(&load(vec![
             (Drive::Users(Users { to: 1000, coming: steps }), None),

@@ -1,5 +1,5 @@
-//! The users who stay: how many are there, of ours and of all shards, and when the next one comes
-//! or leaves.
+//! Tracks the users that stay: their number on this shard and on all shards, and when the next one
+//! starts or leaves.
 
 use std::time::Duration;
 
@@ -9,27 +9,27 @@ use throng_program::{Coming, Drive, Users};
 use crate::coming;
 use crate::held::{GrowthClock, Held};
 
-/// How many users of one shard come or go at a time, where there are so many shards at least, and
-/// where none comes or goes earlier by more than this.
+/// How many users of one shard start or leave together, the minimum number of shards for that, and
+/// the maximum time by which a user may do so early.
 const GROUP: u64 = 4;
 pub(crate) const GROUPING_SHARDS_MIN: u64 = 8;
 const GROUPED_MAX: Duration = Duration::from_millis(20);
 
-/// See the module's description. Ours are our part of the whole.
+/// The staying users of one shard.
 #[derive(Clone, Debug)]
 pub struct Population {
     share: Share,
     pub(crate) clock: GrowthClock,
-    /// What the running phase wants; None where it wants those that are there.
+    /// The target of the current phase; `None` if it keeps the present users.
     goal: Option<Users>,
-    /// How many are there, of ours; how many there were when the phase began, of ours and of all
-    /// shards.
+    /// The current number on this shard, and the numbers at the start of the phase on this shard
+    /// and on all shards.
     staying: u64,
     staying_before: u64,
     whole_before: u64,
-    /// Changes of the running phase that were handed out.
+    /// Changes of the current phase that were returned.
     handed: u64,
-    /// More of ours, and of all shards, do not stay any more: growth was given up.
+    /// Maximum numbers of this shard and of all shards, once growth has ended.
     staying_max: u64,
     whole_max: u64,
 }
@@ -49,17 +49,17 @@ impl Population {
         }
     }
 
-    /// How many of ours shall be staying at the moment.
+    /// How many users of this shard must stay now.
     pub fn staying(&self) -> u64 {
         self.staying
     }
 
-    /// Whether users of ours shall still come to stay.
+    /// Whether more users of this shard are still to start.
     pub fn awaits_users(&self) -> bool {
         self.wanted() > self.staying
     }
 
-    /// From `start` on with those that are there, `whole` of all shards.
+    /// Starts a new count at `start` with the present users, `whole` on all shards.
     pub(crate) fn stretch(&mut self, start: Time, whole: u64) {
         self.clock.stretch(start);
         self.staying_before = self.staying;
@@ -70,7 +70,7 @@ impl Population {
         }
     }
 
-    /// This is what the running phase wants.
+    /// Sets the target of the current phase.
     pub(crate) fn pursue(&mut self, drive: Option<&Drive>) {
         self.goal = match drive {
             Some(Drive::Users(users)) => Some(*users),
@@ -81,34 +81,34 @@ impl Population {
         };
     }
 
-    /// How they come or go in the running phase.
+    /// How users start or leave in the current phase.
     pub(crate) fn coming(&self) -> Option<Coming> {
         self.goal.map(|goal| goal.coming)
     }
 
-    /// More of all shards do not stay.
+    /// Limits the users of all shards.
     pub(crate) fn whole_max(&self) -> u64 {
         self.whole_max
     }
 
-    /// How many of all shards the running phase wants to stay in the end.
+    /// The target of the current phase for all shards.
     pub(crate) fn whole_wanted(&self) -> u64 {
         self.goal.map_or(self.whole_before, |goal| goal.to).min(self.whole_max)
     }
 
-    /// How many of ours the running phase wants to stay in the end.
+    /// The target of the current phase for this shard.
     fn wanted(&self) -> u64 {
         let wanted = self.goal.map(|goal| self.share.part(goal.to));
         wanted.unwrap_or(self.staying_before).min(self.staying_max)
     }
 
-    /// Whether more users come to stay in the running phase.
+    /// Whether the current phase adds users.
     pub(crate) fn is_growing(&self) -> bool {
         self.whole_wanted() > self.whole_before
     }
 
-    /// Users of all shards who stay when so much of the running phase is over: those whose change
-    /// was due before.
+    /// The number of users of all shards at this time of the current phase, by the changes that
+    /// were due.
     pub(crate) fn whole_at(&self, time: Time) -> u64 {
         let Some(coming) = self.coming() else { return self.whole_before };
         let wanted = self.whole_wanted();
@@ -120,8 +120,8 @@ impl Population {
         self.whole_before + (wanted - self.whole_before).min(come)
     }
 
-    /// Users of all shards when the running phase ends: what it wants, if it ends when it `is_done`
-    /// or takes no time; else how far its ramp comes.
+    /// The number of users of all shards at the end of the current phase: its target if the phase
+    /// ends when it `is_done` or takes no time, otherwise the progress of its ramp.
     pub(crate) fn whole_after(&self, end: Time, is_done: bool) -> u64 {
         let all_at_once = || {
             self.coming() == Some(Coming::AtOnce)
@@ -130,15 +130,15 @@ impl Population {
         if is_done || all_at_once() { self.whole_wanted() } else { self.whole_at(end) }
     }
 
-    /// When a ramp without a time is over: when its last user has come or gone. All shards reckon
-    /// with the whole, so that all have the same end.
+    /// The end of a ramp without a time: when its last user has started or left. All shards compute
+    /// it for all users, so that they agree.
     pub(crate) fn ramp_end(&self) -> Time {
         let Some(coming) = self.coming() else { return self.clock.start };
         let change = self.whole_wanted().abs_diff(self.whole_before);
         let length = coming::length(coming, change).unwrap_or(Duration::from_nanos(u64::MAX));
         let last = change.checked_sub(1).and_then(|last| coming::due(coming, last));
         match self.is_growing() {
-            // Nothing is left that could be held.
+            // Nothing is left that could be paused.
             true if last.is_some_and(|last| self.clock.comes_before_held(last)) => {
                 self.clock.unheld(length)
             }
@@ -147,7 +147,7 @@ impl Population {
         }
     }
 
-    /// Whether all of a ramp that `ends` then have come before growth is held.
+    /// Whether a ramp that `ends` then is complete before growth is paused.
     pub(crate) fn has_grown_before(&self, held: Held, ends: Time) -> bool {
         self.is_growing() && self.whole_at(held.from.min(ends)) == self.whole_wanted()
     }
@@ -156,7 +156,7 @@ impl Population {
         self.staying_max != u64::MAX
     }
 
-    /// Who would come after `at` does not.
+    /// Users that would start after `at` never do.
     pub(crate) fn give_up_growth(&mut self, at: Time) {
         (self.whole_max, self.staying_max) = match self.is_growing() {
             true => {
@@ -167,7 +167,7 @@ impl Population {
         };
     }
 
-    /// When the next user comes or leaves, in a phase that ends or is amended at these times.
+    /// When the next user starts or leaves, in a phase that ends or is changed at these times.
     pub(crate) fn next_change(&self, end: Time, amended: Time) -> Option<Time> {
         let coming = self.coming()?;
         let wanted = self.wanted();
@@ -182,14 +182,14 @@ impl Population {
             }
         };
         let due = due_of(self.handed)?;
-        // Who is due at the end of a time belongs to the next phase; but who comes at once does
-        // so even in a phase that takes no time.
+        // A user due at the end of a phase belongs to the next one, except that users that start at
+        // once do so even in a phase that takes no time.
         let at_once = coming == Coming::AtOnce && due == self.clock.start;
         let is_in = (due < end || at_once) && due < amended;
         is_in.then(|| due_of(self.first_of_group(coming)).map_or(due, |first| first.min(due)))
     }
 
-    /// The next change happens; whether a user comes.
+    /// Performs the next change; returns whether a user starts.
     pub(crate) fn change(&mut self) -> bool {
         let comes = self.wanted() >= self.staying_before;
         self.handed += 1;
@@ -197,7 +197,7 @@ impl Population {
         comes
     }
 
-    /// The place in the order of the whole at which our change number `local` happens.
+    /// The global position of this shard's change `local`.
     fn rank_of_change(&self, local: u64) -> u64 {
         let whole = self.whole_before;
         if self.wanted() >= self.staying_before {
@@ -207,8 +207,8 @@ impl Population {
         }
     }
 
-    /// Whose due time the next change of ours has: where many shards have to bring users fast, each
-    /// brings some at a time, in turns with the others, so that a thread wakes for more than one.
+    /// The first change of the group that contains the next one. If many shards must start users
+    /// fast, each starts several at a time, in turns, so that a thread wakes for more than one.
     fn first_of_group(&self, coming: Coming) -> u64 {
         let Coming::Rate(rate) = coming else { return self.handed };
         let together = GROUP as f64 * 1.0 / (rate * self.share.fraction());

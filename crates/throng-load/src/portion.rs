@@ -1,22 +1,22 @@
-//! What part of its load one machine makes for now, where it has to leave the rest of itself to
-//! others. All shards of that machine hear of it at the same instant; those of others do not.
+//! The portion of its load that one machine generates while it backs off. All shards of that
+//! machine learn of a change at the same time; those of other machines do not.
 
 use throng_program::{Drive, Iterations, Phase, Rate};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Portion {
     of: f64,
-    /// By phase: what it drives where all of it is made.
+    /// By phase: its drive at the full portion.
     whole: Vec<Drive>,
 }
 
 impl Portion {
-    /// All of it.
+    /// The full portion.
     pub(crate) fn whole(phases: &[Phase]) -> Portion {
         Portion { of: 1.0, whole: phases.iter().map(|phase| phase.drive.clone()).collect() }
     }
 
-    /// So many users would stay if all of it were made; `present` do.
+    /// The number of users at the full portion, given that `present` stay now.
     pub(crate) fn present(&self, present: u64, current: usize) -> u64 {
         let users = |drive: &Drive| match drive {
             Drive::Users(users) => Some(users.to),
@@ -27,7 +27,7 @@ impl Portion {
         if self.is_whole() { present } else { level.unwrap_or(present) }
     }
 
-    /// From now on this part is made; `behind` are the last phases, which have not begun.
+    /// Sets the portion; `behind` are the phases that have not started.
     pub(crate) fn set<'a>(
         &mut self,
         of: f64,
@@ -40,23 +40,23 @@ impl Portion {
         }
     }
 
-    /// The phase as it is where all of it is made.
+    /// The phase at the full portion.
     pub(crate) fn phase_of_whole(&self, phase: &Phase, current: usize) -> Phase {
         match &phase.drive {
-            // What is left of it gets less with every change.
+            // The remaining number changes with every amendment.
             Drive::Iterations(Iterations { total: Some(_), .. }) => phase.clone(),
             _ => Phase { drive: self.whole[current].clone(), ..phase.clone() },
         }
     }
 
-    /// The running phase drives this from now on, if all of it is made; what it comes to.
+    /// Changes the full drive of the current phase, and returns the resulting one.
     pub(crate) fn amended(&mut self, whole: Drive, current: usize) -> Drive {
         let part = self.part(&whole);
         self.whole[current] = whole;
         part
     }
 
-    #[allow(clippy::float_cmp)] // It is set to 1, not reckoned.
+    #[allow(clippy::float_cmp)] // It is assigned 1, not computed.
     fn is_whole(&self) -> bool {
         self.of == 1.0
     }
@@ -66,13 +66,13 @@ impl Portion {
         let users = |users: u64| (users as f64 * self.of).round() as u64;
         match &mut part {
             _ if self.is_whole() => {}
-            // Each of them is somebody's, so that all together are exact.
+            // Each iteration is assigned to a shard, so that the total is exact.
             Drive::Iterations(Iterations { total: Some(_), .. }) | Drive::Hold => {}
             Drive::Users(all) => all.to = users(all.to),
             Drive::Iterations(iterations) => {
                 iterations.rate = iterations.rate.as_ref().map(|rate| self.rate(rate));
                 iterations.users = match iterations.rate {
-                    // How many are needed for that depends on the target.
+                    // The number needed for the rate depends on the target.
                     Some(_) => iterations.users,
                     None => users(iterations.users),
                 };

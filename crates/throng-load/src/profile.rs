@@ -1,4 +1,4 @@
-//! The rate of starts over the time of a phase, whatever its shape: when there were so many.
+//! The rate of starts during a phase, for any shape, and the time of each number of starts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,28 +7,28 @@ use throng_program::{Point, Rate};
 
 use crate::curve::{Curve, count, nanoseconds};
 
-/// More pieces than these are not told apart by those who reckon with a profile.
+/// Maximum number of pieces for computations with a profile.
 const PIECES_MAX: usize = 1_000;
 
-/// A rate during a phase. Points are those of the program: however many, it is small.
+/// The rate during a phase. It shares the program's points, so it is small.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
     shape: Shape,
-    /// Seconds; infinite where only work ends the phase.
+    /// Seconds; infinite if only work ends the phase.
     length: f64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum Shape {
     Curve(Curve),
-    /// Again and again where it `repeats`; else nothing follows the last.
+    /// Restarts after the last point if it `repeats`; otherwise, the rate is zero after it.
     Points {
         points: Arc<[Point]>,
         repeats: bool,
     },
 }
 
-/// A time in which the rate goes evenly from one value to another, in seconds since the begin.
+/// A time span in which the rate changes linearly, in seconds since the start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Piece {
     pub begin: f64,
@@ -52,7 +52,7 @@ impl Profile {
         Profile { shape, length }
     }
 
-    /// After which time there were so many starts; None when it never comes to them.
+    /// The time of a number of starts; `None` if it is never reached.
     pub fn reaches(&self, wanted: f64) -> Option<Duration> {
         let seconds = match &self.shape {
             Shape::Curve(curve) => curve.reaches(wanted)?,
@@ -67,7 +67,7 @@ impl Profile {
         (seconds <= self.length).then(|| nanoseconds(seconds))
     }
 
-    /// All starts until so many seconds after the begin.
+    /// The number of starts until this many seconds after the start.
     pub fn until(&self, seconds: f64) -> f64 {
         let seconds = seconds.clamp(0.0, self.length);
         let (points, before, within) = match &self.shape {
@@ -80,7 +80,7 @@ impl Profile {
         }
     }
 
-    /// Starts per second so many seconds after the begin.
+    /// Starts per second at this many seconds after the start.
     pub fn rate_at(&self, seconds: f64) -> f64 {
         let seconds = seconds.clamp(0.0, self.length);
         let (points, _, within) = match &self.shape {
@@ -98,7 +98,7 @@ impl Profile {
         self.until(self.length)
     }
 
-    /// How many start in a phase of this length when they are spaced evenly.
+    /// The number of evenly spaced starts in a phase of this length.
     pub(crate) fn starts(&self, time: Duration) -> u64 {
         count(|k| self.reaches(k as f64).is_some_and(|due| due < time))
     }
@@ -116,13 +116,13 @@ impl Profile {
         higher.max(end)
     }
 
-    /// Whether it is the same all the time.
+    /// Whether it is constant.
     pub fn is_constant(&self) -> bool {
         matches!(&self.shape, Shape::Curve(curve) if curve.is_constant())
     }
 
-    /// The first so many seconds of it in pieces that follow each other. Where there are too many,
-    /// those of a time are as one that has as many starts.
+    /// The first `seconds` of it as consecutive pieces. If there are too many, the pieces of a time
+    /// span are merged to one with as many starts.
     pub fn pieces(&self, seconds: f64) -> Vec<Piece> {
         let end = seconds.min(self.length);
         let (points, repeats) = match &self.shape {
@@ -164,8 +164,8 @@ impl Profile {
     }
 }
 
-/// The points of the turn that a moment is in, all starts of the turns before, and how far into it
-/// the moment is.
+/// The points of the current repetition, all starts of earlier repetitions, and the seconds since
+/// the start of this one.
 fn turn(points: &[Point], repeats: bool, seconds: f64) -> (&[Point], f64, f64) {
     let last = points.last().map_or((0.0, 0.0), |last| (last.seconds, last.before));
     if !repeats || last.0 <= 0.0 {
@@ -175,7 +175,7 @@ fn turn(points: &[Point], repeats: bool, seconds: f64) -> (&[Point], f64, f64) {
     (points, turns * last.1, seconds - turns * last.0)
 }
 
-/// What goes on at this time, from its begin; None behind the last point.
+/// The piece at this time, and its curve; `None` after the last point.
 fn piece_at(points: &[Point], seconds: f64) -> Option<(&Point, Curve)> {
     let next = points.partition_point(|point| point.seconds <= seconds);
     Some(between(points.get(next.checked_sub(1)?)?, points.get(next)?))
@@ -185,11 +185,11 @@ fn between<'p>(from: &'p Point, to: &Point) -> (&'p Point, Curve) {
     (from, Curve::piece(from.rate, to.rate, to.seconds - from.seconds))
 }
 
-/// After how many seconds there were so many starts.
+/// The time in seconds of a number of starts.
 fn reaches(points: &[Point], wanted: f64) -> Option<f64> {
     let next = points.partition_point(|point| point.before <= wanted);
     let (point, curve) = between(points.get(next.checked_sub(1)?)?, points.get(next)?);
-    // What rounding has put behind the end of a piece is at its end.
+    // Rounding can exceed the end of the piece.
     let within = curve.reaches(wanted - point.before).unwrap_or(curve.length());
     Some(point.seconds + within)
 }

@@ -15,60 +15,59 @@ use crate::start_queue::{Asked, StartQueue};
 use crate::starts::Starts;
 use crate::turn::Turn;
 
-/// Something to be done now.
+/// An event that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// This phase of the load begins.
+    /// This phase of the load starts.
     Phase(u16),
-    /// A user comes who stays.
+    /// A user that stays starts.
     Come { due: Time },
-    /// One of the users who stay leaves.
+    /// A staying user leaves.
     Leave,
-    /// A user comes who runs the session once.
+    /// A user arrives that runs the session once.
     Arrive { due: Time },
-    /// One of the users who stay loses its connection in this way, and comes back by itself.
+    /// A staying user closes its connection in this mode and reconnects.
     Part { how: Parting, due: Time },
-    /// The last phase is over.
+    /// The last phase has ended.
     End,
 }
 
-/// When users who stay begin an iteration.
+/// When staying users start an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// As soon as the one before is done.
+    /// As soon as the previous one has ended.
     Free,
-    /// When the schedule has one for them.
+    /// When the schedule assigns one.
     Scheduled,
 }
 
-/// See the module's description.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     phases: Vec<Phase>,
-    /// What is made of what they want.
+    /// The portion that this machine generates.
     portion: Portion,
     share: Share,
     /// Index of the running phase; `phases.len()` after the last.
     current: usize,
     began: bool,
-    /// When the running phase began, or the last one ended.
+    /// When the current phase started, or the last one ended.
     pub(crate) start: Time,
-    /// Of the running phase; [`Time::NEVER`] where only its work ends it.
+    /// End of the current phase; [`Time::NEVER`] if it ends when its work is done.
     end: Time,
     pub population: Population,
     pub starts: StartQueue,
-    /// For what is spaced by chance.
+    /// Seed of random spacing.
     seed: u64,
     churning: Churning,
-    /// Those that lie ahead, in the order of their instants.
+    /// Changes in the future, sorted by time.
     amendments: VecDeque<Amendment>,
-    /// Of one side of a duel, and the slice that goes on.
+    /// For a side of a duel: the turns and the current slice.
     turns: Option<Turns>,
     turn: Option<Turn>,
 }
 
 impl Schedule {
-    /// What is left to chance follows from the seed, which is that of the whole run.
+    /// `seed` is that of the run; all random choices derive from it.
     pub fn new(load: &Load, share: Share, start: Time, seed: u64) -> Schedule {
         let phases = load.phases.clone();
         let mut schedule = Schedule {
@@ -91,14 +90,14 @@ impl Schedule {
         schedule
     }
 
-    /// For a load that was made to begin at [`Time::NEVER`]: it is known when it does.
+    /// Sets the start of a load that was created with [`Time::NEVER`].
     pub fn begin(&mut self, start: Time) {
         if !self.began && self.current == 0 {
             self.enter(0, start, 0);
         }
     }
 
-    /// The phase begins with so many users of all shards.
+    /// Starts the phase, with this many users of all shards.
     fn enter(&mut self, index: usize, start: Time, whole: u64) {
         self.current = index;
         if index == 0 {
@@ -112,7 +111,7 @@ impl Schedule {
         self.end = self.planned_end();
     }
 
-    /// From `start` on the running phase does what it says, with who is there: `whole` of all
+    /// From `start` on, the current phase applies to the users that are present, `whole` on all
     /// shards.
     fn stretch(&mut self, start: Time, whole: u64) {
         self.start = start;
@@ -122,12 +121,11 @@ impl Schedule {
         self.starts.stretch(start, starts);
     }
 
-    /// The running phase wants what it drives now, of the users that may still come.
+    /// Applies the drive of the current phase to the users that may still start.
     fn pursue(&mut self) {
         let drive = self.phases.get(self.current).map(|phase| &phase.drive);
         self.population.pursue(drive);
-        // Iterations go to users in turn, and so do the places of those who arrive where their
-        // number is limited.
+        // Iterations are assigned to users in turn, as are arrivals if their number is limited.
         let dealt = drive.and_then(|drive| match drive {
             Drive::Arrivals(arrivals) => self.share.dealt(arrivals.max),
             Drive::Iterations(iterations) => {
@@ -138,15 +136,14 @@ impl Schedule {
         self.starts.drive(drive, dealt);
     }
 
-    /// What is changed at an instant that lies ahead. A load that has not begun is changed for
-    /// when it does.
+    /// Schedules a change in the future. For a load that has not started, it applies at its start.
     pub fn amend(&mut self, amendment: Amendment) {
-        // Those of a person and those of this machine itself do not know of each other.
+        // Changes by a user and by this machine are independent, so sort them.
         let place = self.amendments.partition_point(|known| known.at <= amendment.at);
         self.amendments.insert(place, amendment);
     }
 
-    /// When the phase that runs is amended next.
+    /// The next change of the current phase.
     fn amended_at(&self) -> Time {
         self.amendments.front().map_or(Time::NEVER, |amendment| amendment.at)
     }
@@ -192,7 +189,7 @@ impl Schedule {
         }
     }
 
-    /// What starts goes on in step at another rate.
+    /// Changes the rate; starts continue without a gap.
     fn amend_rate(&mut self, mut drive: Drive, present: u64, at: Time) {
         let Some(cut) = self.starts.cut(at) else { return };
         if let Drive::Iterations(Iterations { total: Some(total), .. }) = &mut drive {
@@ -203,7 +200,7 @@ impl Schedule {
         self.starts.go_on(&cut);
     }
 
-    /// Users come or go on to another number: on the same way where it leads there.
+    /// Changes the target number of users. A ramp continues if it leads there.
     fn amend_users(&mut self, drive: Drive, present: u64, at: Time) {
         let wanted = match &drive {
             Drive::Users(users) => users.to,
@@ -230,7 +227,7 @@ impl Schedule {
         }
     }
 
-    /// The rest of the running phase, whose end stays where it is.
+    /// Sets the rest of the current phase; its end stays.
     fn set_rest(&mut self, drive: Drive, at: Time) {
         let passed = at.since(self.start);
         let phase = &mut self.phases[self.current];
@@ -247,7 +244,7 @@ impl Schedule {
         };
         let mut random = Random::for_owner(self.seed, index as u64);
         if self.began {
-            // Of an amended phase: not the same again.
+            // A changed phase must not repeat its random sequence.
             random = Random::for_owner(random.next_u64(), self.start.0);
         }
         Some(Starts::new(rate, spacing, phase.time, random))
@@ -263,11 +260,11 @@ impl Schedule {
         }
     }
 
-    /// Growth is held, or goes on: who is due after that comes later by as long as it is held. A
-    /// phase that has a time ends with it all the same. Shards that hear of it before it is so
-    /// have exactly the same idea of who has come.
+    /// Growth was paused or resumed: users that are due later start later by the length of the
+    /// pause. A phase with a duration still ends on time. Shards that are notified in advance agree
+    /// exactly on which users have started.
     pub fn hold(&mut self, held: Held) {
-        // A ramp whose last user has come before this has nothing left that could be held.
+        // A ramp whose last user started before the pause is complete.
         let done = self.population.has_grown_before(held, self.end);
         self.population.clock.hold(held);
         let grows = !self.is_over() && self.population.is_growing();
@@ -276,15 +273,15 @@ impl Schedule {
         }
     }
 
-    /// Nobody comes any more in this run. Phases that want more users than there are have those
-    /// that are there; a ramp that has no time is over.
+    /// Ends growth in this run. Phases that want more users keep the present ones; a ramp without a
+    /// duration ends.
     pub fn give_up_growth(&mut self, now: Time) {
         if self.is_over() || self.population.growth_is_given_up() {
             return;
         }
         let ramp =
             self.population.is_growing() && ends_with_its_ramp(self.phases.get(self.current));
-        // Who was due before growth was held still comes.
+        // Users that were due before the pause still start.
         let held = self.population.clock.held;
         let at = if held.is_held() { now.max(held.from) } else { now };
         self.population.give_up_growth(at);
@@ -294,12 +291,12 @@ impl Schedule {
         }
     }
 
-    /// What the running phase drives.
+    /// The drive of the current phase.
     pub fn drive(&self) -> Option<&Drive> {
         self.phases.get(self.current).map(|phase| &phase.drive)
     }
 
-    /// The running phase; the last one after its end.
+    /// The current phase, or the last one after its end.
     pub fn phase(&self) -> u16 {
         self.current.min(self.phases.len().saturating_sub(1)) as u16
     }
@@ -308,35 +305,35 @@ impl Schedule {
         self.current >= self.phases.len()
     }
 
-    /// Whether its first phase has begun.
+    /// Whether the first phase has started.
     pub fn has_begun(&self) -> bool {
         self.began || self.current > 0
     }
 
-    /// Whether the running phase counts.
+    /// Whether the current phase is measured.
     pub fn is_measured(&self) -> bool {
         self.phases.get(self.current).is_some_and(|phase| phase.measured)
     }
 
-    /// Whether no phase follows the running one.
+    /// Whether the current phase is the last one.
     pub fn is_last_phase(&self) -> bool {
         self.current + 1 >= self.phases.len()
     }
 
-    /// When the running phase ends, as far as it is known.
+    /// When the current phase ends, if known.
     pub fn phase_end(&self) -> Time {
         self.end
     }
 
-    /// Whether the other side of a duel works: no iteration begins here meanwhile.
+    /// Whether it is the other side's turn in a duel, so that no iteration starts here.
     fn rests(&self) -> bool {
         self.turn.is_some_and(|turn| !turn.works())
     }
 
-    /// Whether a connection is replaced by a new one before the next request. In a duel, all are
-    /// at the beginning of each slice: a target that ties each connection to a thread deals the few
-    /// connections of a duel out unevenly, and one such deal for the whole duel would look like a
-    /// difference of the sides.
+    /// Whether a connection is replaced before the next request. In a duel, this happens at the
+    /// start of each slice: a target that ties each connection to a thread distributes the few
+    /// connections unevenly, and one such distribution for the whole duel would look like a
+    /// difference between the sides.
     pub fn renews(&self, established: Time, now: Time) -> bool {
         self.turn.is_some_and(|turn| turn.renews(established, now))
     }
@@ -349,7 +346,7 @@ impl Schedule {
         }
     }
 
-    /// The next moment at which [`Schedule::pop`] may have something.
+    /// The next time at which [`Schedule::pop`] may return an action.
     pub fn next(&self) -> Time {
         if self.is_over() {
             return Time::NEVER;
@@ -363,7 +360,7 @@ impl Schedule {
         user.min(churn).min(self.limit()).min(turn_end)
     }
 
-    /// What is due at `now`, one after another.
+    /// The next action that is due at `now`.
     pub fn pop(&mut self, now: Time) -> Option<Action> {
         while !self.is_over() && self.next() <= now {
             if let Some(turn) = self.turn.as_mut().filter(|turn| self.began && turn.ends() <= now) {
@@ -378,7 +375,7 @@ impl Schedule {
             let user = self.next_user().filter(|due| *due <= self.end);
             let churn = self.next_churn();
             match (user, churn) {
-                // Who falls out at a moment is one of those who were there before it.
+                // Only users present before this moment can disconnect.
                 (user, Some(due))
                     if self.began && due <= now && user.is_none_or(|user| due <= user) =>
                 {
@@ -409,13 +406,13 @@ impl Schedule {
         if self.population.change() { Action::Come { due } } else { Action::Leave }
     }
 
-    /// When somebody of ours may fall out in the running phase.
+    /// When a user of this shard may disconnect next in the current phase.
     fn next_churn(&self) -> Option<Time> {
         let churn = self.phases.get(self.current)?.churn.as_ref()?;
         self.churning.next(churn, self.share).filter(|due| *due < self.limit())
     }
 
-    /// Where nobody stays, nobody falls out.
+    /// Returns no disconnect if no users stay.
     fn churn_action(&mut self, due: Time) -> Option<Action> {
         let whole = self.population.whole_at(due);
         let churn = self.phases[self.current].churn.as_ref()?;
@@ -431,43 +428,43 @@ impl Schedule {
         self.enter(self.current + 1, start, whole);
     }
 
-    /// When the running phase ends or is amended, whichever is first.
+    /// When the current phase ends or changes, whichever is first.
     fn limit(&self) -> Time {
         self.end.min(self.amended_at())
     }
 
-    /// When the next user comes, arrives or leaves in the running phase.
+    /// When the next user starts, arrives or leaves in the current phase.
     fn next_user(&self) -> Option<Time> {
         let phase = self.phases.get(self.current)?;
         if let Drive::Arrivals(_) = phase.drive {
             let due = self.population.clock.comes(self.starts.due_after()?)?;
             return (due < self.limit() && !self.population.growth_is_given_up()).then_some(due);
         }
-        // Without a time the end is when one more would be due.
+        // Without a duration, the phase ends when the next start would be due.
         let end = if phase.time.is_some() { self.end } else { Time::NEVER };
         self.population.next_change(end, self.amended_at())
     }
 
-    /// Whether all who come or leave by `now` in the running phase were told by
-    /// [`Schedule::pop`]: only then is it known whom work can be given to.
+    /// Whether [`Schedule::pop`] has returned all users that start or leave by `now`. Only then is
+    /// it known which users can get work.
     pub fn is_settled(&self, now: Time) -> bool {
         !self.is_over() && self.began && self.next_user().is_none_or(|due| due > now)
     }
 
-    /// When the next iteration of the running phase is due; None when there is none to come.
-    /// Only for [`Pace::Scheduled`]. A time before now is a start that had to wait.
+    /// The due time of the next iteration in the current phase, if any. Only for
+    /// [`Pace::Scheduled`]. A time in the past is a delayed start.
     pub fn next_iteration(&self) -> Option<Time> {
         self.iterations().filter(|_| !self.rests())?;
         self.starts.next(self.limit())
     }
 
-    /// When the oldest iteration that no user has taken was due, where such ones are dropped.
+    /// The due time of the oldest iteration that no user took, if such iterations are dropped.
     pub fn next_to_drop(&self) -> Option<Time> {
         self.iterations().filter(|iterations| iterations.drops)?;
         self.next_iteration()
     }
 
-    /// Drops those that were due until then.
+    /// Drops the iterations that were due until then.
     pub fn drop_iterations(&mut self, until: Time) {
         while self.next_to_drop().is_some_and(|due| due <= until) {
             self.starts.take();
@@ -475,7 +472,7 @@ impl Schedule {
         }
     }
 
-    /// The iterations of the running phase.
+    /// The iterations of the current phase.
     pub fn iterations(&self) -> Option<&Iterations> {
         match self.drive() {
             Some(Drive::Iterations(iterations)) => Some(iterations),
@@ -483,25 +480,25 @@ impl Schedule {
         }
     }
 
-    /// What fell due at a rate since the last call, until `now`, and what of it still waits that
-    /// was due `patience` before.
+    /// The starts that became due since the last call, until `now`, and those still waiting that
+    /// were due `patience` before.
     pub fn asked(&mut self, now: Time, patience: Duration) -> Asked {
         let (late, limit) = (Time(now.0.saturating_sub(patience.as_nanos() as u64)), self.limit());
         self.starts.asked(now.min(limit), late.min(limit))
     }
 
-    /// The work of the running phase is done before its time: goes on with the next phase.
+    /// The work of the current phase is done early: continues with the next phase.
     ///
-    /// Where iterations have a rate, only when one more would be due: the last of 20 at 20 a
-    /// second is due after 0.95 s, but they take a second.
+    /// With a rate of iterations, the phase ends when the next one would be due: the last of 20 at
+    /// 20 per second is due after 0.95 s, but they take a second.
     pub fn finish_phase(&mut self, now: Time) {
         if !self.is_over() {
             self.end = self.end.min(now.max(self.starts.one_more()));
         }
     }
 
-    /// Nothing is due any more from `now` on, whatever the load says. Starts that were due after
-    /// `until` and wait are withdrawn, the others never happened.
+    /// Ends the load at `now`. Starts due after `until` that still wait are withdrawn; earlier ones
+    /// never happened.
     pub fn cancel(&mut self, until: Time, now: Time) {
         self.starts.withdraw(until.min(self.end), now.min(self.limit()));
         self.current = self.phases.len();

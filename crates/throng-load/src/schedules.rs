@@ -1,4 +1,4 @@
-//! One shard's part of all loads of a run: a schedule for each, merged by what is due first.
+//! One shard's part of all loads of a run: one schedule each, merged by due time.
 
 use throng_base::{Random, Share, Time};
 use throng_program::{Load, Start};
@@ -6,17 +6,17 @@ use throng_program::{Load, Start};
 use crate::held::Held;
 use crate::schedule::{Action, Schedule};
 
-/// See the module's description.
+/// The schedules of all loads.
 #[derive(Clone, Debug)]
 pub struct Schedules {
     loads: Vec<Schedule>,
-    /// By load: whose end it waits for.
+    /// By load: the load after whose end it starts.
     after: Vec<Option<usize>>,
 }
 
 impl Schedules {
-    /// Loads that begin with or after each other do not do so in a circle. What is left to chance
-    /// follows from the seed, which is that of the whole run.
+    /// Dependencies between loads have no cycle. `seed` is that of the run; all random choices
+    /// derive from it.
     pub fn new(loads: &[Load], share: Share, start: Time, seed: u64) -> Schedules {
         let starts: Vec<Start> = (0..loads.len()).map(|load| root(loads, load)).collect();
         let schedule = |(number, begin): (usize, &Start)| {
@@ -37,7 +37,7 @@ impl Schedules {
         }
     }
 
-    /// How many there are.
+    /// The number of loads.
     pub fn len(&self) -> usize {
         self.loads.len()
     }
@@ -58,15 +58,15 @@ impl Schedules {
         self.loads.iter()
     }
 
-    /// The next moment at which [`Schedules::pop`] may have something.
+    /// The next time at which [`Schedules::pop`] may return an action.
     pub fn next(&self) -> Time {
         self.loads.iter().map(Schedule::next).min().unwrap_or(Time::NEVER)
     }
 
-    /// What is due at `now`, one after another in the order of time, and of which load.
+    /// The next action that is due at `now`, in the order of time, and its load.
     pub fn pop(&mut self, now: Time) -> Option<(usize, Action)> {
         loop {
-            // Of those that are due at one moment the first one written.
+            // Of several loads with the same due time, the first in the scenario comes first.
             let next = self.loads.iter().enumerate().min_by_key(|(_, schedule)| schedule.next());
             let (load, due) = next.map(|(load, schedule)| (load, schedule.next()))?;
             if due > now {
@@ -82,11 +82,11 @@ impl Schedules {
         }
     }
 
-    /// What waits for the end of this load begins. When the end was, all shards reckon alike where
-    /// it is known beforehand; where only work ends a load, each shard goes on when its own part is
-    /// done, as it does with phases.
+    /// Starts the loads that wait for the end of this one. If the end is known in advance, all
+    /// shards compute the same time. If only work ends a load, each shard continues when its own
+    /// part is done, as between phases.
     fn ended(&mut self, load: usize) {
-        // What follows the last phase began with its end.
+        // The next load starts at the end of the last phase.
         let end = self.loads[load].start;
         for (schedule, after) in self.loads.iter_mut().zip(&self.after) {
             if *after == Some(load) {
@@ -115,10 +115,10 @@ impl Schedules {
     }
 }
 
-/// When a load begins, as if it did not begin with another.
+/// When a load starts, with dependencies on the start of other loads resolved.
 pub(crate) fn root(loads: &[Load], load: usize) -> Start {
     let mut start = loads[load].start;
-    // As many steps as there are loads lead to the root, or round in a circle.
+    // The chain is at most as long as the number of loads, unless it is a cycle.
     for _ in loads {
         let Start::With(other) = start else { break };
         start = loads[usize::from(other)].start;

@@ -1,6 +1,6 @@
-//! What the running phase starts: users who arrive, or iterations. Which of the starts of all
-//! shards are ours, when the next is due, and what became of those that were: each is taken,
-//! dropped, unmet or withdrawn.
+//! The starts of the current phase: arrivals or iterations. Determines which starts of all shards
+//! belong to this shard, when the next is due, and what happened to each: taken, dropped, unmet or
+//! withdrawn.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,67 +10,67 @@ use throng_program::Drive;
 
 use crate::starts::Starts;
 
-/// What a load asked for in some time: starts at a rate, be it users who arrive or iterations.
+/// The starts that a load scheduled at a rate in some time: arrivals or iterations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// Fell due. Each begins, is dropped, is unmet or is withdrawn.
+    /// Became due. Each begins, or is dropped, unmet or withdrawn.
     pub wanted: u64,
     /// Were due before and have not begun.
     pub backlog: u64,
-    /// Had been due for a moment only when the run was stopped.
+    /// Had only just become due when the run was stopped.
     pub withdrawn: u64,
 }
 
-/// See the module's description.
+/// The starts of one shard.
 #[derive(Clone, Debug, Default)]
 pub struct StartQueue {
-    /// What starts at a rate, from this instant on.
+    /// The starts at a rate, from a time on.
     starts: Option<Starts>,
     start: Time,
-    /// Our part.
+    /// This shard's part.
     dealt: Option<Dealt>,
-    /// The phase has so many iterations.
+    /// Total number of iterations of the phase.
     total: Option<u64>,
-    /// Those that are due and not taken: wait for a user; are dropped.
+    /// Whether due starts that are not taken wait for a user, and whether they are dropped.
     waits: bool,
     drops: bool,
-    /// Of ours, how many were taken.
+    /// Starts of this shard that were taken.
     taken: u64,
-    /// Iterations that were due before the phase was amended and still wait for a user.
+    /// Iterations that were due before a change of the phase and still wait for a user.
     behind: VecDeque<Behind>,
-    /// Starts that never happened though their time came, of phases that are over, and those that
-    /// were dropped, until they are asked for.
+    /// Starts of past phases that never happened, and starts that were dropped, until they are
+    /// queried.
     pub unmet: u64,
     pub dropped: u64,
-    /// Starts at a rate that were begun, dropped or given up; and how many were told to be wanted.
+    /// Scheduled starts that began, were dropped or given up; and how many were reported as wanted.
     settled: u64,
     told: u64,
     withdrawn: u64,
 }
 
-/// Iterations that were due before an instant at which their phase was amended.
+/// Iterations that were due before a change of their phase.
 #[derive(Clone, Debug)]
 struct Behind {
     starts: Starts,
     start: Time,
     dealt: Dealt,
-    /// Of ours, and those that were begun.
+    /// Iterations of this shard, and those of them that began.
     count: u64,
     begun: u64,
 }
 
-/// Where a phase that is amended has come to.
+/// The progress of a phase at a change.
 pub(crate) struct Cut {
     /// Starts of all shards that were due.
     pub(crate) due: u64,
-    /// How much is left until the next one.
+    /// The fraction left until the next start.
     ahead: f64,
-    /// Of ours, how many were taken that are not due.
+    /// Starts of this shard that were taken before they were due.
     early: u64,
 }
 
 impl StartQueue {
-    /// The phase drives this now.
+    /// Sets the drive of the current phase.
     pub(crate) fn drive(&mut self, drive: Option<&Drive>, dealt: Option<Dealt>) {
         self.dealt = dealt;
         (self.total, self.waits, self.drops) = match drive {
@@ -79,17 +79,17 @@ impl StartQueue {
         };
     }
 
-    /// From `start` on these.
+    /// Sets the starts from `start` on.
     pub(crate) fn stretch(&mut self, start: Time, starts: Option<Starts>) {
         (self.start, self.starts, self.taken) = (start, starts, 0);
     }
 
-    /// Another phase begins.
+    /// A new phase starts.
     pub(crate) fn forget_behind(&mut self) {
         self.behind.clear();
     }
 
-    /// How long after the start the next one is due; None when there is none to come.
+    /// The time from the start to the next due one; `None` if there are no more.
     pub(crate) fn due_after(&self) -> Option<Duration> {
         let global = self.dealt?.global(self.taken);
         if self.total.is_some_and(|total| global >= total) {
@@ -98,7 +98,7 @@ impl StartQueue {
         self.starts.as_ref().map_or(Some(Duration::ZERO), |starts| starts.due(global))
     }
 
-    /// When the next iteration is due, of a phase that ends or is amended at `end`.
+    /// When the next iteration is due, in a phase that ends or changes at `end`.
     pub(crate) fn next(&self, end: Time) -> Option<Time> {
         if let Some(behind) = self.behind.front() {
             return Some(behind.start + behind.starts.due(behind.dealt.global(behind.begun))?);
@@ -107,7 +107,7 @@ impl StartQueue {
         (due < end || self.starts.is_none()).then_some(due)
     }
 
-    /// Takes the next one, to begin it or to drop it.
+    /// Takes the next start, to begin or drop it.
     pub fn take(&mut self) {
         self.settled += u64::from(self.starts.is_some());
         let Some(behind) = self.behind.front_mut() else {
@@ -118,7 +118,7 @@ impl StartQueue {
         self.behind.pop_front_if(|behind| behind.begun >= behind.count);
     }
 
-    /// What was due before then and was not taken.
+    /// Starts that were due before then and were not taken.
     pub(crate) fn waiting(&self, until: Time) -> u64 {
         let behind = self.behind.iter().map(|behind| behind.count - behind.begun);
         behind.sum::<u64>() + self.unmet_until(until)
@@ -130,8 +130,8 @@ impl StartQueue {
         dealt.part(self.total.map_or(whole, |total| whole.min(total))).saturating_sub(self.taken)
     }
 
-    /// What fell due since the last call, until `now`, and what of it still waits that was due
-    /// before `late`.
+    /// The starts that became due since the last call, until `now`, and those still waiting that
+    /// were due before `late`.
     pub(crate) fn asked(&mut self, now: Time, late: Time) -> Asked {
         let backlog = self.waiting(late);
         let wanted = (self.settled + self.waiting(now)).saturating_sub(self.told);
@@ -139,7 +139,7 @@ impl StartQueue {
         Asked { wanted, backlog, withdrawn: std::mem::take(&mut self.withdrawn) }
     }
 
-    /// What was due until then and will not be done. How many there were.
+    /// Gives up the starts that were due until then, and returns their number.
     pub(crate) fn give_up(&mut self, until: Time) -> u64 {
         let left = self.waiting(until);
         self.behind.clear();
@@ -151,7 +151,7 @@ impl StartQueue {
         left
     }
 
-    /// As [`StartQueue::give_up`]; what was due later, until `now`, is withdrawn.
+    /// Like [`StartQueue::give_up`], but starts due later, until `now`, are withdrawn.
     pub(crate) fn withdraw(&mut self, until: Time, now: Time) {
         let waiting = self.waiting(now);
         let withdrawn = waiting.saturating_sub(self.give_up(until));
@@ -159,14 +159,14 @@ impl StartQueue {
         self.settled += withdrawn;
     }
 
-    /// Those that are due at an instant at which the phase is amended still wait for a user, or are
-    /// given up; None where nothing starts at a rate.
+    /// At a change of the phase, due starts wait for a user or are given up; `None` if nothing
+    /// starts at a rate.
     pub(crate) fn cut(&mut self, at: Time) -> Option<Cut> {
         let passed = at.since(self.start);
         let starts = self.starts.as_ref()?;
         let global = |local| self.dealt.map_or(0, |dealt| dealt.global(local));
-        // Of how many all shards have to agree where there is a number of them: none of those that
-        // are ours and were taken is due later, but one of the others may be.
+        // With a total number, all shards must agree on how many were due: starts that this shard
+        // took are not due later, but those of other shards may be.
         let known = match (self.total.is_some(), self.taken) {
             (true, 0) => 0,
             (true, taken) => global(taken - 1) + 1,
@@ -188,17 +188,17 @@ impl StartQueue {
                 begun: taken,
             })),
         }
-        // Of a shard that heard of it too late.
+        // This shard learned of the change too late.
         Some(Cut { due, ahead, early: taken.saturating_sub(count) })
     }
 
-    /// The phase goes on in step with what it was before it was amended.
+    /// The changed phase continues without a gap.
     pub(crate) fn go_on(&mut self, cut: &Cut) {
         self.starts = self.starts.take().map(|starts| starts.ahead(cut.ahead));
         self.taken = cut.early;
     }
 
-    /// When one more iteration than the phase has would be due.
+    /// When the start after the last iteration of the phase would be due.
     pub(crate) fn one_more(&self) -> Time {
         let (Some(total), Some(starts)) = (self.total, &self.starts) else { return self.start };
         self.start + starts.due(total).unwrap_or_default()

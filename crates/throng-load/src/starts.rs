@@ -1,4 +1,4 @@
-//! The starts of a phase that has a rate, numbered through all shards: when each is due.
+//! The starts of a phase with a rate, numbered across all shards, and their due times.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -9,30 +9,30 @@ use throng_program::{Rate, Spacing};
 use crate::curve::count;
 use crate::profile::Profile;
 
-/// See the module's description. It is as small for a billion starts as for one; all shards reckon
-/// the same times from the same seed, and each takes those that are its own.
+/// Constant size for any number of starts. All shards compute the same times from the same seed,
+/// and each takes its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Starts {
     profile: Profile,
     chance: Option<Chance>,
-    /// How much of the first start is still to come when they begin: 0 has it due at once.
+    /// Fraction of the first interval that is still left: with 0, the first start is due
+    /// immediately.
     ahead: f64,
-    /// The last that was asked for, as the same is asked again and again.
+    /// The last result, because the same start is queried repeatedly.
     known: Cell<(u64, Option<Duration>)>,
 }
 
-/// The starts of a Poisson process: between two of them is one on average, spread exponentially,
-/// when time goes as fast as the rate has it (the inverse of its integral: Cinlar, "Introduction to
-/// Stochastic Processes", 1975).
+/// The starts of a Poisson process: exponential intervals with a mean of one, in time transformed
+/// by the rate (the inverse of its integral: Cinlar, "Introduction to Stochastic Processes", 1975).
 #[derive(Clone, Debug)]
 struct Chance {
     begin: Random,
     reached: RefCell<Reached>,
-    /// Those that were counted, up to some time.
+    /// The starts counted up to some time.
     counted: RefCell<(Reached, Duration)>,
 }
 
-/// How far the drawing has come.
+/// The progress of the random sequence.
 #[derive(Clone, Debug)]
 struct Reached {
     random: Random,
@@ -54,7 +54,7 @@ impl Chance {
         Chance { begin, reached: RefCell::new(reached), counted }
     }
 
-    /// How many come before `time`. Who asks for one time after the other draws each once.
+    /// The number of starts before `time`. Increasing queries draw each start once.
     fn count_before(&self, time: Duration, is_before: impl Fn(f64) -> bool) -> u64 {
         let mut counted = self.counted.borrow_mut();
         if time < counted.1 {
@@ -68,7 +68,7 @@ impl Chance {
         reached.drawn - 1
     }
 
-    /// What has been drawn until start `k`. Whoever asks for one after the other draws each once.
+    /// The transformed time of start `k`. Increasing queries draw each start once.
     fn until(&self, k: u64) -> f64 {
         let mut reached = self.reached.borrow_mut();
         if reached.drawn > k + 1 {
@@ -93,19 +93,19 @@ impl Starts {
         Starts { profile, chance, ahead: 0.0, known: Cell::new((u64::MAX, None)) }
     }
 
-    /// The same, in step with others that they follow.
+    /// The same, continuing earlier starts without a gap.
     pub(crate) fn ahead(self, ahead: f64) -> Starts {
         Starts { ahead, ..self }
     }
 
-    /// How much is left until the next start when so many were due until `passed`. Who comes by
-    /// chance has no memory.
+    /// The fraction left until the next start, if `starts` were due until `passed`. Random starts
+    /// have no memory.
     pub(crate) fn ahead_after(&self, passed: Duration, starts: u64) -> f64 {
         let left = starts as f64 + self.ahead - self.profile.until(passed.as_secs_f64());
         if self.chance.is_some() { 0.0 } else { left.clamp(0.0, 1.0) }
     }
 
-    /// When start `k` (from 0) is due, after the begin; None when it never comes.
+    /// The due time of start `k` (from 0) after the beginning; `None` if it never happens.
     pub(crate) fn due(&self, k: u64) -> Option<Duration> {
         let (known, due) = self.known.get();
         if known == k {
@@ -117,8 +117,8 @@ impl Starts {
         due
     }
 
-    /// How many are due before `time`: those for which [`Starts::due`] says so. It is known of the
-    /// first `known` of them.
+    /// The number of starts before `time`, consistent with [`Starts::due`]. The first `known` are
+    /// certainly before it.
     pub(crate) fn count_before(&self, time: Duration, known: u64) -> u64 {
         let is_before = |due: Option<Duration>| due.is_some_and(|due| due < time);
         match &self.chance {
@@ -131,21 +131,21 @@ impl Starts {
     }
 }
 
-/// Which of the figures that are possible.
+/// Which of the possible values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// Pauses are as long as they can be, and the end cuts off whatever it can.
+    /// The longest pauses; everything the end can interrupt is interrupted.
     Least,
-    /// Pauses and choices are what they are on average.
+    /// Mean pauses and choices.
     Mean,
-    /// Pauses are as short as they can be, and all that is begun is done.
+    /// The shortest pauses; everything that starts is completed.
     Most,
 }
 
-/// What chance makes of a number that is even on average.
+/// Bounds of random counts.
 pub(crate) trait Chances {
-    /// So many where there are this many on average. More, or less, is seen less often than once in
-    /// 10^13 runs (by the bound of Chernoff).
+    /// A bound of the count with this mean. It is exceeded less often than once in 10^13 runs
+    /// (Chernoff bound).
     fn bound(self, mean: u64, bound: Bound) -> u64;
 }
 

@@ -1,8 +1,8 @@
-//! Whose slice of a duel goes on, for the load of one side.
+//! The current slice of a duel, for the load of one side.
 
 use throng_base::{SETTLING, Time, Turns};
 
-/// The slice that goes on.
+/// The current slice.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
     turns: Turns,
@@ -11,12 +11,12 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// Slices are counted from this moment.
+    /// Slices are counted from `from`.
     pub(crate) fn new(turns: Turns, from: Time) -> Turn {
         Turn { turns, from, slice: 0 }
     }
 
-    /// Whether the side of this load works.
+    /// Whether it is this side's turn.
     pub(crate) fn works(&self) -> bool {
         self.turns.works_in(self.slice)
     }
@@ -25,7 +25,7 @@ impl Turn {
         self.begin_of(self.slice + 1)
     }
 
-    /// Whether a connection from before this slice is replaced by a new one.
+    /// Whether a connection from before this slice is replaced.
     pub(crate) fn renews(&self, established: Time, now: Time) -> bool {
         let begin = self.begin_of(self.slice);
         established < begin && now < begin.saturating_add(SETTLING) && self.works()

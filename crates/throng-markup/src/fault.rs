@@ -1,8 +1,8 @@
-//! What can be wrong: with a path as it was written, and with an answer that asks for too much.
+//! Errors in a path, and responses that exceed a limit.
 
 use throng_base::Said;
 
-/// What is wrong with a path, selector or pattern, and where: `start..end` are bytes of its text.
+/// An error in a path, selector or pattern, and its position: `start..end` are bytes of its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathError {
     pub start: usize,
@@ -17,16 +17,16 @@ impl PathError {
     }
 }
 
-/// Why an answer was not looked at to the end. Nothing is found in it then.
+/// Why a response was not searched completely. Nothing is found in it then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It has more bytes than are looked into, such as [`crate::PAGE_BYTES_MAX`].
+    /// It is larger than the limit, such as [`crate::PAGE_BYTES_MAX`].
     TooLarge,
-    /// It has more elements, attributes and texts than a page has.
+    /// It has too many elements, attributes and texts.
     TooManyNodes,
     /// Its JSON is nested deeper than 127 levels.
     TooDeep,
-    /// Finding the answer took too many steps: a path with several `..` or `//` and a large body.
+    /// The search took too many steps: a path with several `..` or `//` on a large body.
     TooMuchWork,
 }
 
@@ -41,7 +41,7 @@ impl Refusal {
     }
 }
 
-/// How many steps looking for one path may still take.
+/// The remaining steps of a search.
 #[derive(Debug)]
 pub struct Work {
     left: u64,

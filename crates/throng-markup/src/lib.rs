@@ -1,11 +1,11 @@
-//! HTML and XML, and what is found in them: bytes in, values out, nothing else.
+//! HTML and XML, and searches in them: bytes in, values out.
 //!
-//! - [`Page`]: a text that is parsed at most once, and only when somebody asks.
-//! - [`XPath`] (1.0) and [`Css`]: nodes of it.
-//! - [`PathError`], [`Refusal`], [`Work`], [`beginnings`]: what all paths into an answer share.
+//! - [`Page`]: a text that is parsed on demand, and at most once.
+//! - [`XPath`] (1.0) and [`Css`]: select its nodes.
+//! - [`PathError`], [`Refusal`], [`Work`], [`beginnings`]: shared by all paths into a response.
 //!
-//! The texts come from others, so everything here is bounded in time, memory and depth, whatever
-//! they hold. Where a bound is met nothing is found, and [`Page::refusal`] says why.
+//! The texts are untrusted, so everything here is limited in time, memory and depth. If a limit is
+//! reached, nothing is found, and [`Page::refusal`] says why.
 
 #![forbid(unsafe_code)]
 

@@ -1,16 +1,16 @@
-//! How far a selector that finds nothing leads: its longest beginning that finds something. For
-//! people who look for their mistake, so it may take its time.
+//! How far a selector without a match leads: its longest prefix with a match. For debugging, so it
+//! may be slow.
 
-/// The longest beginning of a CSS selector or an XPath that finds something, and how often; the
-/// shortest one with a count of 0 if none does.
+/// The longest prefix of a CSS selector or an XPath with a match, and the number of matches; the
+/// shortest one with a count of 0 if none matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beginning {
     pub text: String,
     pub count: usize,
 }
 
-/// Beginnings of a selector, the longest first, each with fewer pieces than the one before: a name
-/// is never cut in two. `pieces` counts those of a text, where it is a selector.
+/// Prefixes of a selector, longest first, each with fewer pieces than the one before: a name is
+/// never split. `pieces` counts those of a text, if it is a selector.
 pub fn beginnings(
     text: &str,
     pieces: impl Fn(&str) -> Option<usize>,
@@ -24,7 +24,7 @@ pub fn beginnings(
     })
 }
 
-/// The first of them that finds something.
+/// The first prefix with a match.
 pub(crate) fn longest<'t>(
     beginnings: impl Iterator<Item = &'t str>,
     count: impl Fn(&str) -> usize,
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_css_selector_is_cut_where_an_element_or_a_test_ends() {
+    fn a_css_selector_is_shortened_by_elements_and_tests() {
         let page = Page::new(PAGE);
         for (selector, want) in [
             ("form#login input[name=crsf]@value", beginning("form#login input", 2)),
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn an_xpath_is_cut_where_a_step_or_a_predicate_ends() {
+    fn an_xpath_is_shortened_by_steps_and_predicates() {
         let page = Page::new(PAGE);
         for (path, want) in [
             ("//form[@id='login']//input[@name='crsf']/@value", "//form[@id='login']//input 2"),

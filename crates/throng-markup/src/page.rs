@@ -1,11 +1,11 @@
-//! A text that is looked into. Nothing is parsed before somebody asks, and nothing twice.
+//! A text that is parsed on demand, and at most once.
 
 use std::cell::{Cell, OnceCell};
 
 use crate::fault::Refusal;
 use crate::tree::{self, Tree};
 
-/// How large HTML and XML may be to be looked into.
+/// Maximum size of HTML and XML that is parsed.
 pub const PAGE_BYTES_MAX: usize = 4 << 20;
 
 /// HTML or XML, in UTF-8.
@@ -25,7 +25,7 @@ impl<'a> Page<'a> {
         self.bytes
     }
 
-    /// Why something was not found that might be there, if that happened since the beginning.
+    /// Why something that might be present was not found, if a limit was reached.
     pub fn refusal(&self) -> Option<Refusal> {
         self.refusal.get()
     }
@@ -34,7 +34,7 @@ impl<'a> Page<'a> {
         self.refusal.set(Some(refusal));
     }
 
-    /// What was read; `None` if it is too large.
+    /// The parsed tree; `None` if the text is too large.
     pub(crate) fn tree(&self) -> Option<&Tree> {
         self.tree.get_or_init(|| self.parse().map_err(|refusal| self.refuse(refusal)).ok()).as_ref()
     }

@@ -1,5 +1,5 @@
-//! What audits found: what the target says of the presence of users against what the generator
-//! knows, and what its books say against what was counted. As recorded.
+//! Findings of audits, as recorded: the target's data about the presence of users compared with the
+//! generator's, and the target's counts compared with those of the run.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use throng_base::Said;
 use crate::histogram::Histogram;
 use crate::presence::Change;
 
-/// The first so many wrong users of a view are named.
+/// Maximum number of wrong users named per view.
 pub const WRONG_MAX: usize = 64;
 
-/// A round of an audit of presence: every view was read once, and users that had only just changed
-/// were asked for again.
+/// A round of a presence audit: each view is read once, and users that changed recently are read
+/// again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Round {
-    /// From the start of the first reading to the last answer, without what was asked again.
+    /// From the start of the first reading to the last response, without repeated readings.
     pub took_ns: u64,
     /// In the order of the audit's views.
     pub views: Vec<ViewRound>,
@@ -25,8 +25,8 @@ pub struct Round {
 }
 
 impl Round {
-    /// Rounds of generators, each of which has judged its own users, as one of all users. A view
-    /// that one of them could not read was not read.
+    /// Combines the rounds of several generators, each with its own users. A view that one of them
+    /// could not read counts as not read.
     pub fn sum(parts: impl IntoIterator<Item = Round>) -> Round {
         let mut parts = parts.into_iter();
         let mut sum = parts.next().unwrap_or_default();
@@ -43,34 +43,34 @@ impl Round {
     }
 }
 
-/// What a view said in a round.
+/// The result of a view in a round.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ViewRound {
-    /// Users that were judged: `agree + false_online + false_offline`.
+    /// Users that were compared: `agree + false_online + false_offline`.
     pub compared: u64,
     pub agree: u64,
-    /// The view says online, and the user is not.
+    /// The view shows the user as online, but it is not.
     pub false_online: u64,
-    /// The view says offline, and the user is online.
+    /// The view shows the user as offline, but it is online.
     pub false_offline: u64,
-    /// Users that changed within `agree_within`, and of which the view had not heard when the
-    /// round ended.
+    /// Users that changed within `agree_within`, and whose change the view did not show by the end
+    /// of the round.
     pub undecided: u64,
-    /// Users that the view lists more than once.
+    /// Users that the view contains more than once.
     pub twice: u64,
-    /// Users that are online as the view says, and on another node.
+    /// Users that are online, but on another node than in the view.
     pub wrong_node: u64,
-    /// Entries that are no user of this run.
+    /// Entries that are not users of this run.
     pub strangers: u64,
-    /// Of users that the view contradicted after a change, the time until it agreed, in
-    /// nanoseconds: by the kind of change.
+    /// For users that the view showed wrongly after a change: the time in nanoseconds until it
+    /// agreed, by the kind of change.
     pub times: BTreeMap<Change, Histogram>,
-    /// The first ones by their numbers.
+    /// The first wrong users, by number.
     pub wrong: Vec<Wrong>,
-    /// The first few that are no users.
+    /// The first entries that are not users.
     pub unknown: Vec<String>,
-    /// The view could not be read: nothing was judged.
+    /// Set if the view could not be read, so nothing was compared.
     pub trouble: Option<Said>,
 }
 
@@ -101,7 +101,7 @@ impl ViewRound {
         self.unknown.extend(other.unknown);
     }
 
-    /// Users of which it says what is not so.
+    /// Number of users that the view shows wrongly.
     pub fn wrong_users(&self) -> u64 {
         self.false_online + self.false_offline + self.wrong_node
     }
@@ -121,12 +121,12 @@ impl ViewRound {
     }
 }
 
-/// A user of which a view says what is not so.
+/// A user that a view shows wrongly.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Wrong {
     pub user: u64,
     pub what: WrongKind,
-    /// The last event of the user, and when it was.
+    /// The user's last event, and its time.
     pub last: Change,
     pub at_ns: u64,
 }
@@ -139,17 +139,18 @@ words! {
     }
 }
 
-/// Two views of a round by what is so: users that had not changed before either was read.
+/// Two views of a round compared with the truth, for users that had not changed before either was
+/// read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pair {
-    /// By their places in the audit.
+    /// Indexes in the audit.
     pub one: u16,
     pub other: u16,
-    /// By `4 × is online + 2 × the first says online + the second says online`.
+    /// By `4 × is online + 2 × online in the first view + online in the second view`.
     pub counts: [u64; 8],
 }
 
-/// Which figure of an audit a threshold looks at.
+/// The value of an audit that a threshold applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AuditFigure {
@@ -162,12 +163,12 @@ pub enum AuditFigure {
     WrongNode,
     Strangers,
     TimeToAgree,
-    /// Of books: by how much they say too little or too much.
+    /// For counts: the difference between the target's count and the nearest possible one.
     Off,
 }
 
 impl AuditFigure {
-    /// Those that are counts.
+    /// The values that are counts.
     pub const COUNTS: [AuditFigure; 8] = [
         AuditFigure::Compared,
         AuditFigure::Agree,
@@ -179,7 +180,7 @@ impl AuditFigure {
         AuditFigure::Strangers,
     ];
 
-    /// The word of thresholds and JSON.
+    /// The word in thresholds and JSON.
     pub fn word(self) -> &'static str {
         match self {
             AuditFigure::Compared => "compared",
@@ -195,32 +196,33 @@ impl AuditFigure {
         }
     }
 
-    /// More of it is worse.
+    /// Whether more is worse.
     pub fn is_bad(self) -> bool {
         !matches!(self, AuditFigure::Compared | AuditFigure::Agree)
     }
 }
 
-/// What the books of the target said, and what they may say.
+/// A reading of the target's count, and the range of possible values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Entry {
-    /// What they said, less what they said before the load.
+    /// The target's count, minus its count before the load.
     pub said: i64,
-    /// What they said before the load.
+    /// The target's count before the load.
     pub before: i64,
-    /// What the target has confirmed by then.
+    /// What the target had confirmed by then.
     pub least: u64,
-    /// The same with what it may have done: what failed after it was sent, and what is in flight.
+    /// The same plus what the target may have processed: failures after sending, and attempts in
+    /// flight.
     pub most: u64,
     /// At the end of the run, when nothing is in flight.
     pub is_last: bool,
-    /// They could not be read.
+    /// Set if the count could not be read.
     pub trouble: Option<Said>,
 }
 
 impl Entry {
-    /// By how much they say too little (negative) or too much.
+    /// How far the count is below (negative) or above the range.
     pub fn off(&self) -> i64 {
         let (least, most) = (self.least as i64, self.most as i64);
         match self.said {
@@ -236,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn books_are_off_by_what_lies_outside() {
+    fn counts_are_off_by_their_distance_to_the_range() {
         let entry = |said| Entry { said, least: 10, most: 12, ..Entry::default() };
         let off: Vec<i64> = [8, 10, 11, 12, 15].map(|said| entry(said).off()).to_vec();
         assert_eq!(off, [-2, 0, 0, 0, 3]);

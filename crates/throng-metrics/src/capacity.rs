@@ -1,5 +1,5 @@
-//! How much a service carries: the answer of a search for the highest load. The search fills it in,
-//! and the record of the run holds it as one event, so that every report of the run shows it.
+//! The result of a capacity search. The run directory contains it as an event, so that every report
+//! of the run shows it.
 
 mod judge;
 pub mod sample;
@@ -10,21 +10,21 @@ use throng_base::Secrets;
 
 pub use words::{load_text, number};
 
-/// Of the capacity that a machine is to use at a peak.
+/// The share of its capacity that a machine may use at a peak.
 const MACHINE_SHARE: f64 = 0.7;
 
-/// How many machines a peak needs.
+/// The number of machines for a peak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machines {
-    /// By the promise.
+    /// Based on the promise.
     pub count: u64,
-    /// By the ends of the interval; the low one is not known without an upper end.
+    /// Based on the ends of the interval; the lower number is unknown without an upper end.
     pub low: Option<u64>,
     pub high: u64,
 }
 
 impl Capacity {
-    /// Masks secrets: a threshold may contain the name of a step.
+    /// Masks secrets, because a threshold can contain the name of a step.
     pub fn mask(&mut self, secrets: &Secrets) {
         let mask = |text: &mut String| *text = secrets.mask(text).into_owned();
         self.thresholds.iter_mut().chain(&mut self.varied).for_each(mask);
@@ -43,12 +43,12 @@ impl Capacity {
         }
     }
 
-    /// Moves it in time: records of several machines are merged.
+    /// Shifts its times when the run directories of several machines are merged.
     pub fn shift(&mut self, seconds: f64) {
         self.levels.iter_mut().for_each(|level| level.at_s += seconds);
     }
 
-    /// How many machines [`Capacity::peak`] needs; unknown without a promise.
+    /// The number of machines for [`Capacity::peak`]; `None` without a promise.
     pub fn machines(&self) -> Option<Machines> {
         let (peak, carries) = (self.peak?, self.carries.filter(|load| *load > 0.0)?);
         let count = |load: f64| (peak / (MACHINE_SHARE * load)).ceil().max(1.0) as u64;
@@ -61,41 +61,41 @@ impl Capacity {
     }
 }
 
-/// What a search found. Loads are in [`Capacity::unit`].
+/// The result of a search. Loads are in [`Capacity::unit`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Capacity {
     pub unit: LoadUnit,
-    /// The load that was varied, where the scenario has several.
+    /// The varied load, if the scenario has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub varied: Option<String>,
-    /// What had to be met, as written.
+    /// The required thresholds as written.
     pub thresholds: Vec<String>,
-    /// The promise: the service carried this load for `confirmed_s`.
+    /// The promise: the service sustained this load for `confirmed_s`.
     pub carries: Option<f64>,
     pub low: Option<f64>,
     pub high: Option<f64>,
-    /// What `low` and `high` are.
+    /// The meaning of `low` and `high`.
     pub basis: Basis,
     pub confirmed_s: f64,
-    /// The lowest load above the estimate that failed, and by what.
+    /// The lowest load above the estimate that failed, and the reason.
     pub fails_at: Option<f64>,
     pub fails_by: Option<FailedBy>,
     #[serde(flatten)]
     pub overload: Overload,
-    /// How the capacity changed per minute of the search, as a part of it, where that is sure.
+    /// The relative change of the capacity per minute of the search, if it is significant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trend: Option<f64>,
     pub knee: Knee,
     /// In the order of time.
     pub levels: Vec<Level>,
     pub ended_by: EndedBy,
-    /// Seconds of load.
+    /// Seconds under load.
     pub spent_s: f64,
     pub budget_s: f64,
-    /// The load that it had to carry (`--at-least`).
+    /// The required load (`--at-least`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<f64>,
-    /// The load for which machines are counted (`--peak`).
+    /// The load for which machines are calculated (`--peak`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak: Option<f64>,
 }
@@ -116,7 +116,7 @@ pub enum Basis {
     Bracket,
     /// `low` passed; no higher load was tried, or none could be offered.
     AtLeast,
-    /// Nothing passed.
+    /// No load passed.
     Nothing,
 }
 
@@ -129,11 +129,11 @@ pub enum FailedBy {
     Backlog,
     /// More than half of the attempts failed.
     Failing,
-    /// Users are varied, and some of them were not online at the end.
+    /// If users are varied: some of them were not online at the end.
     Offline,
     /// No response for 5 s.
     Silence,
-    /// The process or the host of the target is gone.
+    /// The process or the host of the target stopped.
     Gone,
 }
 
@@ -157,24 +157,25 @@ words! {
 pub enum EndedBy {
     Found,
     BaseFails(FailedBy),
-    /// The highest load that is allowed was met.
+    /// The maximum load passed.
     Max,
     Generator(GeneratorLimit),
     Budget,
-    /// No load near the interval's lower end met the thresholds for as long as was asked.
+    /// No load near the interval's lower end met the thresholds for the required time.
     NotConfirmed,
-    /// After a failure, the service did not recover at a fraction of the load that it had carried.
+    /// After a failure, the service did not recover at a fraction of the load that it had
+    /// sustained.
     NotRecovered,
     /// It collapsed a second time, although loads only rose in small steps.
     CollapsedAgain,
-    /// The run ended first: a person ended it, or the target was lost.
+    /// The run ended first: the user stopped it, or the target was lost.
     Asked,
 }
 
-/// What too much load does to the service.
+/// The effect of an overload on the service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Overload {
-    /// The deliberate overload, and how many seconds after it all thresholds were met again.
+    /// The deliberate overload, and the number of seconds until all thresholds were met again.
     #[serde(rename = "overloaded_at")]
     pub at: Option<f64>,
     pub recovered_s: Option<f64>,
@@ -185,16 +186,16 @@ pub struct Overload {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Collapse {
     pub at: f64,
-    /// Goodput per second there.
+    /// Goodput per second at that load.
     pub served: f64,
     /// The highest load tried at which it recovered.
     pub recovers_at: Option<f64>,
-    /// It did not recover at half of the load that it had carried.
+    /// It did not recover at half of the load that it had sustained.
     pub stays: bool,
 }
 
-/// Where the character of the service changes, independent of how far was measured. Loads as
-/// ranges.
+/// Loads at which the behavior of the service changes, as ranges. They do not depend on the highest
+/// load that was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Knee {
@@ -202,23 +203,23 @@ pub struct Knee {
     /// slopes 3/4 and 4/3, where the power (load over response time) is within 2 % of its maximum.
     pub optimal: Option<(f64, f64)>,
     /// Where goodput stops growing: the highest goodput of a level that was served as offered, and
-    /// the lowest level that was not. None if all levels were served.
+    /// the lowest level that was not. `None` if all levels were served.
     pub maximum: Option<(f64, f64)>,
-    /// The lowest load above it whose goodput was at least a fifth less than the highest one.
+    /// The lowest higher load whose goodput was at least a fifth below the maximum.
     pub collapse: Option<f64>,
 }
 
 words! {
     Purpose {
-        /// To find a load that fails, from below.
+        /// Finds a load that fails, from below.
         Climb, "climb", "climb";
-        /// To narrow the range between the highest load that passed and the lowest that failed.
+        /// Narrows the range between the highest load that passed and the lowest that failed.
         Bracket, "bracket", "bracket";
-        /// To collect counts on both sides of the border.
+        /// Collects counts on both sides of the border.
         Refine, "refine", "refine";
-        /// To see the promise met for longer.
+        /// Confirms the promise for longer.
         Confirm, "confirm", "confirm";
-        /// To see what too much load does, and whether the service recovers.
+        /// Tests an overload, and whether the service recovers.
         Beyond, "beyond", "overload";
     }
 }
@@ -235,10 +236,10 @@ pub enum LevelVerdict {
 /// One hold of a load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Level {
-    /// What was asked for.
+    /// The requested load.
     pub load: f64,
     pub purpose: Purpose,
-    /// When it began to count, in seconds of the run, and how long it counted.
+    /// The start of its measurement in seconds of the run, and its length.
     pub at_s: f64,
     pub seconds: f64,
     /// Attempts per second that were due, and that ended without an error.
@@ -265,7 +266,7 @@ impl Level {
         self.verdict == LevelVerdict::Met
     }
 
-    /// The middle of the time that it counted, in seconds of the run.
+    /// The middle of its measurement in seconds of the run.
     pub fn middle_s(&self) -> f64 {
         self.at_s + self.seconds / 2.0
     }

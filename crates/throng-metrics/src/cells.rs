@@ -1,6 +1,6 @@
-//! The population of a run, cell by cell: how many users of a cell are in which state. A cell is
-//! always the same users, by their numbers, so that shards, processes and machines add up. A
-//! record has what changed: so it is as long as what happened, and sums need no order.
+//! The states of all users in a run, by cell. A cell always contains the same users, by number, so
+//! that counts of shards, processes and machines can be added. A run directory contains the
+//! changes: its size depends on what happened, and sums need no order.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,15 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::merge::Merge;
 
-/// No picture has more cells.
+/// Maximum number of cells in a picture.
 pub const CELLS_MAX: usize = 2_000;
-/// For so long every second has its changes; from then on they are those of [`COARSE_S`] seconds.
+/// Until this second, changes are recorded every second; later, every [`COARSE_S`] seconds.
 const FINE_UNTIL_S: u64 = 3_600;
 const COARSE_S: u64 = 10;
 
 words! {
-    /// What a user with long-lived connections is doing. Every user that is present is in one of
-    /// them.
+    /// The state of a user with long-lived connections. Every present user is in one of them.
     UserState {
         /// Logged in on a long-lived connection. Users that never open one are always online.
         Online, "online", "online";
@@ -25,7 +24,7 @@ words! {
         Disconnected, "disconnected", "disconnected";
         Connecting, "connecting", "connecting";
         LoggingIn, "logging-in", "logging in";
-        /// It lost its last connection and is not online again, whatever it tries.
+        /// It lost its last connection and has not come back online.
         Away, "away", "away (connection lost)";
         /// Its last attempt to connect or to log in failed.
         Failed, "failed", "connecting or logging in failed";
@@ -36,8 +35,8 @@ words! {
 pub type Counts = [i64; STATES];
 const STATES: usize = UserState::ALL.len();
 
-/// How many users a cell has where so many are planned: a power of ten, so that a coarser cell is
-/// whole finer ones.
+/// The number of users per cell for a planned number of users: a power of ten, so that coarser
+/// cells consist of whole finer ones.
 pub fn users_per_cell(planned: u64) -> u64 {
     let mut users = 1_u64;
     while planned.div_ceil(users) > CELLS_MAX as u64 {
@@ -46,17 +45,17 @@ pub fn users_per_cell(planned: u64) -> u64 {
     users
 }
 
-/// The cell of a user. The last one has all users beyond the plan, too.
+/// The cell of a user. The last cell also contains users beyond the plan.
 fn cell_of(user: u64, users_per_cell: u64) -> usize {
     let cell = user.saturating_sub(1) / users_per_cell.max(1);
     usize::try_from(cell).unwrap_or(usize::MAX).min(CELLS_MAX - 1)
 }
 
-/// By how many the users of a cell have become more, or fewer.
+/// The change of a cell's number of users in each state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellRow(pub u16, pub Counts);
 
-/// What changed in an interval, for every cell in which something did.
+/// The changes of an interval, for every cell with a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cells {
     pub users_per_cell: u64,
@@ -108,14 +107,14 @@ impl Merge for Cells {
     }
 }
 
-/// What a shard counts of its users. It takes 48 KiB at most, however many users there are.
+/// The counts of one shard. It takes at most 48 KiB for any number of users.
 #[derive(Debug, Default)]
 pub struct CellCounter {
-    /// Zero where nothing is counted.
+    /// Zero if nothing is counted.
     users_per_cell: u64,
     changes: Vec<[i32; STATES]>,
     has_changes: bool,
-    /// In this second changes are told.
+    /// The second of the next report.
     due: u64,
 }
 
@@ -128,7 +127,7 @@ impl CellCounter {
         self.changes.capacity() * size_of::<[i32; STATES]>()
     }
 
-    /// A user comes to another state. It has none before it is present, and none when it is gone.
+    /// A user changes its state. It has no state before it starts and after it has left.
     pub fn moves(&mut self, user: u64, from: Option<UserState>, to: Option<UserState>) {
         if self.users_per_cell == 0 || from == to {
             return;
@@ -148,7 +147,7 @@ impl CellCounter {
         self.due = 0;
     }
 
-    /// What changed, where that is told in this second.
+    /// The changes, if they are due in this second.
     pub fn take(&mut self, second: u64) -> Cells {
         if second < self.due {
             return Cells::default();
@@ -171,7 +170,7 @@ impl CellCounter {
     }
 }
 
-/// How many users of which cell are in which state: the sum of all changes so far.
+/// The current number of users by cell and state: the sum of all changes so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Census {
     pub users_per_cell: u64,
@@ -198,7 +197,7 @@ impl Census {
         }
     }
 
-    /// So many cells become one.
+    /// Merges every `cells` cells to one.
     fn fold(&mut self, cells: usize) {
         let sum = |part: &[Counts]| {
             let mut sum = Counts::default();
@@ -208,12 +207,13 @@ impl Census {
         self.cells = self.cells.chunks(cells.max(1)).map(sum).collect();
     }
 
-    /// How many cells there are, up to the last one that had a user.
+    /// The number of cells, up to the last one that had a user.
     pub fn cells(&self) -> usize {
         self.cells.len()
     }
 
-    /// The users of some cells by state. A record with missing lines may have fewer than none.
+    /// The users of several cells by state. If lines are missing, sums can be negative, which count
+    /// as 0.
     pub fn of(&self, cells: Range<usize>) -> [u64; STATES] {
         let mut sum = Counts::default();
         let cells = self.cells.get(cells.start..cells.end.min(self.cells.len()));
@@ -225,20 +225,20 @@ impl Census {
         self.of(0..self.cells.len())
     }
 
-    /// What is drawn of some cells together.
+    /// The shade of several cells together.
     pub fn shade(&self, cells: Range<usize>) -> Shade {
         Shade::of(&self.of(cells))
     }
 }
 
-/// What is drawn of a cell: a state, and whether most of its users are in it or only some. In the
-/// order of how bad they are; several become the worst of them.
+/// The shade of a cell: a state, and whether at least half of its users are in it. Sorted by
+/// severity; several cells have the worst of their shades.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shade(u8);
 
-/// By shade, its letter: a capital where at least half of the users are in the state.
+/// The letter of each shade: a capital if at least half of the users are in the state.
 const LETTERS: [u8; 12] = *b" OdDclafCLAF";
-/// So many of a hundred users are seen.
+/// Minimum percentage of users for a state to be visible.
 const SOME_PERCENT: u64 = 5;
 
 impl Shade {
@@ -264,7 +264,7 @@ impl Shade {
         Shade::from_letter(letter)
     }
 
-    /// That of a cell of which most users are in this state.
+    /// The shade of a cell with most users in this state.
     pub fn most(state: UserState) -> Shade {
         Shade::new(state, true)
     }
@@ -273,13 +273,13 @@ impl Shade {
         char::from(LETTERS[usize::from(self.0)])
     }
 
-    /// That of a letter; nobody where it has none.
+    /// The shade of a letter; empty for an unknown letter.
     pub fn from_letter(letter: u8) -> Shade {
         let place = LETTERS.iter().position(|it| *it == letter);
         Shade(place.unwrap_or_default() as u8)
     }
 
-    /// None where nobody is there.
+    /// `None` without users.
     pub fn state(self) -> Option<UserState> {
         let letter = self.letter().to_ascii_lowercase();
         UserState::ALL.into_iter().find(|state| state.word().starts_with(letter))
@@ -296,8 +296,8 @@ mod tests {
 
     use super::*;
 
-    /// Users that change their state on several shards, second by second: their states at the end
-    /// and what the shards told.
+    /// Users change their states on several shards. Returns their final states, and the reports of
+    /// the shards.
     fn run(seed: u64, users: u64, seconds: u64) -> (Vec<Option<UserState>>, Vec<(u64, Cells)>) {
         let mut random = Random::new(seed);
         let per_cell = users_per_cell(users);
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_have_the_users_by_state_whatever_order_changes_are_added_in() {
+    fn cells_have_the_users_by_state_for_any_order_of_changes() {
         for seed in 0..20 {
             let users = [7, 2_000, 2_001, 30_000][seed as usize % 4];
             let (states, mut told) = run(seed, users, 40);
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_never_more_cells_and_a_coarser_one_is_whole_finer_ones() {
+    fn the_number_of_cells_is_limited_and_coarser_cells_consist_of_finer_ones() {
         let sizes = [1, 2_000, 2_001, 100_000, 1_000_000, u64::MAX].map(users_per_cell);
         assert_eq!(sizes[..5], [1, 1, 10, 100, 1_000]);
         for user in [0, 1, 2_000, 1 << 50, u64::MAX] {
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_has_changes_at_every_second_of_an_hour_and_every_ten_seconds_behind_it() {
+    fn a_day_has_changes_every_second_in_the_first_hour_and_every_ten_seconds_later() {
         let mut counter = CellCounter::new(1);
         let mut told = Vec::new();
         let mut census = Census::default();

@@ -1,4 +1,4 @@
-//! Connections: who ended them, and how long they were there.
+//! Connections: which side closed them, and how long they lived.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::histogram::Histogram;
 use crate::merge::Keyed;
 
 words! {
-    /// Who ended a connection, and how. The word is the name of its counter.
+    /// Which side ended a connection, and how. The word is the name of its counter.
     Ending {
         ClosedByUs, "closed_by_us", "closed by throng";
         ClosedByTarget, "closed_by_target", "closed by the target";
@@ -35,13 +35,13 @@ impl Ending {
 }
 
 merged! {
-    /// How long those connections were there that ended in one way: from when they were established
-    /// to their end. All rows of an ending together have as many times as its counter says.
+    /// Lifetimes of connections that ended in the same way, from establishment to the end. The rows
+    /// of an ending together have as many times as its counter.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     pub struct ResidenceInterval {
         pub ended: Ending => Key,
-        /// They ended before they were open: their TLS, or what they began with, failed. A connect
-        /// that nobody answered is one of them, and was there for no time.
+        /// They ended before they were open, because TLS or the first exchange failed. A connect
+        /// without a response is included with a lifetime of zero.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         pub unopened: bool => Key,
         pub time: Histogram => Sum,
@@ -73,7 +73,7 @@ mod tests {
     use crate::merge::Merge as _;
 
     #[test]
-    fn rows_add_up_by_their_ending() {
+    fn rows_add_up_by_ending() {
         let row = |ended, unopened, times| {
             let mut time = Histogram::new();
             time.record_times(1_000, times);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn every_ending_has_a_counter_with_its_word() {
+    fn every_ending_has_a_counter_with_the_same_word() {
         for ending in Ending::ALL {
             let mut connections = Connections::default();
             *ending.of(&mut connections) += 7;

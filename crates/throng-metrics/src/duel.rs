@@ -1,28 +1,27 @@
-//! Two targets under the same load in turn: what a duel found. The record of the run holds it as
-//! one event after each pair of slices, so that every report of the run shows it.
+//! The result of a duel: two targets under the same load in turn. The run directory contains it as
+//! an event after each pair of slices, so that every report of the run shows it.
 
 use serde::{Deserialize, Serialize};
 use throng_base::{Exit, Said, Secrets};
 
 use crate::quantity::{Quantity, Unit};
 
-/// What a duel found. B is compared with A.
+/// The result of a duel. B is compared with A.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Duel {
     /// The targets A and B, as written.
     pub sides: [String; 2],
     pub slice_s: f64,
-    /// Pairs of slices that were compared. The first pair of the run is a warm-up, and not among
-    /// them.
+    /// Number of compared pairs of slices, without the first pair, which is a warm-up.
     pub pairs: u64,
-    /// The duel ends when the interval of the first figure reaches at most this far to each side
-    /// of its change; a share.
+    /// The duel ends once the interval of the first value extends at most this far to each side; a
+    /// share.
     pub within: f64,
     pub budget_s: f64,
     pub ended_by: DuelEnd,
-    /// The first decides which side is faster.
+    /// The first value determines which side is faster.
     pub figures: Vec<Compared>,
-    /// What `--fail-if` asked for.
+    /// The conditions of `--fail-if`.
     pub conditions: Vec<DuelCondition>,
 }
 
@@ -36,25 +35,25 @@ pub enum DuelEnd {
     Budget,
 }
 
-/// A figure of both sides.
+/// A value of both sides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compared {
     /// A word of `--fail-if`, or `target_cpu_per_attempt`.
     pub figure: String,
-    /// Of all slices of a side together; in the unit of the figure.
+    /// Of all slices of a side together, in the unit of the value.
     pub a: Option<f64>,
     pub b: Option<f64>,
     pub change: Option<DuelChange>,
 }
 
-/// How B differs from A: a share of A, and of a share of failures the difference.
+/// The change from A to B: relative to A, or a difference for error shares.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DuelChange {
     pub by: f64,
     /// The 95 % interval.
     pub low: f64,
     pub high: f64,
-    /// It is more than noise, however many figures were compared.
+    /// It is significant, given the number of compared values.
     pub named: bool,
 }
 
@@ -64,20 +63,20 @@ pub struct DuelCondition {
     pub fails: Fails,
 }
 
-/// What became of a condition of `--fail-if`.
+/// The result of a condition of `--fail-if`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fails {
     No,
     Yes,
-    /// The change is beyond the limit, but there is too little to tell it from noise.
+    /// The change exceeds the limit, but is not significant.
     Perhaps,
-    /// One side has no such figure: that fails too, as with thresholds.
+    /// One side has no such value, which also fails, as with thresholds.
     Unknown,
 }
 
 impl Fails {
-    /// For people; [`Fails::word`] is for programs.
+    /// For display; [`Fails::word`] is for programs.
     pub fn shown(self) -> &'static str {
         match self {
             Fails::No => "not triggered",
@@ -96,7 +95,7 @@ impl Fails {
         }
     }
 
-    /// The exit code of a command that has judged these.
+    /// The exit code for these conditions.
     pub fn exit(all: impl Iterator<Item = Fails>) -> Exit {
         let all: Vec<Fails> = all.collect();
         if all.iter().any(|fails| matches!(fails, Fails::Yes | Fails::Unknown)) {
@@ -109,14 +108,14 @@ impl Fails {
     }
 }
 
-/// How a duel ended.
+/// The outcome of a duel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Outcome {
-    /// A or B is faster: by how much, and the 95 % interval; shares of the slower side.
+    /// A or B is faster: by how much, and the 95 % interval, relative to the slower side.
     Faster { is_b: bool, by: f64, low: f64, high: f64 },
-    /// The first figure is the same, but another one differs; its place.
+    /// The first value is equal, but another one differs; its index.
     Other(usize),
-    /// The sides differ by less than the duel was to find.
+    /// The difference is smaller than the duel was to detect.
     Same,
     /// No difference was found, but a change of up to this share is possible.
     Undecided(f64),
@@ -125,7 +124,7 @@ pub enum Outcome {
 }
 
 impl Compared {
-    /// None of a word that a newer version wrote.
+    /// `None` for a word of a newer version.
     pub fn quantity(&self) -> Option<Quantity> {
         Quantity::named(&self.figure)
     }
@@ -138,7 +137,7 @@ impl Compared {
         self.quantity().map_or(change.by <= 0.0, |quantity| quantity.is_better(change.by))
     }
 
-    /// Whether B does better; None where the change is noise.
+    /// Whether B is better; `None` if the change is noise.
     pub fn verdict(&self) -> Option<bool> {
         let change = self.change.as_ref().filter(|change| change.named)?;
         Some(self.is_better(change))
@@ -146,14 +145,14 @@ impl Compared {
 }
 
 impl DuelChange {
-    /// How far the interval reaches to the farther side.
+    /// The larger distance from zero within the interval.
     pub fn reach(&self) -> f64 {
         (self.by - self.low).max(self.high - self.by)
     }
 }
 
 impl Duel {
-    /// Masks secrets: a condition may contain the name of a step.
+    /// Masks secrets, because a condition can contain the name of a step.
     pub fn mask(&mut self, secrets: &Secrets) {
         let texts = self.conditions.iter_mut().map(|one| &mut one.text).chain(&mut self.sides);
         texts.for_each(|text| *text = secrets.mask(text).into_owned());
@@ -166,7 +165,7 @@ impl Duel {
         };
         if change.named {
             let is_b = figure.is_better(change);
-            // As a share of the slower side: for times that is the other way round.
+            // Relative to the slower side; for times, that is reversed.
             let is_rate = figure.quantity().is_some_and(Quantity::is_more_better);
             let share = |by: f64| match is_rate {
                 true if is_b => by,
@@ -185,7 +184,7 @@ impl Duel {
         }
     }
 
-    /// The answer in a few words.
+    /// The result in a few words.
     pub fn verdict(&self) -> Said {
         match self.outcome() {
             Outcome::Faster { is_b, by, low, high } => {
@@ -208,7 +207,7 @@ impl Duel {
         }
     }
 
-    /// The exit code, and why it is not 0.
+    /// The exit code, and the reasons if it is not 0.
     pub fn judge(&self) -> (Exit, Vec<Said>) {
         let exit = Fails::exit(self.conditions.iter().map(|one| one.fails));
         let decides = |one: &&DuelCondition| match exit {
@@ -279,7 +278,7 @@ mod tests {
         let said = |figures| duel(figures).verdict().english();
         let rate = |by, reach, named| compared("rate", by, reach, named);
         assert_eq!(said(vec![rate(0.031, 0.009, true)]), "B is faster by 3.1 % (2.2 to 4.0)");
-        // 100 of A against 97 of B: A does 3.1 % more.
+        // 100 of A against 97 of B: A has 3.1 % more.
         assert_eq!(said(vec![rate(-0.03, 0.01, true)]), "A is faster by 3.1 % (2.0 to 4.2)");
         let mean = |by| compared("mean", by, 0.01, true);
         assert_eq!(said(vec![mean(0.05)]), "A is faster by 5.0 % (4.0 to 6.0)");
@@ -287,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn no_difference_is_told_from_one_that_is_not_found() {
+    fn equality_is_distinguished_from_an_undetected_difference() {
         let rate = |reach| compared("rate", 0.002, reach, false);
         assert_eq!(duel(vec![rate(0.009)]).verdict().english(), "no difference");
         let wide = duel(vec![rate(0.03)]);
@@ -301,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_decide_on_the_exit_code() {
+    fn conditions_determine_the_exit_code() {
         let exit = |all: &[Fails]| {
             let condition =
                 |fails: &Fails| DuelCondition { text: "p99 > +5%".into(), fails: *fails };

@@ -1,8 +1,7 @@
-//! The table of counts: each once, with the field of the record that has it, what it is called in
-//! thresholds and in the summary's JSON, since which format records have it, what its share is a
-//! share of, and one line of documentation. The structs that are recorded and merged, the counters
-//! of thresholds, the objects of the summary, and the tables of `docs/json.md` and
-//! `docs/run-directory.md` are made of it.
+//! The table of counts: each has its recorded field, its names in thresholds and in the summary's
+//! JSON, the first format with it, the denominator of its share, and one line of documentation. The
+//! recorded structs and their merging, the counters of thresholds, the objects of the summary, and
+//! the tables of `docs/json.md` and `docs/run-directory.md` are generated from it.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,11 +10,11 @@ use crate::merge::{FIELDS_MAX, Merge};
 /// A count as a row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figure {
-    /// The field of the record, within its group.
+    /// The recorded field, within its group.
     pub field: &'static str,
-    /// The field of the summary's JSON.
+    /// The field in the summary's JSON.
     pub json: &'static str,
-    /// The first format of which records have it.
+    /// The first format with this count.
     pub since: u32,
     doc: &'static str,
 }
@@ -27,25 +26,25 @@ impl Figure {
     }
 }
 
-/// Counts that stand together in an interval and in a summary.
+/// A group of counts in an interval and in a summary.
 pub trait Counts: Merge {
     const FIGURES: &'static [Figure];
 
     /// In the order of the table.
     fn counts(&self) -> Vec<u64>;
 
-    /// Each with its row.
+    /// Each with its row of the table.
     fn rows(&self) -> impl Iterator<Item = (&'static Figure, u64)> {
         Self::FIGURES.iter().zip(self.counts())
     }
 
-    /// The first format of which records have all of them.
+    /// The first format with all of these counts.
     fn since() -> u32 {
         Self::FIGURES.iter().map(|figure| figure.since).max().unwrap_or(1)
     }
 }
 
-/// A struct of counts: its fields are rows of the table, behind what tells several of them apart.
+/// A struct of counts: its fields are rows of the table, after the key of the struct.
 macro_rules! group {
     (
         $(#[doc = $about:literal])+
@@ -62,7 +61,7 @@ macro_rules! group {
             #[serde(default)]
             pub struct $name {
                 $(
-                    /// The row.
+                    /// The key of the row.
                     pub $key: $type => Key,
                 )?
                 $(
@@ -76,7 +75,7 @@ macro_rules! group {
         $(keyed! { unsorted $name: $type, |row| row.$key; }
 
         impl $name {
-            /// The row of a key in a list of them, which gets one if it has none.
+            /// The row with a key in a list, which is added if it is missing.
             pub fn of(rows: &mut Vec<$name>, $key: $type) -> &mut $name {
                 let index = rows.iter().position(|row| row.$key == $key).unwrap_or_else(|| {
                     rows.push($name { $key, ..$name::default() });
@@ -103,8 +102,8 @@ macro_rules! group {
     };
 }
 
-/// The groups of an interval, and the counters of thresholds: those of their rows with a word, and
-/// counts that the interval has by themselves.
+/// The groups of an interval, and the counters of thresholds: counts with a word in these groups,
+/// and single counts of the interval.
 macro_rules! figures {
     (
         $(
@@ -128,14 +127,14 @@ macro_rules! figures {
             }
         })+
 
-        /// What has the groups: an interval.
+        /// A struct with these groups: an interval.
         pub trait Groups {
             $(fn $group(&self) -> &$name;)+
             $(fn $plain(&self) -> u64;)+
         }
 
-        /// A number that grows while the run goes on. The word is stable: it stands in records
-        /// and thresholds.
+        /// A count that grows during a run. Its word is stable, because run directories and
+        /// thresholds contain it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         pub enum Counter {
             $($($(#[serde(rename = $word)] $variant,)?)+)+
@@ -154,7 +153,7 @@ macro_rules! figures {
                 }
             }
 
-            /// How far it came in the interval.
+            /// Its value in the interval.
             pub fn of(self, interval: &impl Groups) -> u64 {
                 match self {
                     $($($(Counter::$variant => interval.$group().$field,)?)+)+
@@ -162,7 +161,7 @@ macro_rules! figures {
                 }
             }
 
-            /// What a share of the counter is a share of; None where that would say nothing.
+            /// The denominator of its share; `None` if a share is meaningless.
             pub fn whole(self, sum: &impl Groups) -> Option<u64> {
                 match self {
                     $($($($(Counter::$variant => {
@@ -176,7 +175,7 @@ macro_rules! figures {
     };
 }
 
-/// A row of the ledger, and the enum of its counters: their words are those of its fields.
+/// A row of the ledger, and the enum of its counters, whose words are those of the fields.
 macro_rules! ledger {
     (
         $(#[doc = $about:literal])+
@@ -193,7 +192,7 @@ macro_rules! ledger {
             }
         }
 
-        /// A number of a row of the ledger. Its word is that of its field, and is stable.
+        /// A count of a row of the ledger. Its word is that of its field, and is stable.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum $counter {
@@ -212,7 +211,7 @@ macro_rules! ledger {
                 match self { $($counter::$variant => row.$field,)+ }
             }
 
-            /// What a share of it is a share of; None where it has none.
+            /// The denominator of its share; `None` if it has none.
             pub fn whole(self, row: &$name) -> Option<u64> {
                 match self {
                     $($($counter::$variant => Some(row.$whole),)?)+
@@ -420,14 +419,14 @@ impl Packets {
         *self == Packets::default()
     }
 
-    /// One was dropped, or more than one in a hundred was late: the networks of the users were not
-    /// as the scenario says.
+    /// A packet was dropped, or more than one in a hundred was late: the networks did not behave as
+    /// the scenario specifies.
     pub fn are_untrue(&self) -> bool {
         self.overflowed > 0 || self.late * 100 > self.carried
     }
 }
 
-/// Of so many responses to requests that differ, one is looked at.
+/// One in this many responses to differing requests is sampled.
 pub const SAMPLED_OF: u32 = 64;
 
 ledger! {
@@ -482,34 +481,34 @@ impl Lifecycle {
 }
 
 impl Population {
-    /// Of a whole run: whether it is known of each start that was wanted what became of it.
+    /// Whether the counts of a whole run are consistent: every wanted start has a result.
     pub fn is_balanced(&self) -> bool {
         self.wanted == self.begun + self.unmet + self.dropped + self.withdrawn
     }
 
-    /// Starts that were due: those that were begun, and those that never were.
+    /// Starts that were due: those that began, and those that never did.
     pub fn due(&self) -> u64 {
         self.iterations_started.max(self.started) + self.unmet + self.dropped
     }
 }
 
 impl Heartbeats {
-    /// Of a whole run: whether it is known of each that was sent what became of it.
+    /// Whether the counts of a whole run are consistent: every sent heartbeat has a result.
     pub fn is_balanced(&self) -> bool {
         self.sent == self.answered + self.lost + self.interrupted + self.without_answer
     }
 }
 
 impl Connections {
-    /// How many streams at once the target allows on a connection, where that is fewer than were
-    /// asked for: on average, rounded down.
+    /// The mean number of concurrent streams that targets allow on a connection, where it is below
+    /// the requested number; rounded down.
     pub fn streams_allowed(&self) -> Option<u64> {
         self.streams_allowed.checked_div(self.streams_limited)
     }
 }
 
 impl DeliveryCounter {
-    /// Whether it counts expected deliveries, and so has a share of them.
+    /// Whether it is a share of expected deliveries.
     pub fn has_whole(self) -> bool {
         self.whole(&DeliveryInterval::default()).is_some()
     }

@@ -1,12 +1,12 @@
-//! Structs whose groups are flat in a record: its object has the fields of all of them. They are
-//! read field by field. `#[serde(flatten)]` would first copy all fields of groups, so a line of one
-//! step takes 1.6 times as long, and an error no longer has its line and column.
+//! Structs whose groups are flattened in a run directory: one object has the fields of all groups.
+//! They are read field by field. `#[serde(flatten)]` would buffer the fields of groups, so that a
+//! line with one step takes 1.6 times as long, and errors have no line and column.
 
 use serde::de::{Deserialize, Error, MapAccess};
 
-/// A struct and its groups, each field once: with its type, its rule if `$make` is
-/// [`merged!`](crate::merged), and its name in records if that is another. A record without a
-/// `needed` field is damaged, other fields have their default.
+/// A struct and its groups. Each field is given once: with its type, its rule if `$make` is
+/// [`merged!`](crate::merged), and its recorded name if it differs. A missing `needed` field is
+/// damage; other fields have defaults.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! flat {
@@ -117,7 +117,7 @@ macro_rules! flat {
     };
 }
 
-/// A struct that is no sum.
+/// A struct that is not merged.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! plain {
@@ -126,7 +126,7 @@ macro_rules! plain {
     };
 }
 
-/// Takes the value of a field, which must be there once.
+/// Reads the value of a field, which must not be repeated.
 #[doc(hidden)]
 pub fn once<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     value: &mut Option<T>,
@@ -144,7 +144,7 @@ mod tests {
     use crate::Interval;
 
     #[test]
-    fn a_line_is_read_with_the_fields_of_its_groups_each_of_which_is_there_once() {
+    fn a_line_has_the_fields_of_its_groups_once() {
         let mut line = serde_json::json!(Interval::default()).to_string();
         let read = |line: &str| serde_json::from_str::<Interval>(line);
         assert_eq!(read(&line).unwrap(), Interval::default());

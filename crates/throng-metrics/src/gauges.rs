@@ -1,9 +1,8 @@
-//! The table of gauges: what is so at the end of a second, and what the generator takes of its
-//! host. Each stands here once, with its rule ([`crate::merge`]), its unit, the first format that
-//! has it, the outputs that have it and one line of documentation. The structs that are recorded
-//! and merged, the fields of `generator` in the summary's JSON, the columns of CSV, the exported
-//! metrics, the memory of the generator in the terminal, and the tables of `docs/run-directory.md`
-//! and `docs/json.md` are made of it.
+//! The table of gauges: values at the end of a second, and resources used by the generator. Each
+//! has its rule ([`crate::merge`]), its unit, the first format with it, its outputs and one line of
+//! documentation. The recorded structs and their merging, the fields of `generator` in the
+//! summary's JSON, the columns of CSV, the exported metrics, the generator's memory in the
+//! terminal, and the tables of `docs/run-directory.md` and `docs/json.md` are generated from it.
 
 use serde::{Deserialize, Serialize};
 use throng_base::Said;
@@ -14,32 +13,32 @@ use crate::quantity::Unit;
 
 /// A gauge of `T` as a row of the table.
 pub struct Gauge<T: 'static> {
-    /// The field of the record.
+    /// The recorded field.
     pub field: &'static str,
     /// The field of `generator` in the summary's JSON.
     pub json: Option<&'static str>,
     pub unit: Unit,
-    /// The first format of which records have it.
+    /// The first format with this gauge.
     pub since: u32,
     outputs: &'static [Output],
     pub export: Option<Exported>,
-    /// The line of the generator in the terminal that has it where it is above zero, and its words.
+    /// The line of the terminal that contains it if it is above zero, and its words.
     pub line: Option<(Line, fn() -> Said)>,
     pub of: fn(&T) -> Reading,
     rule: Rule,
     doc: &'static str,
 }
 
-/// What receivers of metrics know a gauge by.
+/// The identification of a gauge in exported metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exported {
     pub name: &'static str,
     pub help: &'static str,
-    /// Tells apart the gauges of one name.
+    /// Distinguishes gauges with the same name.
     pub state: Option<&'static str>,
 }
 
-/// What has some of the gauges.
+/// An output with some of the gauges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// The columns of CSV.
@@ -48,12 +47,12 @@ pub enum Output {
     Page,
 }
 
-/// A line of the generator in the terminal.
+/// A line about the generator in the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// Where its memory went.
+    /// The use of its memory.
     Memory,
-    /// What the host ran out of.
+    /// Scarce resources of the host.
     Short,
 }
 
@@ -63,11 +62,11 @@ pub enum Line {
 pub enum Reading {
     Count(u64),
     Share(f64),
-    /// Not known, or not a number.
+    /// Unknown, or not a number.
     Unknown,
 }
 
-/// How readings of one time become those of a longer one.
+/// How readings are combined over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
     Sum,
@@ -105,12 +104,12 @@ readings! {
 }
 
 impl<T> Gauge<T> {
-    /// Whether an output has it.
+    /// Whether an output contains it.
     pub fn is_in(&self, output: Output) -> bool {
         self.outputs.contains(&output)
     }
 
-    /// Its row in `docs/run-directory.md`; with how intervals are combined, where they are.
+    /// Its row in `docs/run-directory.md`, optionally with its rule.
     pub fn record_row(&self, is_combined: bool) -> String {
         let (rule, unknown) = match self.rule {
             Rule::Sum => ("sum", ""),
@@ -123,7 +122,7 @@ impl<T> Gauge<T> {
         format!("| `{}` | {}{unknown} |{rule}", self.field, self.doc.trim_start())
     }
 
-    /// Its row in `docs/json.md`, where JSON has it: name, type and meaning.
+    /// Its row in `docs/json.md`, if JSON contains it: name, type and meaning.
     pub fn json_row(&self) -> Option<[String; 3]> {
         let (or_null, of_all) = match self.rule {
             Rule::Sum | Rule::Any => ("", ""),
@@ -152,7 +151,7 @@ macro_rules! reading {
     };
 }
 
-/// The struct whose gauges a block of the table has: its own, or the one that it is a part of.
+/// The struct to which a block of gauges belongs: its own, or the one that contains it.
 macro_rules! owner {
     ($name:ident) => {
         $name
@@ -183,7 +182,7 @@ macro_rules! gauges {
             #[serde(default)]
             pub struct $name {
                 $(
-                    /// What the record has in the same object.
+                    /// Part of the same recorded object.
                     #[serde(flatten)]
                     pub $part: $part_name => Sum,
                 )?
@@ -332,7 +331,7 @@ mod tests {
     use crate::merge::Merge as _;
 
     #[test]
-    fn resources_of_a_longer_time_follow_their_rules() {
+    fn resources_are_combined_by_their_rules() {
         let mut sum = Resources { memory_bytes: 7, host_steal: 0.5, ..Resources::default() };
         sum.packets_dropped = 2;
         let later = Resources {

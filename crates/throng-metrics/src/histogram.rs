@@ -1,9 +1,9 @@
 //! A log-linear histogram of durations: exact counts, values within 0.8 %, merged by adding.
 //!
-//! Values below 64 ns have a bucket each; above, every power of two is cut into 64 equal buckets
-//! (the layout of HdrHistogram, <https://hdrhistogram.org>). While few buckets are filled they are
-//! a list, of some hundred bytes: a thousand steps on a thousand shards have mostly that. When many
-//! are, each power of two that a value fell into owns half a kilobyte.
+//! Values below 64 ns have a bucket each; above, every power of two is divided into 64 equal
+//! buckets (the layout of HdrHistogram, <https://hdrhistogram.org>). While few buckets are in use,
+//! they are a list of some hundred bytes, which is usually sufficient for a thousand steps on a
+//! thousand shards. With many, each power of two in use takes half a kilobyte.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -11,14 +11,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Buckets per power of two.
 const BUCKETS: usize = 64;
 const BUCKET_BITS: u32 = 6;
-/// Powers of two that are told apart. What is longer than 2^46 ns (19.5 hours) counts there.
+/// Number of powers of two. Values above 2^46 ns (19.5 hours) are counted in the last.
 const OCTAVES: usize = 41;
-/// The largest value that is kept apart from larger ones.
+/// The largest value with its own bucket.
 pub const VALUE_NS_MAX: u64 = (1 << (BUCKET_BITS as u64 + OCTAVES as u64 - 1)) - 1;
-/// Filled buckets that are kept as a list: as large as two powers of two.
+/// Maximum number of buckets in the list, which then has the size of two powers of two.
 const FEW_MAX: usize = 128;
 
-/// How many values fell where.
+/// Number of values per bucket.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
     filled: Filled,
@@ -30,7 +30,7 @@ pub struct Histogram {
 
 #[derive(Clone, Debug)]
 enum Filled {
-    /// In rising order.
+    /// In ascending order.
     Few(Vec<Entry>),
     Many(Box<[Octave; OCTAVES]>),
 }
@@ -43,7 +43,7 @@ impl Default for Filled {
     }
 }
 
-/// A bucket and how many values fell into it, in one word: the bucket in the upper 16 bits.
+/// A bucket and its count in one word: the bucket is in the upper 16 bits.
 #[derive(Clone, Copy, Debug)]
 struct Entry(u64);
 
@@ -51,7 +51,7 @@ impl Entry {
     const COUNT_BITS: u32 = 48;
     const COUNT_MAX: u64 = (1 << Entry::COUNT_BITS) - 1;
 
-    /// None when so many do not fit.
+    /// `None` if the count does not fit.
     fn new(index: usize, count: u64) -> Option<Entry> {
         let fits = count <= Entry::COUNT_MAX;
         fits.then_some(Entry((index as u64) << Entry::COUNT_BITS | count))
@@ -67,7 +67,7 @@ impl Entry {
 }
 
 impl Filled {
-    /// Whatever it is kept as.
+    /// Adds to either representation.
     #[inline]
     fn add(&mut self, index: usize, times: u64) {
         let added = match self {
@@ -79,7 +79,7 @@ impl Filled {
         }
     }
 
-    /// The same where indexes mostly rise: those of a list then need no search.
+    /// The same for mostly ascending indexes, which need no search in a list.
     fn append(&mut self, index: usize, times: u64) {
         let entry = Entry::new(index, times);
         if let (Filled::Few(entries), Some(entry)) = (&mut *self, entry)
@@ -92,7 +92,7 @@ impl Filled {
         self.add(index, times);
     }
 
-    /// Turns the list into buckets, if it is one.
+    /// Converts the list to buckets, if necessary.
     fn as_many(&mut self) -> &mut [Octave; OCTAVES] {
         if let Filled::Few(entries) = self {
             let mut octaves = Box::new([const { None }; OCTAVES]);
@@ -108,7 +108,7 @@ impl Filled {
     }
 }
 
-/// False when there is no room for it; nothing has changed then.
+/// Returns false, without a change, if there is no space.
 fn add_to_few(entries: &mut Vec<Entry>, index: usize, times: u64) -> bool {
     let at = entries.partition_point(|entry| entry.index() < index);
     let known = entries.get(at).filter(|entry| entry.index() == index);
@@ -130,7 +130,7 @@ fn add_to_many(octaves: &mut [Octave; OCTAVES], index: usize, times: u64) {
 }
 
 impl PartialEq for Histogram {
-    /// The same values, whatever they are kept as.
+    /// Compares values, not representations.
     fn eq(&self, other: &Histogram) -> bool {
         let sums = |it: &Histogram| (it.count, it.sum, it.min, it.max);
         sums(self) == sums(other) && self.buckets().eq(other.buckets())
@@ -167,7 +167,7 @@ impl Histogram {
         self.count
     }
 
-    /// The memory behind it; it grows with the range of the values, never with their number.
+    /// Heap memory; it depends on the range of the values, not on their number.
     pub fn heap_bytes(&self) -> usize {
         match &self.filled {
             Filled::Few(entries) => entries.capacity() * size_of::<Entry>(),
@@ -182,22 +182,22 @@ impl Histogram {
         self.count == 0
     }
 
-    /// The smallest value, exactly; 0 when empty.
+    /// The exact minimum; 0 if empty.
     pub fn min(&self) -> u64 {
         self.min
     }
 
-    /// The largest value, exactly; 0 when empty.
+    /// The exact maximum; 0 if empty.
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// The mean of all values, exactly; 0 when empty.
+    /// The exact mean; 0 if empty.
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
     }
 
-    /// The standard deviation, from the middles of the buckets.
+    /// The standard deviation, based on the middles of the buckets.
     pub fn deviation(&self) -> f64 {
         if self.count == 0 {
             return 0.0;
@@ -209,7 +209,8 @@ impl Histogram {
         (self.buckets().map(square).sum::<f64>() / self.count as f64).sqrt()
     }
 
-    /// The value that a share `quantile` (0 to 1) of all values do not exceed; 0 when empty.
+    /// The smallest value that at least a share `quantile` (0 to 1) of all values do not exceed; 0
+    /// if empty.
     pub fn value_at(&self, quantile: f64) -> u64 {
         let rank = (quantile.clamp(0.0, 1.0) * self.count as f64).ceil().max(1.0) as u64;
         if rank >= self.count {
@@ -225,7 +226,7 @@ impl Histogram {
         self.max
     }
 
-    /// Adds all values of another histogram; nothing is lost.
+    /// Adds all values of another histogram without loss.
     pub fn merge(&mut self, other: &Histogram) {
         if other.count == 0 {
             return;
@@ -246,7 +247,7 @@ impl Histogram {
         *self = Histogram::new();
     }
 
-    /// The filled buckets in rising order: index and count.
+    /// The buckets in use in ascending order: index and count.
     pub fn buckets(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let (few, many): (&[Entry], &[Octave]) = match &self.filled {
             Filled::Few(entries) => (entries, &[]),
@@ -299,7 +300,7 @@ fn middle(index: usize) -> u64 {
     }
 }
 
-/// The values that fall into a bucket of [`Histogram::buckets`], in nanoseconds.
+/// The range of values of a bucket in [`Histogram::buckets`], in nanoseconds.
 pub fn bucket(index: usize) -> std::ops::Range<u64> {
     let (octave, bucket) = (index / BUCKETS, (index % BUCKETS) as u64);
     match octave {
@@ -311,8 +312,8 @@ pub fn bucket(index: usize) -> std::ops::Range<u64> {
     }
 }
 
-/// As recorded: `[sum, min, max, index, count, index, count, …]`, indexes as differences to the
-/// bucket before. Short, exact, and readable by any JSON tool.
+/// Serialized as `[sum, min, max, index, count, index, count, …]`, with indexes as differences to
+/// the previous bucket: short, exact, and readable by any JSON tool.
 impl Serialize for Histogram {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut numbers = Vec::with_capacity(3 + 16);
@@ -391,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_is_the_same_as_recording_together() {
+    fn merging_equals_recording_together() {
         let mut random = Random::new(2);
         let (mut a, mut b, mut both) = (Histogram::new(), Histogram::new(), Histogram::new());
         for i in 0..10_000 {
@@ -410,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bucket_holds_its_middle() {
+    fn every_bucket_contains_its_middle() {
         for index in 0..OCTAVES * BUCKETS {
             assert_eq!(place(middle(index)), index);
         }
@@ -418,7 +419,7 @@ mod tests {
         assert_eq!(size_of::<Histogram>(), 64);
     }
 
-    /// The layout that is written, read back, and the same with all values in buckets.
+    /// Checks serialization, and equality with the representation as buckets.
     fn check(values: &[(u64, u64)]) {
         let mut histogram = Histogram::new();
         values.iter().for_each(|(nanos, times)| histogram.record_times(*nanos, *times));
@@ -446,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn few_and_many_values_are_the_same_figures() {
+    fn both_representations_have_equal_values() {
         let mut random = Random::new(3);
         for buckets in (0..2 * FEW_MAX).step_by(7).chain([FEW_MAX - 1, FEW_MAX, FEW_MAX + 1]) {
             let value = |_| (middle(random.below((OCTAVES * BUCKETS) as u64) as usize), 1);
@@ -455,13 +456,13 @@ mod tests {
             values.iter_mut().for_each(|(_, times)| *times = 1_000);
             check(&values);
         }
-        // More of one value than an entry of the list can count.
+        // One value occurs more often than an entry of the list can count.
         check(&[(5, Entry::COUNT_MAX), (7, 1), (5, 1)]);
         check(&[(5, 1), (9, Entry::COUNT_MAX + 1), (5, 1)]);
     }
 
     #[test]
-    fn what_is_kept_depends_on_the_values_and_never_on_their_number() {
+    fn memory_depends_on_the_range_of_values_not_on_their_number() {
         let mut histogram = Histogram::new();
         assert_eq!(histogram.heap_bytes(), 0);
         (0..12).for_each(|n| histogram.record(1_000_000 + n * 100_000));
@@ -478,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_figures_are_read_without_a_panic() {
+    fn impossible_values_are_read_without_a_panic() {
         let most = u64::MAX;
         let text = format!("[{most},{most},{most},3,{most},0,{most},1,{most}]");
         let mut histogram: Histogram = serde_json::from_str(&text).unwrap();
@@ -492,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_histogram_answers() {
+    fn an_empty_histogram_has_defined_values() {
         let empty = Histogram::new();
         assert_eq!((empty.value_at(0.99), empty.max(), empty.mean() as u64), (0, 0, 0));
         assert!(empty.is_empty());

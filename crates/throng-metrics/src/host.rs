@@ -1,31 +1,30 @@
-//! The figures of a host that throng knows: one table for the monitor that tells them, for the
-//! reader that keeps them, and for the findings that look at them. Names are those of
-//! node_exporter where it has them.
+//! The table of a host's metrics, for the monitor that reports them, the reader that stores them,
+//! and the findings that use them. Names are those of node_exporter where it has them.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// What is known of all samples of one name.
+/// Properties of all samples with the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Series {
     pub name: &'static str,
     pub kind: Kind,
-    /// With its unit.
+    /// Includes its unit.
     pub help: &'static str,
-    /// What a run keeps of it where a scenario names no metrics.
+    /// What a run stores if the scenario does not name metrics.
     pub kept: Kept,
-    /// The series that is its limit, if one is.
+    /// The series that contains its limit, if any.
     pub limit: &'static [&'static str],
-    /// Findings that look at it over time, or [`STABILITY`] or [`CAPACITY`].
+    /// Findings that use it over time, or [`STABILITY`] or [`CAPACITY`].
     pub used_by: &'static [&'static str],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It only grows, and begins again at 0.
+    /// It only increases, or restarts at 0.
     Counter,
     Gauge,
-    /// A counter that node_exporter gives no type, and no name that ends in `_total`.
+    /// A counter to which node_exporter gives neither a type nor a name ending in `_total`.
     Untyped,
 }
 
@@ -33,27 +32,27 @@ pub enum Kind {
 pub enum Kept {
     Nothing,
     Each,
-    /// One series, the sum over all processors or disks.
+    /// One series: the sum over all processors or disks.
     Sum,
-    /// The sum over all interfaces that lead to other hosts.
+    /// The sum over all interfaces to other hosts.
     SumOutside,
-    /// The sum over all processors, for each of their [`MODES`].
+    /// The sum over all processors for each of their [`MODES`].
     SumByMode,
 }
 
-/// What does not grow while a long load stays the same.
+/// Metrics that do not grow during a stable load.
 pub const STABILITY: &str = "stability";
-/// What gave way at the border of a search.
+/// Metrics that show what limits the service at the border of a capacity search.
 pub const CAPACITY: &str = "capacity";
 
-/// CPU seconds of a host by processor and mode, and those of the processes of a program.
+/// CPU seconds of a host by processor and mode, and those of a program's processes.
 pub const PROCESSORS: &str = "node_cpu_seconds_total";
 pub const PROCESS: &str = "throng_process_cpu_seconds_total";
-/// Memory of the processes of a program, and of a host: all, and what is left of it.
+/// Memory of a program's processes, and total and available memory of a host.
 pub const RESIDENT: &str = "throng_process_resident_bytes";
 pub const MEMORY: &str = "node_memory_MemTotal_bytes";
 pub const AVAILABLE: &str = "node_memory_MemAvailable_bytes";
-/// What the time of a processor is spent on, and whether it works then.
+/// The modes of a processor, and whether it is busy in them.
 pub const MODES: [(&str, bool); 8] = [
     ("user", true),
     ("nice", true),
@@ -66,7 +65,7 @@ pub const MODES: [(&str, bool); 8] = [
 ];
 
 impl Series {
-    /// What is known of a series, by its name with or without labels.
+    /// The properties of a series, by its name with or without labels.
     pub fn find(name: &str) -> Option<&'static Series> {
         let base = base(name);
         let of_host = place(base).map(|place| &ALL[place]);
@@ -74,7 +73,7 @@ impl Series {
     }
 }
 
-/// The place in [`ALL`] of a name without labels.
+/// The index in [`ALL`] of a name without labels.
 pub fn place(name: &str) -> Option<usize> {
     PLACES.get(name).copied()
 }
@@ -115,7 +114,7 @@ macro_rules! table {
     };
 }
 
-/// Series of services that findings look at, too. A run keeps all that a monitor's services tell.
+/// Series of services that findings also use. A run stores all metrics of a monitor's services.
 pub static OF_SERVICES: &[Series] = table! {
     Gauge Nothing "process_open_fds": "Open descriptors.", for STABILITY;
     Gauge Nothing "process_resident_memory_bytes": "Resident memory, in bytes.", for STABILITY;
@@ -123,8 +122,8 @@ pub static OF_SERVICES: &[Series] = table! {
         "Requests that HAProxy sent again.", for "amplified";
 };
 
-/// What `throng monitor` reads of its host, in the order of its texts. Those of each listening
-/// socket come last: a host may have more of them than a run keeps series of a source.
+/// The metrics that `throng monitor` reads from its host, in the order of its output. Those of
+/// listening sockets come last: a host may have more of them than a run stores series per source.
 pub static ALL: &[Series] = table! {
     Gauge Nothing "node_time_seconds": "Time of this host when it was read, in seconds since 1970.";
     Gauge Each "node_boot_time_seconds": "Start of this host, in seconds since 1970.";
@@ -321,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_unique_and_say_what_they_are() {
+    fn names_are_unique_and_follow_the_conventions() {
         assert_eq!(PLACES.len(), ALL.len());
         for series in ALL.iter().chain(OF_SERVICES) {
             let name = series.name;
@@ -332,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_found_by_their_whole_name() {
+    fn labels_are_found_by_their_full_name() {
         let series = "throng_process_threads{group_name=\"a\",name=\"shop\"}";
         assert_eq!((base(series), label(series, "name")), ("throng_process_threads", Some("shop")));
         assert_eq!((label(series, "me"), label("up", "name")), (None, None));

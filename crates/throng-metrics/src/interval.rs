@@ -1,5 +1,5 @@
-//! What happened in one second (or less, where a phase ends inside it). Shards make intervals,
-//! intervals are merged by adding; a run is the sum of its intervals.
+//! The results of one second, or of the part of a second that belongs to one phase. Shards create
+//! intervals, which are merged by adding; a run is the sum of its intervals.
 
 use std::time::Duration;
 
@@ -20,9 +20,10 @@ use crate::places::{InstanceInterval, SessionInterval, TargetInterval};
 use crate::slowest::Slow;
 
 merged! {
-    /// What one step did. An attempt is one doing of it, with all its tries. Each that is begun
-    /// ends once: it is `ok`, or it is in `errors`, or it is `interrupted`; `count` has the first
-    /// two. So `begun = count + interrupted` holds of a whole run, though not of a second of it.
+    /// The results of one step. An attempt is one execution of it, with all its tries. Each attempt
+    /// that began ends once: it is counted in `ok`, in `errors` or in `interrupted`; `count` is the
+    /// sum of the first two. So `begun = count + interrupted` in a whole run, but not in each
+    /// second.
     #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
     pub struct StepInterval {
         pub step: u16 => Key,
@@ -30,45 +31,45 @@ merged! {
         pub begun: u64 => Sum,
         pub count: u64 => Sum,
         pub ok: u64 => Sum,
-        /// Of `ok` those that came after the load had ended: they are in no rate.
+        /// The part of `ok` that ended after the load; not included in rates.
         #[serde(default, skip_serializing_if = "is_zero")]
         pub ok_after: u64 => Sum,
-        /// Neither good nor bad: cut off by the end of the run, or as its user had to go.
+        /// Neither successful nor failed: interrupted by the end of the run, or because the user
+        /// left.
         #[serde(default, skip_serializing_if = "is_zero")]
         pub interrupted: u64 => Sum,
-        /// Tries that failed and were followed by another of the same attempt, by cause. They are
-        /// no errors: the last try decides. Their codes and bytes are in the row.
+        /// Failed tries that were followed by another try, by cause. They are not errors, because
+        /// the last try decides. Their codes and bytes are included in the row.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub retried: Vec<(Cause, u64)> => Sum,
-        /// Of the failed attempts those that had been tried again.
+        /// Failed attempts that had been retried.
         #[serde(default, skip_serializing_if = "is_zero")]
         pub given_up: u64 => Sum,
-        /// From the due time to the last byte of the answer; a timeout counts with its wait.
-        /// Attempts that got no answer at all (refused, reset) are not in it.
+        /// From the due time to the last byte of the response; a timeout counts with its waiting
+        /// time. Attempts without any response (refused, reset) are not included.
         pub latency: Histogram => Sum,
-        /// From when the request of the last try was handed over for sending to the last byte of
-        /// the answer: `latency` without what the attempt waited for on our side, be it a free
-        /// user, a connection, or a stream. None where all of them are those of `latency`.
+        /// From passing the last try's request to the kernel to the last byte of the response:
+        /// `latency` without the time that the attempt waited for a free user, a connection or a
+        /// stream. `None` if all are equal to `latency`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub service: Option<Histogram> => By(StepInterval::merge_service),
-        /// Of transactions: `latency` is without the times in which the user paused, this is with
-        /// them.
+        /// For transactions: `latency` excludes the user's pauses, this includes them.
         #[serde(default, skip_serializing_if = "Histogram::is_empty")]
         pub with_pauses: Histogram => Sum,
-        /// From the due time to the first byte of the answer.
+        /// From the due time to the first byte of the response.
         #[serde(default, skip_serializing_if = "Histogram::is_empty")]
         pub first_byte: Histogram => Sum,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub errors: Vec<(Cause, u64)> => Sum,
-        /// Answers by their code: HTTP status, WebSocket close code.
+        /// Responses by code: HTTP status, WebSocket close code.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub codes: Vec<(u16, u64)> => Sum,
-        /// Of the failures for their status, those with a 4xx: the target or the scenario is wrong.
+        /// Failures with a 4xx status: the target or the scenario is wrong.
         #[serde(default, skip_serializing_if = "is_zero")]
         pub refused: u64 => Sum,
-        /// Requests and calls that were sent again, as the target had not looked at them: it had
-        /// closed the idle connection before they came, or says so (HTTP/2). Of the attempts in
-        /// `count`, not in addition to them.
+        /// Requests and calls that were sent again because the target had not processed them: it
+        /// closed the idle connection before they arrived, or said so (HTTP/2). They are included
+        /// in `count`, not additional to it.
         #[serde(default, skip_serializing_if = "is_zero")]
         pub resent: u64 => Sum,
         pub bytes_in: u64 => Sum,
@@ -85,7 +86,7 @@ impl StepInterval {
         self.count - self.ok
     }
 
-    /// Who has to act where the step failed for this cause. A status is told by the most of them.
+    /// Who must act if the step failed for this cause. For statuses, the majority decides.
     pub fn blame(&self, cause: Cause) -> Blame {
         if !cause.is_status() {
             return cause.blame();
@@ -97,12 +98,13 @@ impl StepInterval {
         }
     }
 
-    /// The service times: those of `latency` where they are the same.
+    /// The service times; those of `latency` if they are equal.
     pub fn service(&self) -> &Histogram {
         self.service.as_ref().unwrap_or(&self.latency)
     }
 
-    /// An answer came after so long, of which it waited for being sent; never, if it was not.
+    /// Adds a response with its latency, and how long the attempt waited before it was sent;
+    /// `u64::MAX` if it never was.
     #[inline]
     pub fn answered(&mut self, latency_ns: u64, waited_ns: u64) {
         if waited_ns > 0 || self.service.is_some() {
@@ -114,23 +116,23 @@ impl StepInterval {
         self.latency.record(latency_ns);
     }
 
-    /// Good ones that came while the load went on: what a rate is made of.
+    /// Successful attempts during the load, on which rates are based.
     pub fn ok_in_time(&self) -> u64 {
         self.ok.saturating_sub(self.ok_after)
     }
 
-    /// What failed among the attempts that ended, 0 to 1; None where none has.
+    /// The share of ended attempts that failed, 0 to 1; `None` if none has ended.
     pub fn failed_share(&self) -> Option<f64> {
         (self.count > 0).then(|| self.failed() as f64 / self.count as f64)
     }
 
-    /// Of a whole run: whether every attempt that was begun has ended once. Records from before
-    /// there was `begun` do not say it.
+    /// Whether, in a whole run, every attempt that began has ended once. True for old run
+    /// directories without `begun`.
     pub fn is_balanced(&self) -> bool {
         self.begun == self.count + self.interrupted
     }
 
-    /// Where only one of both has service times of its own, those of the other are its `latency`.
+    /// If only one of them has separate service times, those of the other equal its `latency`.
     fn merge_service(&mut self, other: &StepInterval) {
         if self.service.is_some() || other.service.is_some() {
             let service = self.service.get_or_insert_with(|| self.latency.clone());
@@ -139,7 +141,7 @@ impl StepInterval {
     }
 }
 
-/// Adds `n` to the counter of `key`, which is made when it is new. Keys are few.
+/// Adds `n` to the counter of `key`, which is created if necessary. There are few keys.
 pub fn add<K: Copy + PartialEq>(counters: &mut Vec<(K, u64)>, key: K, n: u64) {
     match counters.iter_mut().find(|(known, _)| *known == key) {
         Some((_, count)) => *count += n,
@@ -148,11 +150,12 @@ pub fn add<K: Copy + PartialEq>(counters: &mut Vec<(K, u64)>, key: K, n: u64) {
 }
 
 merged! {
-    /// What one stage of a connection's life did.
+    /// The results of one stage of connections.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     pub struct StageInterval {
         pub stage: Stage => Key,
-        /// Came to it. Of the whole run, `began - ok - failed` were cut off by its end.
+        /// Connections that reached the stage. In a whole run, `began - ok - failed` were
+        /// interrupted by its end.
         #[serde(default)]
         pub began: u64 => Sum,
         pub ok: u64 => Sum,
@@ -166,45 +169,45 @@ merged! {
 }
 
 merged! {
-    /// What the kernel says of connections that are looked at now and then (tcp(7), TCP_INFO).
+    /// Kernel data of connections that are sampled regularly (tcp(7), TCP_INFO).
     #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
     #[serde(default)]
     pub struct TcpSamples {
         pub count: u64 => Sum,
         /// The smoothed round-trip time.
         pub round_trip: Histogram => Sum,
-        /// Segments that were sent again on the connections looked at, since they were opened.
+        /// Segments retransmitted on sampled connections since they were opened.
         pub retransmits: u64 => Sum,
-        /// Segments that came out of order on them, which loss on the way here causes.
+        /// Segments received out of order on them, which indicates loss.
         #[serde(skip_serializing_if = "is_zero")]
         pub out_of_order: u64 => Sum,
-        /// The most bytes that one of them had sent and not seen acknowledged, or not sent.
+        /// Maximum number of bytes that one of them had not sent, or that were not acknowledged.
         pub backlog_bytes_max: u64 => Most,
     }
 }
 
-/// A shard that did nothing for so long though something was due has lost that time: it neither
-/// sent nor measured.
+/// A shard that does nothing for this long although work is due has lost the time: it neither sent
+/// nor measured.
 pub const LOST_NS_MIN: u64 = 20_000_000;
 
 flat! {
     merged
-    /// One second of a run, or the part of it that lies in one phase. A record has the fields of
-    /// its groups as if they were its own, in this order.
+    /// One second of a run, or the part of it that belongs to one phase. The fields of nested
+    /// groups are fields of the line, in this order.
     #[derive(Clone, Debug, Default, PartialEq, Serialize)]
     pub struct Interval {
         /// The second of the run.
         pub second: u64 => Own, needed;
-        /// The phase of the load, counted from 0; what ends after the last phase counts to it.
+        /// The phase of the load, counted from 0. What ends after the last phase is counted in it.
         pub phase: u16 => Own, needed;
-        /// The machine whose figures these are, counted from 0.
+        /// The machine, counted from 0.
         #[serde(skip_serializing_if = "is_first")]
         pub machine: u16 => Key;
-        /// How many shards' figures are in it.
+        /// Number of shards included.
         pub shards: u16 => Own, needed;
         pub steps: Vec<StepInterval> => Sum, needed;
         flat connections => Sum
-        /// How connections began, how many there were, and how they ended.
+        /// How connections were opened, how many there were, and how they ended.
         struct ConnectionsInterval {
             #[serde(skip_serializing_if = "Vec::is_empty")]
             pub stages: Vec<StageInterval> => Sum;
@@ -212,20 +215,19 @@ flat! {
             #[serde(skip_serializing_if = "Vec::is_empty")]
             pub residence: Vec<ResidenceInterval> => Sum;
         }
-        /// The slowest attempts so far of its phase, by step: those that are among them for a
-        /// shard.
+        /// The slowest attempts of the phase so far, by step, of each shard.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub slowest: Vec<Slow> => Sum;
         flat parts => Sum
-        /// What was done, by address, by instance and by session.
+        /// Results by address, by instance and by session.
         struct PartsInterval {
-            /// By the address it went to, where there are several.
+            /// By address, if there are several.
             #[serde(skip_serializing_if = "Vec::is_empty")]
             pub targets: Vec<TargetInterval> => Sum;
-            /// By the instance that a response header names, where the scenario names the header.
+            /// By the instance named in a response header, if the scenario specifies the header.
             #[serde(skip_serializing_if = "Vec::is_empty")]
             pub instances: Vec<InstanceInterval> => Sum;
-            /// Iterations by their session, where there are several.
+            /// By session, if there are several.
             #[serde(skip_serializing_if = "Vec::is_empty")]
             pub sessions: Vec<SessionInterval> => Sum;
         }
@@ -236,32 +238,32 @@ flat! {
         pub tcp: TcpSamples => Sum;
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub deliveries: Vec<DeliveryInterval> => Sum;
-        /// By step, what its responses are like.
+        /// By step: how its responses differ.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub samples: Vec<SampleInterval> => Sum;
         pub gauges: Gauges => Now, needed;
-        /// What changed in the picture of the population. Longer sums are without it.
+        /// Changes of the picture of the population. Sums over time do not have them.
         #[serde(skip_serializing_if = "Cells::is_empty")]
         pub cells: Cells => Now;
         flat traffic => Sum
         /// Messages and bytes of all connections.
         struct TrafficInterval {
             pub messages: Messages => Sum, needed;
-            /// Of users with a network of their own.
+            /// Of users with a simulated network.
             #[serde(skip_serializing_if = "Packets::is_empty")]
             pub packets: Packets => Sum;
             pub bytes_in: u64 => Sum, needed;
             pub bytes_out: u64 => Sum, needed;
         }
         flat generator => Sum
-        /// How well the generator kept its schedule, and what it took of its host.
+        /// How well the generator kept its schedule, and the resources it used.
         struct GeneratorInterval {
-            /// How late it was with what was due.
+            /// The delay between due times and actual starts.
             pub lateness: Histogram => Sum, needed;
-            /// What was begun in one waking.
+            /// Events per wake-up.
             pub together: Together => Sum;
-            /// How long the shards did nothing though something was due, beyond what is only late
-            /// ([`LOST_NS_MIN`]): all of them together, and the longest time of one of them.
+            /// Time of at least [`LOST_NS_MIN`] in which shards did nothing although work was due:
+            /// the sum over all shards, and the maximum of one.
             pub lost_ns: u64 => Sum;
             pub lost_max_ns: u64 => Most;
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -271,15 +273,15 @@ flat! {
 }
 
 merged! {
-    /// What a shard began in one waking: starts, ends of pauses, heartbeats. So many reach the
-    /// target together.
+    /// What a shard started per wake-up: starts, ends of pauses, heartbeats. These reach the target
+    /// together.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     pub struct Together {
-        /// Wakings in which something was begun.
+        /// Wake-ups in which something started.
         pub wakings: u64 => Sum,
-        /// What was begun in all of them.
+        /// Total number of events started.
         pub begun: u64 => Sum,
-        /// The most in one of them.
+        /// Maximum per wake-up.
         pub max: u64 => Most,
     }
 }
@@ -292,7 +294,7 @@ impl Together {
         self.max = self.max.max(begun);
     }
 
-    /// The mean of a waking; None where there was none.
+    /// The mean per wake-up; `None` without one.
     pub fn mean(&self) -> Option<f64> {
         (self.wakings > 0).then(|| self.begun as f64 / self.wakings as f64)
     }
@@ -326,7 +328,7 @@ groups! {
 }
 
 impl Interval {
-    /// Adds another shard's figures of the same second.
+    /// Adds another shard's results of the same second.
     pub fn merge_shard(&mut self, other: &Interval) {
         self.merge(other);
         self.shards += other.shards;
@@ -334,7 +336,7 @@ impl Interval {
         self.cells.merge(&other.cells);
     }
 
-    /// Adds a later interval: counters add up, gauges are the later ones.
+    /// Adds a later interval: counters add up, and gauges are replaced.
     pub fn merge_later(&mut self, later: &Interval) {
         self.merge(later);
         self.second = self.second.max(later.second);
@@ -344,7 +346,7 @@ impl Interval {
         self.cells = Cells::default();
     }
 
-    /// Adds what of another interval tells whether its rows are balanced, and nothing else.
+    /// Adds only the values that show whether rows are balanced.
     pub fn add_books(&mut self, other: &Interval) {
         let counts = |row: &StepInterval| StepInterval {
             step: row.step,
@@ -357,7 +359,7 @@ impl Interval {
         self.heartbeats.merge(&other.heartbeats);
     }
 
-    /// The share of the time, 0 to 1, in which the shards did nothing though something was due.
+    /// The share of the time, 0 to 1, in which shards did nothing although work was due.
     pub fn lost_share(&self, duration: Duration) -> f64 {
         let time = duration.as_nanos() as f64 * f64::from(self.shards.max(1));
         if time > 0.0 { (self.generator.lost_ns as f64 / time).min(1.0) } else { 0.0 }
@@ -387,16 +389,15 @@ impl Interval {
         &mut self.connections.stages[index]
     }
 
-    /// The steps that are `among` them together. What a report calls all attempts and what a
-    /// threshold without a subject is about are both this sum of the same steps
-    /// ([`crate::StepKind::is_attempt`]).
+    /// The sum of the steps for which `among` is true. Reports and thresholds without a subject
+    /// both use this sum for all attempts ([`crate::StepKind::is_attempt`]).
     pub fn sum(&self, among: impl Fn(StepId) -> bool) -> StepInterval {
         let mut sum = StepInterval::default();
         self.steps.iter().filter(|row| among(StepId(row.step))).for_each(|row| sum.merge(row));
         sum
     }
 
-    /// All steps together, whatever they are.
+    /// The sum of all steps of any kind.
     pub fn total(&self) -> StepInterval {
         self.sum(|_| true)
     }
@@ -431,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn shards_add_up_and_time_goes_on() {
+    fn shards_add_up_and_gauges_are_replaced_over_time() {
         let mut first = interval(1, 0, 100);
         first.merge_shard(&interval(1, 1, 200));
         assert_eq!((first.shards, first.gauges.users_online, first.steps.len()), (2, 20, 2));
@@ -444,7 +445,7 @@ mod tests {
         assert_eq!(total.errors, [(Cause::Reset, 3)]);
     }
 
-    /// The rows of the sum: step and count. Rows of a step count up by powers of ten.
+    /// The rows of the sum: step and count. Counts of a step are powers of ten.
     fn merged(mine: &[u16], theirs: &[u16]) -> Vec<(u16, u64)> {
         let row = |step: u16, count: u64| {
             let mut row = StepInterval { step, count, ..StepInterval::default() };
@@ -463,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_steps_add_up_in_whatever_order_they_come() {
+    fn rows_of_steps_add_up_in_any_order() {
         assert_eq!(merged(&[], &[]), []);
         assert_eq!(merged(&[], &[2, 5]), [(2, 10), (5, 10)]);
         assert_eq!(merged(&[2, 5], &[]), [(2, 1), (5, 1)]);
@@ -500,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn service_times_are_kept_where_they_are_others_and_merged_with_those_that_are_not() {
+    fn service_times_are_kept_if_they_differ_and_are_merged_with_equal_ones() {
         let answered = |times: &[(u64, u64)]| {
             let mut row = StepInterval::default();
             times.iter().for_each(|(latency, waited)| row.answered(*latency, *waited));
@@ -520,7 +521,7 @@ mod tests {
             let json = serde_json::to_string(&both).unwrap();
             assert_eq!(serde_json::from_str::<StepInterval>(&json).unwrap(), both);
         }
-        // None of them was ever sent: that is another thing than being equal.
+        // None of these attempts was sent, which differs from being equal.
         let unsent = answered(&[(100, u64::MAX)]);
         assert_eq!(unsent.service.as_ref().map(Histogram::count), Some(0));
         let mut twice = plain.clone();
@@ -531,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_blamed_by_the_most_of_them() {
+    fn the_majority_of_statuses_decides_the_blame() {
         let row = |cause: Cause, count: u64, refused: u64| {
             let row = StepInterval { errors: vec![(cause, count)], refused, ..<_>::default() };
             row.blame(cause)

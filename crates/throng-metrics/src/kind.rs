@@ -1,6 +1,6 @@
-//! What a row of the report is about, and all that follows from it for figures: sums of all steps,
-//! shares, thresholds without a subject, and the table that a row stands in. Texts of records turn
-//! into a kind where they are read, and nowhere else.
+//! The kind of a row, and what follows from it: whether it is in the sum of all steps, shares and
+//! thresholds without a subject, and the table it appears in. The words of run directories are
+//! converted to kinds only when they are read.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -9,17 +9,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident, $word:literal, $table:ident $(, $trait:ident)*;)*) => {
-        /// What a step is: the word of the language for it, or what throng itself counts.
+        /// The kind of a step: the scenario's word for it, or what throng itself counts.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum StepKind {
             $($(#[$doc])* $name,)*
-            /// A kind that this version does not know, by its word; empty of a sum of several
-            /// steps and of a step that the record does not name. It counts as an attempt.
+            /// The word of a kind unknown to this version; empty for a sum of several steps and for
+            /// a step without a name. It counts as an attempt.
             Other(&'static str),
         }
 
         impl StepKind {
-            /// All that this version knows.
+            /// All known kinds.
             pub const ALL: &'static [StepKind] = &[$(StepKind::$name,)*];
 
             /// The word of the language, which thresholds use for all steps of the kind.
@@ -30,7 +30,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// The table of the report that its rows stand in.
+            /// The table of the report that contains its rows.
             pub const fn table(self) -> Table {
                 match self {
                     $(StepKind::$name => Table::$table,)*
@@ -48,7 +48,7 @@ macro_rules! kinds {
     };
 }
 
-// The table, then what holds of the kind.
+// The table, then the properties of the kind.
 kinds! {
     Http, "http", Steps, attempt, timed, asked, request, http;
     Grpc, "grpc", Steps, attempt, timed, asked, request, http;
@@ -64,37 +64,37 @@ kinds! {
     Sql, "sql", Steps, attempt, timed, asked, request;
     Stay, "stay", Steps, attempt, idle;
     Heartbeat, "heartbeat", Steps, attempt, timed, idle;
-    /// Messages that the target sends and no step asks for: counted, and nothing more.
+    /// Unsolicited messages of the target, which are only counted.
     Message, "message", Pushed, timed, message;
-    /// Messages of the ledger at their receivers: delivered, or lost.
+    /// Deliveries of the ledger's messages.
     Delivery, "delivery", Elsewhere, timed, message;
-    /// Bytes that break the declared protocol: whose they were is not known.
+    /// Bytes that violate the declared protocol: their message is unknown.
     Broken, "broken", Elsewhere;
-    /// Expressions outside of other steps (`set`, `if`, `think`, …) that had no value. There is a
-    /// row of them only when one had none.
+    /// Expressions outside other steps (`set`, `if`, `think`, …) that failed. The row exists only
+    /// if one failed.
     Expression, "expression", Steps, attempt, timed;
-    /// The steps inside are attempts of their own: counted together they would count twice.
+    /// The nested steps are attempts themselves, and must not count twice.
     Transaction, "transaction", Transactions, timed;
-    /// Users wait for each other: nothing is asked of the target.
+    /// Users wait for each other; nothing is sent to the target.
     Rendezvous, "rendezvous", Steps, timed;
-    /// What the scenario counts of its own.
+    /// Counters of the scenario.
     Counter, "counter", Own;
-    /// What the scenario measures of its own.
+    /// Trends of the scenario.
     Trend, "trend", Own;
 }
 
-/// Where the rows of a kind stand.
+/// The table of a kind's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
     Steps,
     Transactions,
     Pushed,
     Own,
-    /// In tables with other figures: deliveries, errors.
+    /// In tables with other content: deliveries, errors.
     Elsewhere,
 }
 
-/// What holds of a kind.
+/// The properties of a kind.
 struct Traits {
     attempt: bool,
     timed: bool,
@@ -118,55 +118,55 @@ impl Traits {
 }
 
 impl StepKind {
-    /// Of a sum of steps of several kinds, or of one that the record does not name.
+    /// For a sum of several kinds, or an unknown step.
     pub const NONE: StepKind = StepKind::Other("");
 
-    /// Whether each doing of the step, with all its tries, is an attempt. The one rule for the row
-    /// of all attempts, shares of failures, thresholds without a subject, phases and the live line.
+    /// Whether each execution of the step, with all its tries, is an attempt. Defines the row of
+    /// all attempts, error shares, thresholds without a subject, phases and the live line.
     pub const fn is_attempt(self) -> bool {
         self.traits().attempt
     }
 
-    /// Whether its time is a latency. How long a user stays is none.
+    /// Whether its time is a latency. The duration of a stay is not.
     pub const fn is_timed(self) -> bool {
         self.traits().timed
     }
 
-    /// Whether something is asked and answered, so that there is a service time beside the response
-    /// time.
+    /// Whether it sends a request and receives a response, so that a service time exists in
+    /// addition to the response time.
     pub const fn is_asked(self) -> bool {
         self.traits().asked
     }
 
-    /// Whether an attempt at it is a request, in the words of a report.
+    /// Whether reports call an attempt a request.
     pub const fn is_request(self) -> bool {
         self.traits().request
     }
 
-    /// Whether it sends messages, waits for them, or is what is made of them.
+    /// Whether it sends, receives or handles messages.
     pub const fn is_message(self) -> bool {
         self.traits().message
     }
 
-    /// Whether it is a request over HTTP: it has a first byte, and can be sent again.
+    /// Whether it is an HTTP request, which has a first byte and can be sent again.
     pub const fn is_http(self) -> bool {
         self.traits().http
     }
 
-    /// Whether a user that does nothing else only holds its connection.
+    /// Whether a user that does nothing else only keeps its connection open.
     pub const fn is_idle(self) -> bool {
         self.traits().idle
     }
 }
 
 impl From<&str> for StepKind {
-    /// That of a record.
+    /// From the word in a run directory.
     fn from(word: &str) -> StepKind {
         static OTHERS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
         if let Some(known) = StepKind::ALL.iter().find(|kind| kind.word() == word) {
             return *known;
         }
-        // Kept for good, each word once, so that a kind is copied as the numbers beside it are.
+        // Stored permanently, each word once, so that a kind is `Copy`.
         let mut others = OTHERS.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(other) = others.get(word) {
             return StepKind::Other(other);
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kind_is_its_word_in_a_record_also_one_of_a_newer_version() {
+    fn a_kind_is_recorded_as_its_word_even_if_unknown() {
         for kind in StepKind::ALL {
             let text = serde_json::to_string(kind).unwrap();
             assert_eq!(text, format!("\"{}\"", kind.word()));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_and_what_is_a_request_is_an_attempt() {
+    fn kinds_with_requests_are_attempts() {
         for kind in StepKind::ALL {
             let is_more = kind.is_asked() || kind.is_request() || kind.is_idle();
             assert!(kind.is_attempt() || !is_more, "{kind:?}");

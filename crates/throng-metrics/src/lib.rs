@@ -1,23 +1,23 @@
 //! Histograms, counters, intervals, merging, thresholds. Pure: no clock, no files, no printing.
 //!
-//! - [`audit`]: what audits of presence and books found.
-//! - [`capacity`]: the answer of a search for the highest load, in words and as an exit code.
-//! - [`chain`]: where the time of one attempt went.
-//! - [`duel`]: two targets under the same load in turn: the answer, and its exit code.
+//! - [`audit`]: findings of audits.
+//! - [`capacity`]: the result of a capacity search, as text and exit code.
+//! - [`chain`]: the stages of one attempt.
+//! - [`duel`]: the result of a duel, as text and exit code.
 //! - [`histogram`]: durations, merged exactly.
-//! - [`outcome`]: why something failed and who is to blame; the stages of opening a connection.
-//! - [`cells`]: how many users of which part of the population are in which state.
-//! - [`connections`]: how they began, who ended them, and how long they were there.
-//! - [`figures`]: the table of counts, and what is made of it.
-//! - `flat`: structs whose groups are flat in a record.
-//! - [`host`]: the table of figures of a host.
-//! - [`interval`]: what one second brought; a run is the sum of its intervals.
-//! - [`percentile`]: the percentiles of times, and what they are called.
-//! - [`places`]: what was done by the address it went to.
-//! - [`kind`]: what a step is, and what follows from it for its figures.
-//! - [`presence`]: what a generator knows of the presence of its users.
-//! - [`quantity`]: the table of what is compared, and which of two figures is better.
-//! - [`slowest`]: the slowest attempts, with what finds them elsewhere.
+//! - [`outcome`]: causes of failures and their blame; the stages of opening a connection.
+//! - [`cells`]: the states of users, by part of the population.
+//! - [`connections`]: how connections ended, and how long they lived.
+//! - [`figures`]: the table of counts.
+//! - `flat`: structs with flattened groups.
+//! - [`host`]: the table of a host's metrics.
+//! - [`interval`]: the results of one second; a run is the sum of its intervals.
+//! - [`percentile`]: the percentiles and their names.
+//! - [`places`]: results by address, instance and session.
+//! - [`kind`]: the kinds of steps.
+//! - [`presence`]: the presence of users as the generator knows it.
+//! - [`quantity`]: the table of compared values.
+//! - [`slowest`]: the slowest attempts.
 //! - [`threshold`]: thresholds and verdicts.
 
 #![forbid(unsafe_code)]

@@ -1,34 +1,34 @@
-//! How figures become those of a longer time, of more shards or of more machines. Each field of a
-//! record names its rule, and three things follow from it: the sum, the check of a foreign record,
-//! and how much a line may add before sums could overflow.
+//! How values are combined over time, shards and machines. Each recorded field names its rule, from
+//! which three functions follow: the sum, the check of foreign data, and the growth of sums by a
+//! line, which must not overflow.
 //!
 //! | rule | the field becomes |
 //! | --- | --- |
 //! | `Sum` | the sum of both; lists are merged row by row |
 //! | `Most` | the larger one |
-//! | `Least` | the smaller one of those that are known |
-//! | `LeastKnown` | the same, where 0 says that it is not known |
-//! | `Any` | true if one is |
-//! | `By(function)` | what the function makes of it, before all other fields |
-//! | `Now` | nothing: it is the last one of a time, and a sum of shards |
-//! | `Key` | nothing: it tells rows apart |
-//! | `Own` | nothing: whoever merges knows more |
+//! | `Least` | the smaller one of the known values |
+//! | `LeastKnown` | the same; 0 means unknown |
+//! | `Any` | true if one of them is |
+//! | `By(function)` | the result of the function, before all other fields |
+//! | `Now` | unchanged: the last value over time, the sum over shards |
+//! | `Key` | unchanged: it identifies the row |
+//! | `Own` | unchanged: the caller sets it |
 
 use crate::histogram::Histogram;
 
-/// A struct with more fields has more than one subject. Tables check it; `cargo xtask tidy` checks
-/// all other structs.
+/// A struct with more fields has more than one purpose. Tables check this; `cargo xtask tidy`
+/// checks all other structs.
 pub(crate) const FIELDS_MAX: usize = 20;
 
-/// Figures that can be merged.
+/// Values that can be merged.
 pub trait Merge {
-    /// Adds those of other shards, or of a later time.
+    /// Adds the values of other shards or of a later time.
     fn merge(&mut self, other: &Self);
 
-    /// How much sums grow by it, `u64::MAX` at most.
+    /// The growth of sums by these values, at most `u64::MAX`.
     fn weight(&self) -> u64;
 
-    /// Whether a record can have it.
+    /// Whether a run directory can contain these values.
     fn is_sound(&self) -> bool {
         true
     }
@@ -40,13 +40,13 @@ pub trait Keyed: Merge + Clone {
     where
         Self: 'a;
 
-    /// Whether lists are in the order of their keys; others are in that in which rows came.
+    /// Whether lists are sorted by key; otherwise, rows stay in order of arrival.
     const IS_SORTED: bool;
 
     fn key(&self) -> Self::Key<'_>;
 }
 
-/// What a row says, or else what holds of most.
+/// The given value, or else the default.
 macro_rules! or {
     ($default:expr) => {
         $default
@@ -56,7 +56,7 @@ macro_rules! or {
     };
 }
 
-/// What a rule does with a field.
+/// Applies a rule to a field.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! merge_rule {
@@ -109,7 +109,7 @@ macro_rules! merge_rule {
     };
 }
 
-/// A struct whose fields name how they are merged.
+/// A struct whose fields name their rules.
 #[macro_export]
 macro_rules! merged {
     (
@@ -152,7 +152,7 @@ macro_rules! order {
     };
 }
 
-/// What tells the rows of lists apart.
+/// The keys of list rows.
 macro_rules! keyed {
     ($($order:ident $name:ident: $key:ty, |$row:ident| $of:expr;)+) => {
         $(impl $crate::merge::Keyed for $name {
@@ -210,7 +210,7 @@ impl<T: Merge + Clone> Merge for Option<T> {
     }
 }
 
-/// A count of a cause or of a code.
+/// The count of a cause or code.
 impl<K: Copy + Ord> Merge for (K, u64) {
     fn merge(&mut self, other: &(K, u64)) {
         self.1 += other.1;
@@ -256,9 +256,8 @@ impl<T: Keyed> Merge for Vec<T> {
     }
 }
 
-/// Adds rows to others, in a time that grows with the number of rows: with a thousand steps on a
-/// thousand shards nobody searches for each. Rows that throng writes are in the order of their
-/// keys; those of a foreign record need not be.
+/// Merges rows in linear time, so that a thousand steps on a thousand shards need no search. Rows
+/// written by throng are sorted by key; foreign ones need not be.
 fn merge_sorted<T: Keyed>(mine: &mut Vec<T>, theirs: &[T]) {
     if !mine.is_sorted_by(|one, next| one.key() <= next.key()) {
         mine.sort_by(|one, other| one.key().cmp(&other.key()));
@@ -266,7 +265,7 @@ fn merge_sorted<T: Keyed>(mine: &mut Vec<T>, theirs: &[T]) {
     let known = mine.len();
     let mut from = 0;
     for row in theirs {
-        // The next row is the next one here, or not far behind it.
+        // The next row is usually here, or slightly later.
         if mine[..known].get(from).is_none_or(|mine| mine.key() > row.key()) {
             from = mine[..known].partition_point(|mine| mine.key() < row.key());
         }
@@ -278,7 +277,7 @@ fn merge_sorted<T: Keyed>(mine: &mut Vec<T>, theirs: &[T]) {
     }
     if mine.len() > known {
         mine.sort_by(|one, other| one.key().cmp(&other.key()));
-        // A record may name a key twice that was not known here.
+        // A foreign line can repeat a new key.
         mine.dedup_by(|later, first| {
             let is_same = later.key() == first.key();
             if is_same {

@@ -1,23 +1,23 @@
-//! How a step can end, and who is to blame when it ends badly.
+//! The ways a step can end, and the blame for failures.
 
 use serde::{Deserialize, Serialize};
 use throng_base::status::{self, Meaning};
 use throng_base::{Said, grpc, mqtt, redis, sql};
 
-/// Who has to act when something failed.
+/// Who must act after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Blame {
-    /// The system under test refused, misbehaved, closed or was silent.
+    /// The target refused, misbehaved, closed the connection or did not respond.
     Target,
-    /// The way between.
+    /// The network between the generator and the target.
     Network,
-    /// This machine or this program: the result says nothing about the target.
+    /// This host or throng: the result says nothing about the target.
     Generator,
-    /// The scenario or the command line asks for what cannot be.
+    /// The scenario or the command line requires something impossible.
     Scenario,
-    /// One of them, and it cannot be told from outside: a 4xx says that the request was wrong, a
-    /// failed check that the response or the check is.
+    /// One of both: a 4xx status means that the request was wrong, and a failed check that the
+    /// response or the check is.
     #[serde(rename = "target or scenario")]
     TargetOrScenario,
 }
@@ -38,7 +38,8 @@ macro_rules! causes {
     ($(
         $(#[$doc:meta])* $name:ident, $word:literal, $blame:ident, $text:literal, $next:literal;
     )*) => {
-        /// Why a step failed. The word is stable: it stands in records and thresholds.
+        /// Why a step failed. The word is stable, because run directories and thresholds contain
+        /// it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum Cause {
             $($(#[$doc])* #[serde(rename = $word)] $name,)*
@@ -47,7 +48,7 @@ macro_rules! causes {
         impl Cause {
             pub const ALL: &'static [Cause] = &[$(Cause::$name,)*];
 
-            /// The word that records carry.
+            /// The word in run directories.
             pub fn word(self) -> &'static str {
                 match self { $(Cause::$name => $word,)* }
             }
@@ -56,12 +57,12 @@ macro_rules! causes {
                 match self { $(Cause::$name => Blame::$blame,)* }
             }
 
-            /// What happened, for a person.
+            /// What happened.
             pub fn text(self) -> Said {
                 match self { $(Cause::$name => say!($text),)* }
             }
 
-            /// What to do next, in a few words.
+            /// A short hint at what to do next.
             pub fn next(self) -> Said {
                 match self { $(Cause::$name => say!($next),)* }
             }
@@ -69,8 +70,8 @@ macro_rules! causes {
     };
 }
 
-// The word of records, the blame, what happened, and the one thing to do next; `throng explain`
-// says more.
+// The recorded word, the blame, what happened, and what to do next; `throng explain` has more
+// details.
 causes! {
     ResolveFailed, "resolve-failed", Network, "the target's host name did not resolve",
         "check the host name and the DNS settings of this host";
@@ -89,13 +90,13 @@ causes! {
     /// ENOMEM, ENOBUFS, and ENOSPC of epoll.
     MemoryExhausted, "memory-exhausted", Generator, "this host ran out of kernel memory",
         "use fewer users, or raise tcp_mem";
-    /// The limit on what all users keep of bodies and messages.
+    /// The limit on the bodies and messages that all users keep.
     MemoryLimit, "memory-limit", Generator, "the memory limit for bodies and messages was reached",
         "raise `--max-memory`, or use fewer users";
     /// EACCES and EPERM, as of a local firewall.
     Denied, "denied", Generator, "this host does not allow the connection",
         "check the firewall rules of this host";
-    /// Of the proxy itself, or of its way to the target: it does not say which.
+    /// An error of the proxy, or of its connection to the target: it does not say which.
     ProxyFailed, "proxy-failed", Network,
         "the proxy, or the target behind it, could not be reached",
         "check the proxy's address and log";
@@ -106,17 +107,17 @@ causes! {
         "try the target with `openssl s_client`";
     CertificateRefused, "certificate-refused", Scenario, "the target's certificate is not trusted",
         "use --cacert or `tls: {{ca: FILE}}`, or skip the check";
-    /// The alert of a target that knows its clients by their certificates.
+    /// A TLS alert of a target that requires client certificates.
     ClientCertificate, "client-certificate", Scenario,
         "the target requires a client certificate that it trusts",
         "use a certificate that the target trusts: --cert or `tls`";
-    /// TLS to a port without it, or the other way round.
+    /// TLS to a port without it, or the reverse.
     WrongScheme, "wrong-scheme", Scenario, "the port uses a different protocol than the target URL",
         "try http instead of https, or vice versa";
     UpgradeRefused, "upgrade-refused", Target,
         "the target refused the WebSocket upgrade or event stream",
         "check the response, then the path, Origin and token";
-    /// FIN before the answer was complete.
+    /// FIN before the end of the response.
     ClosedEarly, "closed-early", Target,
         "the target closed the connection before the response was complete",
         "check the target's log and its connection limit";
@@ -130,24 +131,24 @@ causes! {
         "raise the limit if such responses are normal";
     StatusUnexpected, "status-unexpected", Target, "the status is not as expected",
         "look at a response with --details, and the target's log";
-    /// Of a gRPC call, or of a connection that is one.
+    /// Of a gRPC call, or of a call used as a connection.
     GrpcStatus, "grpc-status", Target, "the gRPC status is not as expected",
         "look at the status and its message with --details";
-    /// A reason code of a server that has to act itself, or nobody knows who has.
+    /// A reason code that the server is responsible for, or whose blame is unclear.
     MqttReason, "mqtt-reason", Target, "the MQTT server reported an error",
         "see the reason with --details, and check the server's log";
     MqttRequest, "mqtt-request", Scenario, "the MQTT server rejected a request from the scenario",
         "look at the reason with --details, then fix the step";
-    /// We are said to break it.
+    /// The server claims that throng violates the protocol.
     MqttProtocol, "mqtt-protocol", Generator, "the MQTT server reported a protocol error by throng",
         "check the packets with `throng try`, then fix the server";
-    /// An error of a server that has to act itself, or nobody knows who has.
+    /// An error that the server is responsible for, or whose blame is unclear.
     RedisError, "redis-error", Target, "the Redis server reported an error",
         "see the error with --details, and check the server's log";
     RedisRequest, "redis-request", Scenario,
         "the Redis server rejected a command from the scenario",
         "look at the error with --details, then fix the step";
-    /// A SQLSTATE of a server that cannot do what it is asked for: resources, shutdown, errors.
+    /// A SQLSTATE of a server that cannot execute the statement: resources, shutdown, errors.
     SqlServer, "sql-server", Target, "the database server could not execute a statement",
         "see the error with --details, and the server's log";
     /// A constraint, a lock, or another transaction.
@@ -171,17 +172,17 @@ causes! {
         "look at the Content-Encoding with --details";
     RedirectFailed, "redirect-failed", Target, "a redirect could not be followed",
         "use `throng try` to see where the redirect leads";
-    /// No answer to a heartbeat by its deadline.
+    /// No reply to a heartbeat before its deadline.
     HeartbeatLost, "heartbeat-lost", Target, "a heartbeat got no reply in time",
         "check the target's load at that time";
-    /// A message has not reached a user who should have got it.
+    /// A message did not reach a user in its audience.
     DeliveryLost, "delivery-lost", Target, "a message did not reach a user in its audience in time",
         "trace one lost message through the target";
     /// A field of a declared message.
     FieldUnexpected, "field-unexpected", TargetOrScenario,
         "a field of the message does not have the expected value",
         "use --details to compare a response with the check";
-    /// A long-lived connection ended while nothing was asked.
+    /// A long-lived connection ended without a pending request.
     Lost, "lost", Target, "the target dropped the connection while the user was online",
         "find the reason for the close in the target's log";
     /// XPath, CSS selector, size, digest, expression.
@@ -189,11 +190,11 @@ causes! {
         "use --details to compare a response with the check";
     SaveFailed, "save-failed", TargetOrScenario, "the response does not contain a value to save",
         "look at a response with `throng try`";
-    /// More messages waited for an `expect` or a handler of one user than the generator keeps.
+    /// More messages waited for an `expect` or a handler of one user than the generator stores.
     MessagesDropped, "messages-dropped", Generator, "throng dropped incoming messages",
         "reduce the handler time per message";
-    /// In place of the expected message there were messages of several records, which the
-    /// connection does not separate.
+    /// Instead of the expected message, messages with several records arrived, which the connection
+    /// does not separate.
     MessagesJoined, "messages-joined", Scenario, "a message contains several records",
         "set `protocol: {{delimiter: …}}` for the connection";
     NetworkFailed, "network-failed", Network, "the operating system reported a network error",
@@ -209,17 +210,17 @@ causes! {
         "fix the row named in the example";
     RendezvousTimeout, "rendezvous-timeout", Scenario, "too few users reached a rendezvous in time",
         "use more users, or wait longer";
-    /// Nothing was sent, hence no latency; too few users for the rate.
+    /// Nothing was sent, so there is no latency; for example, too few users for the rate.
     ScenarioFailed, "scenario-failed", Scenario, "the scenario defines a step that cannot run",
         "run one user with `throng try`";
 }
 
-/// A protocol that has statuses of its own.
+/// A protocol with its own statuses.
 struct Statuses {
     meaning: fn(u16) -> Option<Meaning>,
-    /// Why a step failed, in the order of [`status::Blame`].
+    /// Causes of failures, in the order of [`status::Blame`].
     causes: [Cause; 4],
-    /// The target says with one of them why it ends a connection.
+    /// The target can use one of them as the reason for closing a connection.
     ends: bool,
 }
 
@@ -247,7 +248,7 @@ static STATUSES: [Statuses; 4] = {
 };
 
 impl Statuses {
-    /// The protocol that has a status, and what it means there.
+    /// The protocol of a status, and its meaning there.
     fn of(status: u16) -> Option<(&'static Statuses, Meaning)> {
         STATUSES.iter().find_map(|one| Some((one, (one.meaning)(status)?)))
     }
@@ -256,7 +257,7 @@ impl Statuses {
         self.causes[blame as usize]
     }
 
-    /// The cause that has statuses of wrong requests and others.
+    /// The cause whose statuses include wrong requests and other errors.
     fn mixed(&self) -> Option<Cause> {
         let cause = self.cause(status::Blame::Target);
         Some(cause).filter(|cause| *cause == self.cause(status::Blame::TargetOrScenario))
@@ -264,31 +265,31 @@ impl Statuses {
 }
 
 impl Cause {
-    /// Whether it is about the status of an answer, which may say that the request was wrong.
+    /// Whether it concerns the status of a response, which may blame the request.
     pub fn is_status(self) -> bool {
         let is_mixed = STATUSES.iter().any(|one| one.mixed() == Some(self));
         matches!(self, Cause::StatusUnexpected | Cause::UpgradeRefused) || is_mixed
     }
 
-    /// Whether the status next to it says why the target ended the connection.
+    /// Whether the status is the reason for which the target closed the connection.
     pub fn has_reason_code(self) -> bool {
         STATUSES.iter().any(|one| one.ends && one.causes.contains(&self))
     }
 
-    /// Why a connection ended that the target closed with this status.
+    /// The cause of a connection closed by the target with this status.
     pub fn of_close(status: u16) -> Cause {
         let own = Statuses::of(status).filter(|(one, _)| one.ends);
         own.map_or(Cause::ClosedEarly, |(one, meaning)| one.cause(meaning.blame))
     }
 
-    /// Why a step failed that was answered with this status.
+    /// The cause of a step whose response has this status.
     pub fn of_status(status: u16) -> Cause {
         let own = Statuses::of(status);
         own.map_or(Cause::StatusUnexpected, |(one, meaning)| one.cause(meaning.blame))
     }
 }
 
-/// Whether a status says that the request was wrong: a 4xx of HTTP, or such a code of another
+/// Whether a status means that the request was wrong: an HTTP 4xx, or such a code of another
 /// protocol.
 pub fn blames_request(status: u16) -> bool {
     match Statuses::of(status) {
@@ -300,33 +301,33 @@ pub fn blames_request(status: u16) -> bool {
     }
 }
 
-/// The number that its protocol gives a status.
+/// The number of a status in its own protocol.
 pub fn status_number(status: u16) -> u16 {
     Statuses::of(status).and_then(|(_, meaning)| meaning.number()).unwrap_or(status)
 }
 
-/// A status as reports show it: its name in its protocol, its SQLSTATE, or its number.
+/// A status as shown in reports: its name in its protocol, its SQLSTATE, or its number.
 pub fn status_word(status: u16) -> String {
     Statuses::of(status).map_or_else(|| status.to_string(), |(_, meaning)| meaning.word.into())
 }
 
-/// The status of one attempt: its number, with its name where its protocol has one.
+/// The status of one attempt: its number, with its name if its protocol has one.
 pub fn status_text(status: u16) -> String {
     Statuses::of(status).map_or_else(|| status.to_string(), |(_, meaning)| meaning.text())
 }
 
 words! {
-    /// A part of a connection's life that is timed on its own. In this order they are the funnel: a
-    /// connection that is through one of them comes to the next.
+    /// A stage of a connection that is timed separately. In this order, the stages are the funnel:
+    /// a connection that completes one of them reaches the next.
     Stage {
         Resolve, "resolve", "resolve";
         Connect, "connect", "connect";
-        /// From the open connection to a proxy to its answer that the target is reached.
+        /// From the open connection to the proxy until the proxy has connected to the target.
         Proxy, "proxy", "proxy";
         Tls, "tls", "tls";
         Upgrade, "upgrade", "upgrade";
-        /// From the open connection to the last answer of the messages right behind the `connect`.
-        /// Long-lived connections only, as all that follow.
+        /// From the open connection to the last response to the messages right after the `connect`.
+        /// Only for long-lived connections, like all stages below.
         Login, "login", "login";
         /// From then on to the first unsolicited message. Its absence is not a failure.
         FirstMessage, "first-message", "first-message";
@@ -334,7 +335,7 @@ words! {
         Steady, "steady", "steady";
         /// The close by throng: from its start to the end of the connection.
         End, "end", "end";
-        /// Of a user that was online: from the loss of its last connection until it is online
+        /// For a user that was online: from the loss of its last connection until it is online
         /// again.
         Away, "away", "away";
     }
@@ -352,7 +353,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_unique_and_speakable() {
+    fn words_are_unique_and_readable() {
         let mut words: Vec<_> = Cause::ALL.iter().map(|cause| cause.word()).collect();
         assert!(words.iter().all(|w| w.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')));
         words.sort_unstable();
@@ -361,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_to_do_next_fits_into_a_line() {
+    fn the_hint_fits_on_a_line() {
         for cause in Cause::ALL {
             let next = cause.next().english();
             assert!((10..=58).contains(&next.len()), "{}: {next}", cause.word());

@@ -1,5 +1,5 @@
-//! The percentiles of times, each once: what it is called where, and of how many values it says
-//! something. Tables, JSON, CSV and exports take them from here.
+//! The table of percentiles: names for each output, and the required number of values. Tables,
+//! JSON, CSV and exports use it.
 
 macro_rules! percentiles {
     ($($name:ident $quantile:literal $values_min:literal $label:literal $word:literal
@@ -12,38 +12,38 @@ macro_rules! percentiles {
         impl Percentile {
             pub const ALL: &'static [Percentile] = &[$(Percentile::$name,)*];
             pub const COUNT: usize = Percentile::ALL.len();
-            /// What is told where each takes a column: all but the last, which needs very many
+            /// The percentiles with a column each: all except the last, which requires very many
             /// values.
             pub const MAIN: &'static [Percentile] =
                 Percentile::ALL.split_at(Percentile::COUNT - 1).0;
 
-            /// The share of the values that are at most as large, 0 to 1.
+            /// The share of values that are at most as large, 0 to 1.
             pub const fn quantile(self) -> f64 {
                 match self { $(Percentile::$name => $quantile,)* }
             }
 
-            /// How many values it takes for one to lie above it: `count × (1 - p) ≥ 1`. Of fewer,
-            /// it is the largest value by another name.
+            /// The number of values for at least one to be above it: `count × (1 - p) ≥ 1`. With
+            /// fewer, it equals the maximum.
             pub const fn values_min(self) -> u64 {
                 match self { $(Percentile::$name => $values_min,)* }
             }
 
-            /// As a person reads it, in both languages.
+            /// For display, in both languages.
             pub const fn label(self) -> &'static str {
                 match self { $(Percentile::$name => $label,)* }
             }
 
-            /// The field of JSON that has values without a unit in its name.
+            /// The JSON field for values without a unit in its name.
             pub const fn word(self) -> &'static str {
                 match self { $(Percentile::$name => $word,)* }
             }
 
-            /// The field of JSON, and the column of CSV, that has nanoseconds.
+            /// The JSON field and the CSV column in nanoseconds.
             pub const fn word_ns(self) -> &'static str {
                 match self { $(Percentile::$name => concat!($word, "_ns"),)* }
             }
 
-            /// Letters and digits alone, for receivers of metrics and for series of the page.
+            /// Only letters and digits, for exported metrics and series of the page.
             pub const fn plain(self) -> &'static str {
                 match self { $(Percentile::$name => $plain,)* }
             }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_percentile_is_of_as_many_values_as_leave_one_above_it() {
+    fn a_percentile_requires_a_value_above_it() {
         for percentile in Percentile::ALL {
             let above = percentile.values_min() as f64 * (1.0 - percentile.quantile());
             assert!((above - 1.0).abs() < 1e-6, "{percentile:?}: {above}");

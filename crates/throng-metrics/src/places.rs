@@ -1,4 +1,4 @@
-//! What was done by the place it went to, and by the session it was of, where there are several.
+//! Results by address, instance and session, if there are several.
 
 use std::net::SocketAddr;
 
@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 use crate::figures::is_zero;
 use crate::histogram::Histogram;
 
-/// Where connections go: an address of a target, or of the proxy before it. A unix socket has none.
+/// The peer of a connection: an address of a target, or of the proxy. A unix socket has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// The target, by its index in the run.
+    /// Index of the target in the run.
     pub target: u16,
     pub address: Option<SocketAddr>,
 }
 
 merged! {
-    /// What went to one address. Attempts count there from when they are sent the first time, or
-    /// open a connection for that; they end where the last of their tries went. So of a whole run
+    /// The results of one address. An attempt begins at the address where it is first sent, or
+    /// opens a connection to send it; it ends at the address of its last try. So in a whole run,
     /// all rows together have `begun = count + interrupted`.
     #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
     pub struct TargetInterval {
-        /// The two parts of its [`Place`].
+        /// The two fields of its [`Place`].
         pub target: u16 => Key,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub address: Option<SocketAddr> => Key,
@@ -30,14 +30,14 @@ merged! {
         pub ok: u64 => Sum,
         #[serde(default, skip_serializing_if = "is_zero")]
         pub interrupted: u64 => Sum,
-        /// As that of steps.
+        /// Like that of steps.
         pub latency: Histogram => Sum,
         pub bytes_in: u64 => Sum,
         pub bytes_out: u64 => Sum,
         pub connections_attempted: u64 => Sum,
         pub connections_opened: u64 => Sum,
         pub connections_failed: u64 => Sum,
-        /// Connections that this address refused and another one of the target accepted.
+        /// Connections that this address refused and another address of the target accepted.
         #[serde(default, skip_serializing_if = "is_zero")]
         pub connections_passed_over: u64 => Sum,
     }
@@ -58,13 +58,13 @@ impl TargetInterval {
 }
 
 merged! {
-    /// Responses of one instance of a target: the server behind its address that a response header
-    /// names. An attempt that is tried again has a response of each try.
+    /// Responses of one instance of a target: the server named in a response header. A retried
+    /// attempt has a response for each try.
     #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
     pub struct InstanceInterval {
-        /// The target, by its index in the run.
+        /// Index of the target in the run.
         pub target: u16 => Key,
-        /// What the header says; [`InstanceInterval::OTHERS`] of those beyond the first
+        /// The value of the header; [`InstanceInterval::OTHERS`] for instances after the first
         /// [`INSTANCES_MAX`].
         pub name: String => Key,
         pub count: u64 => Sum,
@@ -75,7 +75,7 @@ merged! {
     }
 }
 
-/// So many instances of all targets have a row of their own.
+/// Maximum number of instances of all targets with a separate row.
 pub const INSTANCES_MAX: usize = 64;
 
 impl InstanceInterval {
@@ -83,21 +83,21 @@ impl InstanceInterval {
 }
 
 merged! {
-    /// Iterations of one session. Each that begins ends once: of a whole run
-    /// `begun = finished + failed + interrupted`.
+    /// Iterations of one session. Each that begins ends once: in a whole run, `begun = finished +
+    /// failed + interrupted`.
     #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
     pub struct SessionInterval {
-        /// By its index in the run.
+        /// Index in the run.
         pub session: u16 => Key,
         pub begun: u64 => Sum,
         pub finished: u64 => Sum,
-        /// Given up, as a step failed or a connection was lost.
+        /// Given up because a step failed or a connection was lost.
         #[serde(default, skip_serializing_if = "is_zero")]
         pub failed: u64 => Sum,
-        /// Cut off, as the user had to go.
+        /// Interrupted because the user left.
         #[serde(default, skip_serializing_if = "is_zero")]
         pub interrupted: u64 => Sum,
-        /// Of the finished ones.
+        /// Of the completed ones.
         pub time: Histogram => Sum,
     }
 }

@@ -1,5 +1,5 @@
-//! What a generator knows of the presence of its users: who is online, since when, by which event
-//! and on which node. Five bytes a user.
+//! The presence of users as the generator knows it: which users are online, since when, by which
+//! event and on which node. Takes five bytes per user.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ words! {
         Never, "never", "never online";
         /// Its first login.
         Login, "login", "first login";
-        /// It logged in again, on the node where it was before.
+        /// It logged in again on the same node.
         Back, "back", "login after an absence";
         /// It logged in again, on another node.
         Moved, "moved", "login on another node";
@@ -22,17 +22,17 @@ words! {
         Left, "left", "planned leave";
         /// It reset its connection.
         ResetByUs, "reset-by-us", "reset by throng";
-        /// It vanished: nothing was sent.
+        /// It closed the connection silently.
         Vanished, "vanished", "silent disconnect";
-        /// It closed its sending side only.
+        /// It closed only its sending side.
         HalfClosed, "half-closed", "half-closed by throng";
         /// The target closed its connection.
         ClosedByTarget, "closed-by-target", "closed by the target";
         /// The target or the network reset its connection.
         Reset, "reset", "reset by the target or the network";
-        /// The target no longer answered.
+        /// The target stopped responding.
         TimedOut, "timed-out", "no response from the target";
-        /// The end of the run cut it off.
+        /// The end of the run interrupted it.
         CutOff, "cut-off", "cut off at the end of the run";
     }
 }
@@ -43,17 +43,17 @@ impl Change {
     }
 }
 
-/// A node of the target: its number from 1 among the targets of the scenario. 0 is none, and any
-/// beyond 255.
+/// A node of the target: its number from 1 among the targets of the scenario. 0 is none, or a
+/// number above 255.
 pub type Node = u8;
 
-/// See the module's description.
+/// The presence of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     pub change: Change,
-    /// When that was, to 50 ms: it was then or up to 50 ms later.
+    /// The time of the change, which happened at most 50 ms later.
     pub at: Time,
-    /// Where it is, or was last.
+    /// Its current or last node.
     pub node: Node,
 }
 
@@ -64,7 +64,7 @@ impl Known {
         self.change.is_online()
     }
 
-    /// By then at the latest it had changed.
+    /// The latest possible time of the change.
     pub fn settled(&self) -> Time {
         match self.change {
             Change::Never => Time::ZERO,
@@ -107,14 +107,14 @@ impl Packed {
     }
 }
 
-/// The presence of all users at one moment: users by their numbers, in rising order, each once.
+/// The presence of all users at one time, sorted by number without duplicates.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
     pub users: Vec<(u64, Packed)>,
 }
 
 impl Snapshot {
-    /// Joins those of several processes.
+    /// Combines those of several processes.
     pub fn join(parts: impl IntoIterator<Item = Snapshot>) -> Snapshot {
         let mut users: Vec<(u64, Packed)> = parts.into_iter().flat_map(|one| one.users).collect();
         users.sort_unstable_by_key(|(user, _)| *user);
@@ -126,8 +126,8 @@ impl Snapshot {
         Some(self.users[index].1.known())
     }
 
-    /// For another process: the distance to the number before (LEB128) and the packed state, user
-    /// by user.
+    /// For another process: for each user, the difference to the previous number (LEB128) and the
+    /// packed state.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.users.len() * (Packed::BYTES + 1));
         let mut last = 0;
@@ -144,7 +144,7 @@ impl Snapshot {
         bytes
     }
 
-    /// What [`Snapshot::to_bytes`] has written; None where it has not.
+    /// Reads what [`Snapshot::to_bytes`] wrote; `None` if it is invalid.
     pub fn from_bytes(mut bytes: &[u8]) -> Option<Snapshot> {
         let (mut users, mut last) = (Vec::with_capacity(bytes.len() / (Packed::BYTES + 1)), 0_u64);
         while !bytes.is_empty() {
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_of_a_user_takes_five_bytes() {
+    fn the_presence_of_a_user_takes_five_bytes() {
         assert_eq!(size_of::<Packed>(), 5);
         for change in Change::ALL {
             for (at_ms, node) in [(0, 0), (1_234, 7), (86_400_000 * 150, 255)] {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn snapshots_come_over_as_they_were() {
+    fn snapshots_survive_serialization() {
         let packed =
             |change, ms: u64| Packed::new(Known { change, at: Time(ms * 1_000_000), node: 3 });
         let one = Snapshot {

@@ -1,8 +1,7 @@
-//! Units of figures, and the table of what is compared: between runs, over a history, and between
-//! the sides of a duel. Each quantity stands here once, with its word, its unit, and whether more
-//! of it is better.
+//! Units of values, and the table of compared values: between runs, over a history, and between the
+//! sides of a duel. Each has its word, its unit, and whether more is better.
 
-/// In what a figure and the value it is compared with are given.
+/// The unit of a value and of its threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     Nanoseconds,
@@ -17,7 +16,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The word that records carry.
+    /// The word in run directories.
     pub fn word(self) -> &'static str {
         match self {
             Unit::Nanoseconds => "ns",
@@ -30,7 +29,7 @@ impl Unit {
     }
 }
 
-/// Which of two figures is better.
+/// Which of two values is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Better {
     More,
@@ -39,18 +38,18 @@ enum Better {
 
 macro_rules! quantities {
     ($($(#[doc = $doc:literal])* $name:ident, $word:literal, $unit:ident, $better:ident;)+) => {
-        /// What is compared of a row.
+        /// A compared value of a row.
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub enum Quantity {
             $($(#[doc = $doc])* $name,)+
-            /// Of response times; its word is `p99`.
+            /// Of response times; its word is, for example, `p99`.
             Quantile(f64),
         }
 
         impl Quantity {
             const NAMED: &'static [Quantity] = &[$(Quantity::$name,)+];
 
-            /// The word of `--fail-if`, and of JSON.
+            /// The word of `--fail-if` and JSON.
             pub fn word(self) -> String {
                 match self {
                     $(Quantity::$name => $word.into(),)+
@@ -76,22 +75,22 @@ macro_rules! quantities {
 }
 
 quantities! {
-    /// Good and in time, per second.
+    /// Successful attempts during the load, per second.
     Rate, "rate", PerSecond, More;
-    /// Share of all that failed.
+    /// Share of failed attempts.
     Failed, "failed", Share, Less;
     /// Of response times.
     Mean, "mean", Nanoseconds, Less;
-    /// Processors that the generator kept busy.
+    /// Mean number of processors used by the generator.
     Cores, "cores", Decimal, Less;
     /// Processor time of the generator.
     CpuPerAttempt, "cpu_per_attempt", Nanoseconds, Less;
-    /// Processor time of a target on this host; duels alone know it.
+    /// Processor time of a target on this host; available only in duels.
     TargetCpuPerAttempt, "target_cpu_per_attempt", Nanoseconds, Less;
 }
 
 impl Quantity {
-    /// By its word; a percentile is any from 0 to 100.
+    /// From its word; percentiles from 0 to 100 are possible.
     pub fn named(word: &str) -> Option<Quantity> {
         let known = Quantity::NAMED.iter().find(|quantity| quantity.word() == word);
         known.copied().or_else(|| {
@@ -100,7 +99,7 @@ impl Quantity {
         })
     }
 
-    /// Shares change by points, everything else by a share of what it was.
+    /// Shares change by points, everything else relative to the old value.
     pub fn is_by_points(self) -> bool {
         self.unit() == Unit::Share
     }
@@ -110,7 +109,7 @@ impl Quantity {
         self.better() == Better::More
     }
 
-    /// Whether a change by so much is for the better.
+    /// Whether this change is an improvement.
     pub fn is_better(self, by: f64) -> bool {
         (by > 0.0) == self.is_more_better()
     }
@@ -121,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quantity_is_its_word_and_less_of_all_but_rates_is_better() {
+    fn quantities_are_named_by_words_and_only_for_rates_is_more_better() {
         for quantity in Quantity::NAMED.iter().copied().chain([Quantity::Quantile(0.95)]) {
             assert_eq!(Quantity::named(&quantity.word()), Some(quantity));
             assert_eq!(quantity.is_better(0.1), quantity == Quantity::Rate, "{quantity:?}");

@@ -1,5 +1,4 @@
-//! The slowest attempts of a phase: those that a person looks for in the logs and the tracing of
-//! the service.
+//! The slowest attempts of a phase, to find them in the logs and traces of the service.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +6,7 @@ use crate::chain::Chain;
 use crate::merge::Merge;
 use crate::outcome::Cause;
 
-/// So many are kept of a step.
+/// Maximum number per step.
 pub const SLOWEST_MAX: usize = 5;
 
 /// An attempt that was slower than most.
@@ -19,16 +18,16 @@ pub struct Slow {
     pub at_ns: u64,
     pub latency_ns: u64,
     pub user: u64,
-    /// Of its answer; 0 where there is none.
+    /// Code of the response; 0 without one.
     #[serde(skip_serializing_if = "is_zero")]
     pub code: u16,
     /// Why it failed, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
-    /// The trace id that was sent, 32 hexadecimal digits (W3C Trace Context).
+    /// The trace ID that was sent, 32 hexadecimal digits (W3C Trace Context).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
-    /// Where its time went; None in records of older versions.
+    /// Its stages; `None` in older run directories.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chain: Option<Chain>,
 }
@@ -38,7 +37,7 @@ fn is_zero(code: &u16) -> bool {
 }
 
 impl Slow {
-    /// Keeps the slowest of each step. Of those that took as long the first ones stay.
+    /// Keeps the slowest attempts of each step. Of equally slow ones, the first stay.
     pub fn add(all: &mut Vec<Slow>, other: &Slow) {
         let own = || all.iter().enumerate().filter(|(_, one)| one.step == other.step);
         if own().count() < SLOWEST_MAX {
@@ -58,21 +57,21 @@ impl Merge for Vec<Slow> {
         other.iter().for_each(|slow| Slow::add(self, slow));
     }
 
-    /// They are compared, and never added up.
+    /// They are compared, never added.
     fn weight(&self) -> u64 {
         0
     }
 }
 
-/// How slow an attempt at a step must be to be among those so far.
+/// The minimum latency for an attempt to be among the slowest of its step so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SlowBounds {
-    /// In rising order.
+    /// In ascending order.
     times: [u64; SLOWEST_MAX],
 }
 
 impl SlowBounds {
-    /// Whether an attempt that took so long is one of them; then it is from now on.
+    /// Returns whether an attempt is one of them, and remembers it.
     #[inline]
     pub fn take(&mut self, latency_ns: u64) -> bool {
         if latency_ns <= self.times[0] {
@@ -91,7 +90,7 @@ mod tests {
     use throng_base::Random;
 
     #[test]
-    fn the_slowest_are_those_of_all_wherever_they_were() {
+    fn the_slowest_attempts_are_kept_for_any_order_of_merging() {
         let mut random = Random::new(7);
         for _ in 0..200 {
             let mut all: Vec<Slow> = Vec::new();

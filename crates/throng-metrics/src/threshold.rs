@@ -1,4 +1,4 @@
-//! Thresholds of a run, and whether they were met. What is serialised here stands in `run.json`.
+//! Thresholds of a run, and their verdicts. The serialized types are part of `run.json`.
 
 use std::cmp::Ordering;
 use std::time::Duration;
@@ -9,63 +9,63 @@ use crate::audit::AuditFigure;
 use crate::figures::{Counter, DeliveryCounter, DeliveryInterval, is_zero};
 use crate::histogram::Histogram;
 use crate::host::is_bytes;
-use crate::interval::{ConnectionsInterval, Interval};
+use crate::interval::{ConnectionsInterval, Interval, StepInterval};
 use crate::outcome::Stage;
 use crate::quantity::Unit;
 use throng_base::StepId;
 
-/// What a threshold looks at.
+/// The subject of a threshold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Subject {
-    /// These steps together: one by name, all of a kind, or all that are attempts
+    /// These steps together: a named one, all of a kind, or all that are attempts
     /// ([`crate::StepKind::is_attempt`]).
     Steps(#[serde(with = "step_ids")] Vec<StepId>),
     Stage(Stage),
-    /// What a scenario measures of its own: [`Measure::Count`], [`Measure::Rate`] and the figures
-    /// of its values, in its unit.
+    /// A trend of the scenario: [`Measure::Count`], [`Measure::Rate`] and statistics of its values,
+    /// in its unit.
     Trend {
         #[serde(with = "step_id")]
         step: StepId,
         unit: TrendUnit,
     },
-    /// Online at the end.
+    /// Users online at the end.
     UsersOnline,
-    /// There at the end, online or not.
+    /// Users present at the end, online or not.
     UsersPresent,
-    /// Open at the end.
+    /// Connections open at the end.
     Connections,
-    /// [`Measure::Count`] and [`Measure::Rate`] apply; [`Measure::ShareOfWhole`] where the counter
-    /// has a whole.
+    /// [`Measure::Count`] and [`Measure::Rate`] apply; [`Measure::ShareOfWhole`] if the counter has
+    /// a denominator.
     Counter(Counter),
-    /// A number of a row of the ledger. [`Measure::Count`] and [`Measure::Rate`] apply;
-    /// [`Measure::ShareOfWhole`], where it has a whole: what was expected.
+    /// A count of a row of the ledger. [`Measure::Count`] and [`Measure::Rate`] apply; so does
+    /// [`Measure::ShareOfWhole`] if it is a share of the expected deliveries.
     Delivery {
         #[serde(with = "step_id")]
         step: StepId,
         counter: DeliveryCounter,
     },
-    /// A source beside the run: [`Measure::Mean`], [`Measure::Min`] and [`Measure::Max`] of its
-    /// readings in measured phases. An interval has nothing of it.
+    /// A monitor: [`Measure::Mean`], [`Measure::Min`] and [`Measure::Max`] of its readings in
+    /// measured phases. Not part of intervals.
     Monitored(Monitored),
-    /// A figure of an audit, by its number, and of a view, or the worst of all. It stands beside
-    /// the intervals. [`Measure::Count`] applies, [`Measure::ShareOfWhole`] of what was compared,
-    /// and the figures of times where it is one.
+    /// A value of an audit, by number, for one view or the worst of all. Not part of intervals.
+    /// [`Measure::Count`] applies, [`Measure::ShareOfWhole`] of what was compared, and statistics
+    /// of times.
     Audit {
         audit: u16,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         view: Option<u16>,
         figure: AuditFigure,
     },
-    /// How much of the load machines generated that yield to other programs. It stands beside the
+    /// The share of the load that was generated although machines backed off. Not part of
     /// intervals. [`Measure::ShareOfWhole`] applies.
     Generated,
 }
 
-/// What is judged of sources beside the run.
+/// A value of monitors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Monitored {
-    /// The name of the source; where it is empty, all that have the figure.
+    /// The name of the monitor; if empty, all that have the value.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
     pub figure: HostFigure,
@@ -74,11 +74,11 @@ pub struct Monitored {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostFigure {
-    /// Share of the time of all processors in which they worked; [`Measure::Mean`] only.
+    /// CPU usage of the host; [`Measure::Mean`] only.
     Cpu,
-    /// Share of the memory that no program can take any more.
+    /// Share of memory that is not available to programs.
     Memory,
-    /// A series by its name in reports; of a counter its growth per second.
+    /// A series by its name in reports; for a counter, its increase per second.
     Series(String),
 }
 
@@ -94,7 +94,7 @@ impl HostFigure {
 
 impl DeliveryCounter {
     fn figure(self, row: &DeliveryInterval, measure: Measure, duration: Duration) -> Option<f64> {
-        // That nothing was lost where nothing was sent says nothing.
+        // Without sent messages, a share of losses is meaningless.
         let whole = self.whole(row);
         let said = whole.is_none_or(|whole| whole > 0);
         match measure {
@@ -108,7 +108,7 @@ impl DeliveryCounter {
     }
 }
 
-/// Which figure of the subject.
+/// The statistic of the subject.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
@@ -117,25 +117,25 @@ pub enum Measure {
     Mean,
     Min,
     Max,
-    /// Finished and good while the load went on, per second.
+    /// Successful attempts during the load, per second.
     Rate,
-    /// Finished, good or not.
+    /// Ended attempts, successful or not.
     Count,
-    /// Failed.
+    /// Failed attempts.
     Failed,
-    /// Share of all that failed, 0 to 1.
+    /// Share of failed attempts, 0 to 1.
     FailedShare,
-    /// Share of all that was good, 0 to 1.
+    /// Share of successful attempts, 0 to 1.
     OkShare,
-    /// HTTP requests that were sent once more.
+    /// HTTP requests that were sent again.
     Resent,
-    /// Share of all that was sent once more, 0 to 1.
+    /// Share of attempts that were sent again, 0 to 1.
     ResentShare,
-    /// Share of a counter in its whole ([`Counter::whole`]), 0 to 1.
+    /// Share of a counter in its denominator ([`Counter::whole`]), 0 to 1.
     ShareOfWhole,
 }
 
-/// What the values of a trend are.
+/// The unit of a trend's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrendUnit {
@@ -145,7 +145,7 @@ pub enum TrendUnit {
 }
 
 impl TrendUnit {
-    /// How many a histogram counts for one: times are nanoseconds, numbers have three decimals.
+    /// Histogram units per value: times are nanoseconds, and numbers have three decimals.
     pub fn scale(self) -> f64 {
         match self {
             TrendUnit::Time | TrendUnit::Bytes => 1.0,
@@ -153,7 +153,7 @@ impl TrendUnit {
         }
     }
 
-    /// What its figures are given in.
+    /// The unit of its statistics.
     pub fn unit(self) -> Unit {
         match self {
             TrendUnit::Time => Unit::Nanoseconds,
@@ -164,7 +164,7 @@ impl TrendUnit {
 }
 
 impl Unit {
-    /// What the measure of the subject is given in.
+    /// The unit of a measure of the subject.
     pub fn of(subject: &Subject, measure: Measure) -> Unit {
         let is_bytes = matches!(subject, Subject::Counter(counter) if counter.is_bytes());
         match (subject, measure) {
@@ -204,7 +204,7 @@ pub enum Comparison {
 }
 
 impl Subject {
-    /// It is about how many there are at a moment, and not of something that goes on.
+    /// Whether it concerns a current number, such as users, instead of events.
     pub fn is_gauge(&self) -> bool {
         matches!(self, Subject::UsersOnline | Subject::UsersPresent | Subject::Connections)
     }
@@ -221,7 +221,7 @@ impl Comparison {
         }
     }
 
-    /// Whether it holds for two values in this order.
+    /// Whether it is true for two values in this order.
     pub fn holds_for(self, order: Ordering) -> bool {
         match self {
             Comparison::Less => order.is_lt(),
@@ -236,12 +236,12 @@ impl Comparison {
 /// A threshold, such as `http p99 < 50ms`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Threshold {
-    /// As the person wrote it.
+    /// As written by the user.
     pub text: String,
     pub subject: Subject,
     pub measure: Measure,
     pub comparison: Comparison,
-    /// Nanoseconds, per second, a share, or a number: as the measure has it.
+    /// In the unit of the measure: nanoseconds, per second, a share, or a number.
     pub value: f64,
     /// Only the phases of this load count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -249,22 +249,22 @@ pub struct Threshold {
     /// Only this phase counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<u16>,
-    /// Times of transactions with the pauses of the user in them; there are none of other steps.
+    /// Times of transactions include the user's pauses; not for other steps.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub with_pauses: bool,
-    /// Times to the first byte of the answer, instead of to its last one.
+    /// Times to the first byte of the response instead of the last.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub first_byte: bool,
-    /// It has to be met in every stretch of so many seconds; 0: in all of the time together.
+    /// It must be met in every window of this many seconds; 0 means over the whole time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub over_s: u64,
-    /// Only the time behind these moments counts.
+    /// Only the time after these marks counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub around: Option<Around>,
 }
 
 impl Threshold {
-    /// On the whole of a run, up to the last byte of a response and without pauses.
+    /// Applies to the whole run, to the last byte of a response, and without pauses.
     pub fn new(
         text: impl Into<String>,
         subject: Subject,
@@ -288,43 +288,41 @@ impl Threshold {
     }
 }
 
-/// The seconds behind each moment that is marked so: by an event of the scenario, or by hand.
+/// The seconds after each mark with this name, set by an event of the scenario or by the operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Around {
     pub seconds: u64,
     pub mark: String,
 }
 
-/// What ends a run before its time when it holds.
+/// A condition that ends a run early.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AbortRule {
-    /// Its comparison is what must not be.
+    /// It describes the state that must not occur.
     pub condition: Threshold,
-    /// How long it has to hold.
+    /// How long it must be true.
     pub after: Duration,
 }
 
-/// What became of a threshold.
+/// The verdict of a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "verdict", content = "figure", rename_all = "kebab-case")]
 pub enum Verdict {
     Met(f64),
     NotMet(f64),
-    /// There was nothing to judge: the subject never happened.
+    /// There is no value: the subject never occurred.
     Unknown,
-    /// The generator's own lateness can explain which side of the value the figure is on: neither
-    /// met nor missed.
+    /// The generator's own lateness can explain the result: neither met nor not met.
     Indeterminate(f64),
 }
 
-/// Less lateness than that explains no figure.
+/// Smaller lateness does not explain any value.
 const OWN_DELAY_NS_MIN: f64 = 10e6;
-/// Less time lost than that explains no rate.
+/// Less lost time does not explain any rate.
 const OWN_LOST_SHARE_MIN: f64 = 0.01;
 
 impl Threshold {
-    /// Judges the sum of the measured intervals (those of the phase, when one is named), which
-    /// took `duration`.
+    /// Evaluates the sum of the measured intervals, or of the named phase, which took `duration`.
     pub fn judge(&self, sum: &Interval, duration: Duration) -> Verdict {
         let Some(figure) = self.figure(sum, duration) else { return Verdict::Unknown };
         let holds = |figure| self.comparison.holds(figure, self.value);
@@ -335,7 +333,7 @@ impl Threshold {
         }
     }
 
-    /// Judges a figure that does not come from intervals.
+    /// Evaluates a value that does not come from intervals.
     pub fn judge_figure(&self, figure: Option<f64>) -> Verdict {
         match figure {
             None => Verdict::Unknown,
@@ -344,9 +342,9 @@ impl Threshold {
         }
     }
 
-    /// What the figure may have been without the generator's own lateness, where that was large
-    /// enough to explain it. Times get shorter by the same figure of the lateness, rates grow by
-    /// the time that was lost.
+    /// The possible value without the generator's own lateness, if that was large enough to explain
+    /// it. Times decrease by the same statistic of the lateness, and rates increase by the lost
+    /// time.
     fn without_own_delay(&self, figure: f64, sum: &Interval, duration: Duration) -> Option<f64> {
         if !matches!(self.subject, Subject::Steps(_) | Subject::Stage(_)) {
             return None;
@@ -364,40 +362,35 @@ impl Threshold {
             }
             _ => return None,
         };
-        // Answers that took much less than that have not waited for it.
+        // Much faster responses were not delayed by it.
         let explains = own >= OWN_DELAY_NS_MIN && figure * 2.0 >= own;
         explains.then(|| (figure - own).max(0.0))
     }
 
-    /// How many values its percentile is of, where they are so few that it is the largest of them.
+    /// The number of values of its percentile, if they are so few that it is the maximum.
     pub fn largest_of(&self, sum: &Interval) -> Option<u64> {
         let Measure::Quantile(quantile) = self.measure else { return None };
         let count = match &self.subject {
             Subject::Steps(steps) => {
                 let total = sum.sum(|step| steps.contains(&step));
-                let timed = match (self.first_byte, self.with_pauses) {
-                    (true, _) => &total.first_byte,
-                    (false, true) => &total.with_pauses,
-                    (false, false) => &total.latency,
-                };
-                timed.count()
+                self.timed(&total).count()
             }
             Subject::Trend { step, .. } => sum.sum(|other| other == *step).latency.count(),
             Subject::Stage(stage) => sum.stage(*stage)?.latency.count(),
             _ => return None,
         };
-        // None lies above it.
+        // No value is above it.
         let is_largest = count as f64 * (1.0 - quantile) < 1.0 - 1e-9;
         (count > 0 && quantile < 1.0 && is_largest).then_some(count)
     }
 
-    /// What its figure and its value are given in.
+    /// The unit of the measured value and of the threshold's value.
     pub fn unit(&self) -> Unit {
         Unit::of(&self.subject, self.measure)
     }
 
-    /// Whether any figure misses the threshold. `errors <= 100%` and `count >= 0` cannot fail, and
-    /// say nothing about a run. That there is no figure at all does not count here.
+    /// Whether any value fails the threshold. `errors <= 100%` and `count >= 0` cannot fail, so
+    /// they are useless. A missing value does not count here.
     pub fn can_fail(&self) -> bool {
         let (low, high) = self.range();
         match self.comparison {
@@ -409,12 +402,12 @@ impl Threshold {
         }
     }
 
-    /// Whether this figure meets it.
+    /// Whether this value meets it.
     pub fn holds(&self, figure: f64) -> bool {
         self.comparison.holds(figure, self.value)
     }
 
-    /// Of two figures the one that is nearer to missing it, or misses it by more.
+    /// The value that is closer to failing it, or fails it by more.
     pub fn worse(&self, one: f64, other: f64) -> f64 {
         match self.comparison {
             Comparison::Less | Comparison::LessOrEqual => one.max(other),
@@ -424,7 +417,7 @@ impl Threshold {
         }
     }
 
-    /// What of an interval it looks at, so that little is kept of it.
+    /// The part of an interval that it needs, to save memory.
     pub fn part(&self, interval: &Interval) -> Interval {
         let wanted = |step: u16| match &self.subject {
             Subject::Steps(steps) => steps.contains(&StepId(step)),
@@ -464,7 +457,7 @@ impl Threshold {
         }
     }
 
-    /// Whether any figure meets the threshold. `checks > 100%` and `count < 0` cannot be met.
+    /// Whether any value meets the threshold. `checks > 100%` and `count < 0` cannot be met.
     pub fn can_be_met(&self) -> bool {
         let (low, high) = self.range();
         match self.comparison {
@@ -476,7 +469,7 @@ impl Threshold {
         }
     }
 
-    /// The smallest and the largest figure that there can be.
+    /// The range of possible values.
     fn range(&self) -> (f64, f64) {
         match self.unit() {
             Unit::Share => (0.0, 1.0),
@@ -484,7 +477,7 @@ impl Threshold {
         }
     }
 
-    /// Of a part of the time, where it was so long; None where there was nothing to judge.
+    /// The value over a time span; `None` if there is nothing to evaluate.
     pub fn figure(&self, sum: &Interval, duration: Duration) -> Option<f64> {
         match &self.subject {
             Subject::Monitored(_) => None,
@@ -522,11 +515,7 @@ impl Threshold {
             }
             Subject::Steps(steps) => {
                 let total = sum.sum(|step| steps.contains(&step));
-                let latency = match (self.first_byte, self.with_pauses) {
-                    (true, _) => &total.first_byte,
-                    (false, true) => &total.with_pauses,
-                    (false, false) => &total.latency,
-                };
+                let latency = self.timed(&total);
                 let count = total.count as f64;
                 let resent = (total.count > 0).then_some(total.resent as f64);
                 match self.measure {
@@ -539,7 +528,16 @@ impl Threshold {
         }
     }
 
-    /// Of what ended so often, of that well, and of that while the load went on.
+    /// The times of a row that it looks at.
+    fn timed<'r>(&self, row: &'r StepInterval) -> &'r Histogram {
+        match (self.first_byte, self.with_pauses) {
+            (true, _) => &row.first_byte,
+            (false, true) => &row.with_pauses,
+            (false, false) => &row.latency,
+        }
+    }
+
+    /// From the number of ended attempts, of successes, and of successes during the load.
     fn of(
         &self,
         count: u64,
@@ -556,7 +554,7 @@ impl Threshold {
             Measure::Max => timed.map(|timed| timed.max() as f64),
             Measure::Rate => Some(per_second(in_time, duration)),
             Measure::Count => Some(count as f64),
-            // That nothing failed of what never happened says nothing.
+            // Without attempts, zero failures are meaningless.
             Measure::Failed => (count > 0).then(|| (count - ok) as f64),
             Measure::FailedShare => share(count - ok),
             Measure::OkShare => share(ok),
@@ -566,7 +564,7 @@ impl Threshold {
 }
 
 impl Counter {
-    /// Of bytes, which are written with their units.
+    /// Whether it counts bytes, which are written with units.
     pub fn is_bytes(self) -> bool {
         matches!(self, Counter::BytesIn | Counter::BytesOut)
     }
@@ -589,7 +587,7 @@ mod step_id {
     }
 }
 
-/// Steps are written as their numbers.
+/// Steps are serialized as numbers.
 mod step_ids {
     use serde::{Deserialize, Deserializer, Serializer};
     use throng_base::StepId;
@@ -609,7 +607,6 @@ mod tests {
     use crate::figures::{
         Connections, Counts as _, Heartbeats, Lifecycle, Messages, Population, Retries,
     };
-    use crate::interval::StepInterval;
 
     fn threshold(
         subject: Subject,
@@ -617,21 +614,7 @@ mod tests {
         comparison: Comparison,
         value: f64,
     ) -> Threshold {
-        let text = String::new();
-        let (phase, with_pauses, first_byte) = (None, false, false);
-        Threshold {
-            text,
-            subject,
-            measure,
-            comparison,
-            value,
-            load: None,
-            phase,
-            with_pauses,
-            first_byte,
-            over_s: 0,
-            around: None,
-        }
+        Threshold::new("", subject, measure, comparison, value)
     }
 
     fn all() -> Subject {
@@ -643,7 +626,7 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_are_judged_over_all_their_steps() {
+    fn thresholds_are_evaluated_over_all_their_steps() {
         let mut sum = Interval::default();
         for step in 0..3 {
             let mut figures = StepInterval { step, count: 10, ok: 9, ..StepInterval::default() };
@@ -666,7 +649,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_of_few_values_is_known_for_the_largest() {
+    fn a_percentile_of_few_values_is_known_to_be_the_maximum() {
         let of = |count: u64, measure: Measure| {
             let mut figures = StepInterval { count, ok: count, ..StepInterval::default() };
             (0..count).for_each(|n| figures.latency.record(1000 * (n + 1)));
@@ -678,16 +661,16 @@ mod tests {
         assert_eq!(of(19, Measure::Quantile(0.95)), Some(19));
         assert_eq!(of(20, Measure::Quantile(0.95)), None);
         assert_eq!(of(1, Measure::Quantile(0.5)), Some(1));
-        // What is asked for by its name, and what there is nothing of.
+        // An explicit maximum, and a percentile without values.
         assert_eq!((of(3, Measure::Max), of(0, Measure::Quantile(0.99))), (None, None));
         assert_eq!(of(3, Measure::Quantile(1.0)), None);
     }
 
     #[test]
-    fn every_counter_is_judged_by_its_own_figure() {
+    fn every_counter_is_evaluated_by_its_own_value() {
         let mut sum = Interval::default();
         let mut text = serde_json::to_value(&sum).unwrap();
-        // Every count of these gets a value of its own.
+        // Each of these counts gets a distinct value.
         let groups = [
             ("population", Population::FIGURES),
             ("connections", Connections::FIGURES),
@@ -727,7 +710,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_the_ledger_are_judged_by_what_was_expected() {
+    fn rows_of_the_ledger_are_shares_of_expected_deliveries() {
         let row =
             DeliveryInterval { step: 4, sent: 2, expected: 10, ..DeliveryInterval::default() };
         let row = DeliveryInterval { delivered: 9, lost: 1, foreign: 3, ..row };
@@ -769,7 +752,7 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_that_say_nothing_are_known() {
+    fn useless_thresholds_are_detected() {
         use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual};
         use Measure::{Count, FailedShare, OkShare, Quantile};
         let can = |subject: Subject, measure, comparison, value| {
@@ -797,7 +780,7 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_are_written_and_read_back() {
+    fn thresholds_survive_serialization() {
         let subjects = [
             (all(), r#"{"steps":[0,1]}"#),
             (Subject::Stage(Stage::Tls), r#"{"stage":"tls"}"#),
@@ -827,7 +810,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_generators_own_lateness_explains_is_neither_met_nor_missed() {
+    fn values_explained_by_lateness_are_indeterminate() {
         use Comparison::{Greater, GreaterOrEqual, Less};
         let mut figures = StepInterval { count: 1_000, ok: 1_000, ..StepInterval::default() };
         figures.latency.record_times(500_000, 900);
@@ -837,7 +820,7 @@ mod tests {
             |sum: &Interval, measure, comparison, value| judge(measure, comparison, value, sum);
         let p99 = Measure::Quantile(0.99);
         assert!(matches!(judged(&sum, p99, Less, 10e6), Verdict::NotMet(_)), "it was in time");
-        // Half of the time without a processor: it was 40 ms late in a tenth of all looks.
+        // Half of the time without a processor: 40 ms late in a tenth of all readings.
         sum.generator.lateness = Histogram::new();
         sum.generator.lateness.record_times(60_000, 90);
         sum.generator.lateness.record_times(40_000_000, 10);

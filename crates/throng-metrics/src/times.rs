@@ -1,6 +1,6 @@
-//! The table of times: each histogram of a record once, with its field, its name in the summary's
-//! JSON, the first format that has it, the metric that exports it and one line of documentation.
-//! Exports and the tables of `docs/json.md` and `docs/run-directory.md` are made of it.
+//! The table of times: each recorded histogram with its field, its name in the summary's JSON, the
+//! first format with it, its exported metric and one line of documentation. Exports and the tables
+//! of `docs/json.md` and `docs/run-directory.md` are generated from it.
 
 use crate::connections::ResidenceInterval;
 use crate::gauges::Exported;
@@ -10,11 +10,11 @@ use crate::places::{InstanceInterval, SessionInterval, TargetInterval};
 
 /// A histogram of `T` as a row of the table.
 pub struct Times<T: 'static> {
-    /// The field of the record.
+    /// The recorded field.
     pub field: &'static str,
-    /// The field of the summary's JSON.
+    /// The field in the summary's JSON.
     pub json: &'static str,
-    /// The first format of which records have it.
+    /// The first format with this histogram.
     pub since: u32,
     pub export: Option<Exported>,
     pub of: fn(&T) -> &Histogram,
@@ -28,7 +28,7 @@ impl<T> Times<T> {
     }
 }
 
-/// What has histograms.
+/// A struct with histograms.
 pub trait Timed: Sized + 'static {
     /// In the order of the table.
     const TIMES: &'static [Times<Self>];

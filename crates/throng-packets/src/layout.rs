@@ -4,8 +4,8 @@
 use throng_base::Said;
 use throng_base::units::format_count;
 use throng_protocol::framed::declaration::{
-    Condition, Counts, Declaration, Endian, Extent, Field, Framing, Literal, Message, Placed,
-    Prefix, Repeat, Role, Transport, Type,
+    Condition, Counts, Declaration, Endian, Extent, Field, Format, Framing, Literal, Message,
+    Placed, Prefix, Repeat, Role, Transport, Type,
 };
 
 /// How deep structures are drawn in each other.
@@ -92,9 +92,14 @@ pub fn framing_text(declaration: &Declaration) -> String {
             let most = size_text(u64::from(*bytes_max));
             say!("each packet ends with its last field and is at most {most} long")
         }
-        Framing::Document { bytes_max } => {
+        Framing::Document { bytes_max, .. } => {
             let most = size_text(u64::from(*bytes_max));
-            say!("each packet is one document and is at most {most} long")
+            match declaration.format {
+                Some(Format::Xml) => {
+                    say!("each packet ends with its element and is at most {most} long")
+                }
+                _ => say!("each packet is one document and is at most {most} long"),
+            }
         }
         Framing::Length => match declaration.transport {
             Transport::Udp => say!("one datagram is one packet"),

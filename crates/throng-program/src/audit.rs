@@ -1,42 +1,42 @@
-//! Audits: what the target says of its users and of its books, asked for beside the run.
+//! Audits: compare the target's presence data and counts with the run, in parallel to the load.
 
 use std::time::Duration;
 
 use throng_base::StepId;
 use throng_extract::JsonPath;
 
-/// Something that the target says is compared with what the generator knows.
+/// Compares the target's data with that of the generator.
 #[derive(Clone, Debug)]
 pub struct Audit {
     pub name: String,
-    /// Between the beginnings of two rounds; None: no round by the clock.
+    /// Interval between the starts of two rounds; `None`: no periodic rounds.
     pub every: Option<Duration>,
-    /// Moments of single rounds.
+    /// Times of single rounds.
     pub at: Vec<Duration>,
-    /// Once more when the load has ended.
+    /// One more round after the load has ended.
     pub at_end: bool,
     pub what: AuditWhat,
 }
 
 #[derive(Clone, Debug)]
 pub enum AuditWhat {
-    /// Who is online.
+    /// Which users are online.
     Presence {
         views: Vec<View>,
-        /// So long a view may take to hear of a change.
+        /// How long a view may take to reflect a change.
         within: Duration,
     },
     /// How many requests of a step were processed.
     Count { books: Books, step: StepId, step_name: String },
 }
 
-/// One of the places where the target knows who is online.
+/// One of the places where the target stores which users are online.
 #[derive(Clone, Debug)]
 pub struct View {
     pub name: String,
     pub source: Source,
     pub names: UserName,
-    /// What the view calls a node, and the target that is meant, by its number in the program.
+    /// The view's names of nodes, and their targets, by index in the program.
     pub nodes: Vec<(String, u16)>,
 }
 
@@ -57,7 +57,7 @@ impl View {
     }
 }
 
-/// How a view calls a user: these texts before and after its number.
+/// A view's name of a user: these texts before and after its number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserName {
     pub before: String,
@@ -65,7 +65,7 @@ pub struct UserName {
 }
 
 impl UserName {
-    /// The user that is meant; None where none can be.
+    /// The user with this name; `None` if the name is not valid.
     pub fn user(&self, name: &str) -> Option<u64> {
         let digits = name.strip_prefix(&self.before)?.strip_suffix(&self.after)?;
         let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -77,7 +77,7 @@ impl UserName {
         format!("{}{user}{}", self.before, self.after)
     }
 
-    /// As a scenario has it: `d${user.id}`.
+    /// As in a scenario: `d${user.id}`.
     pub fn pattern(&self) -> String {
         format!("{}${{user.id}}{}", self.before, self.after)
     }
@@ -86,23 +86,23 @@ impl UserName {
 #[derive(Clone, Debug)]
 pub enum Source {
     Redis {
-        /// `redis://`; it may hold a password.
+        /// `redis://`; may contain a password.
         url: String,
         kind: RedisKind,
     },
     /// Lists of the users that are online, one response after another.
     Http(HttpSource),
-    /// A program of the controller's host with its arguments. It prints a user per line: its name
-    /// and, behind a space or tab, its node if the view knows it.
+    /// A program on the controller's host with its arguments. It prints one user per line: its name
+    /// and, after a space or tab, its node if the view knows it.
     Run(Vec<String>),
 }
 
-/// In what of Redis a user is online.
+/// How Redis stores that a user is online.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RedisKind {
-    /// There is a key of its name.
+    /// A key with its name exists.
     Scan,
-    /// There is a key of its name, asked for by name; its value is the node.
+    /// A key with its name exists, looked up by name; its value is the node.
     Mget,
     /// It is in a set.
     Set { key: String },
@@ -112,19 +112,20 @@ pub enum RedisKind {
 
 #[derive(Clone, Debug)]
 pub struct HttpSource {
-    /// Each has a list of its own. With `${ids}` in it, names of users, separated by commas.
+    /// Each has a list of its own. With `${ids}` in it, it is given user names, separated by
+    /// commas.
     pub urls: Vec<String>,
     pub headers: Vec<(String, String)>,
     /// The path to the names in the response.
     pub json: JsonPath,
-    /// So many names in a request, where the URL has `${ids}`.
+    /// Names per request, if the URL contains `${ids}`.
     pub batch: usize,
 }
 
-/// What a URL has in place of the names that are asked for.
+/// Placeholder in a URL for the requested names.
 pub const IDS: &str = "${ids}";
 
-/// What says how much was processed.
+/// The source of the number of processed requests.
 #[derive(Clone, Debug)]
 pub enum Books {
     /// A command whose reply is a number.
@@ -137,12 +138,12 @@ pub enum Books {
         headers: Vec<(String, String)>,
         json: Option<JsonPath>,
     },
-    /// A program of the controller's host with its arguments, which prints the number first.
+    /// A program on the controller's host with its arguments; its output starts with the number.
     Run(Vec<String>),
 }
 
 impl Audit {
-    /// What it executes on the controller's host.
+    /// The commands that it runs on the controller's host.
     pub fn commands(&self) -> impl Iterator<Item = &[String]> {
         let books = match &self.what {
             AuditWhat::Count { books: Books::Run(command), .. } => Some(command.as_slice()),
@@ -151,7 +152,7 @@ impl Audit {
         self.views().iter().filter_map(View::command).chain(books)
     }
 
-    /// Where it sends requests.
+    /// The URLs that it sends requests to.
     pub fn urls(&self) -> impl Iterator<Item = &str> {
         let books = match &self.what {
             AuditWhat::Count {
@@ -176,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_that_of_one_user() {
+    fn a_name_belongs_to_one_user() {
         let names = UserName { before: "online:d".into(), after: ":x".into() };
         assert_eq!(names.user(&names.of(17)), Some(17));
         for other in

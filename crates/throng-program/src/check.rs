@@ -1,4 +1,4 @@
-//! What an answer is checked for, and what is saved from it.
+//! Checks and saves of responses.
 
 use regex::bytes::Regex;
 use throng_expression::{Expression, Value};
@@ -9,66 +9,66 @@ use throng_protocol::protobuf;
 
 use crate::text::Text;
 
-/// One expectation of an answer.
+/// One expectation of a response.
 #[derive(Clone, Debug)]
 pub struct Check {
     pub pick: Pick,
     pub want: Want,
 }
 
-/// A value that is kept from an answer for later steps.
+/// A value that is saved from a response for later steps.
 #[derive(Clone, Debug)]
 pub struct Save {
     pub slot: u16,
     pub pick: Pick,
-    /// All that is found, as a list; otherwise the first.
+    /// Saves all matches as a list; otherwise the first.
     pub all: bool,
-    /// Kept when nothing is found; without it that is a failure.
+    /// Saved if nothing is found; without it that is a failure.
     pub default: Option<Text>,
 }
 
-/// What is looked at.
+/// The part of a response that a check or save reads.
 #[derive(Clone, Debug)]
 pub enum Pick {
     Status,
     /// By its name in lower case.
     Header(String),
-    /// By its name: what the user has for the URL of the response, once its cookies are kept.
+    /// By its name: the user's cookie for the URL of the response, after its cookies are stored.
     Cookie(String),
     /// The whole body or message.
     Body,
     Json(JsonPath),
-    /// Of a declared message; one path for each kind that it may be.
+    /// For a declared message; one path for each kind that it may be.
     Field(Box<[FieldPath]>),
-    /// Whether it is one of these declared messages, with their names as sentences show them.
+    /// Whether it is one of these declared messages, with their names for error messages.
     Kind(Box<[MessageId]>, String),
-    /// Of a protobuf message.
+    /// For a protobuf message.
     Proto(protobuf::FieldPath),
     XPath(XPath),
     Css(Css),
     Pattern(Pattern),
-    /// Bytes of the body, after its content coding.
+    /// Size of the body, with its content coding undone.
     Size,
-    /// From the due time to the last byte, in nanoseconds.
+    /// From when it was due to the last byte, in nanoseconds.
     Time,
     Digest(Digest),
-    /// Of what a statement returned: `rows`, `affected`, `insert_id`, or `column.NAME` of the first
-    /// row. Of a reply of several packets: `packets`, or `packets.NAME`.
+    /// For the result of a statement: `rows`, `affected`, `insert_id`, or `column.NAME` of the
+    /// first row. For a reply of several packets: `packets`, or `packets.NAME`.
     Result(String),
     Expression(Expression),
 }
 
 impl Pick {
-    /// Whether the body has to be kept for this.
+    /// Whether the body must be kept for this.
     pub fn needs_body(&self) -> bool {
         match self {
             Pick::Status | Pick::Header(_) | Pick::Cookie(_) | Pick::Time => false,
-            // An expression says itself what it looks at, but hardly one looks at nothing.
+            // The parts that an expression needs are not known here, but few need none.
             _ => true,
         }
     }
 
-    /// Whether this is known of a body without keeping it: each piece is looked at as it comes.
+    /// Whether this can be computed without keeping the body, piece by piece.
     pub fn is_streamed(&self) -> bool {
         matches!(self, Pick::Size | Pick::Digest(_))
     }
@@ -78,16 +78,16 @@ impl Pick {
     }
 }
 
-/// What it has to be.
+/// The expected value.
 #[derive(Clone, Debug)]
 pub enum Want {
-    /// It is there; of a body or header: it is not empty.
+    /// It is present; a body or header must not be empty.
     Present,
     Absent,
     Null,
     Bool(bool),
-    /// Compared as a number, so `1` is `1.0`, and exactly: numbers of 64 bits are identities of
-    /// messages, which differ by one. Of a time in nanoseconds.
+    /// Compared as a number, so `1` equals `1.0`, and exactly: 64-bit IDs of messages may differ by
+    /// one. For a time, in nanoseconds.
     Number(Comparison, Value),
     Statuses(StatusSet),
     /// Exactly this text; with expressions: this value, whatever its type.
@@ -96,14 +96,14 @@ pub enum Want {
     /// A topic that this topic filter matches.
     Topic(Text),
     Matches(Regex),
-    /// As many are found.
+    /// The number of matches.
     Count(Comparison, u64),
     /// The expression is true.
     True,
 }
 
 impl Check {
-    /// The statuses that are right, when this is about the status.
+    /// The expected statuses, if this checks the status.
     pub fn status(&self) -> Option<&StatusSet> {
         match (&self.pick, &self.want) {
             (Pick::Status, Want::Statuses(set)) => Some(set),

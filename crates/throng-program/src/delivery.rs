@@ -1,4 +1,5 @@
-//! Messages that fan out: which have to reach whom. The ledger of a run says which did.
+//! Messages that fan out, and their expected receivers. The ledger of a run determines which
+//! receivers got them.
 
 use std::time::Duration;
 
@@ -8,30 +9,31 @@ use throng_expression::Expression;
 use crate::check::Pick;
 use crate::flow::Which;
 
-/// Every message that begins a delivery has to reach its whole audience, once.
+/// Every message that starts a delivery must reach its whole audience, once.
 ///
-/// Who is in the audience is known by the users of the run: those who were online when the message
-/// was sent, and still were when it was lost for them.
+/// The audience is determined by the users of the run: those that were online when the message was
+/// sent, and still were when it was lost for them.
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    /// Its row: delivered ones are ok with the time from the stamp, lost ones have failed.
+    /// Its row: a delivered message is a success with the time from its timestamp, a lost one a
+    /// failure.
     pub step: StepId,
     pub begins: Begins,
-    /// What the receivers get, by the protocol (its number in [`crate::Program::protocols`]) that
-    /// their sessions speak. Users of sessions with another one are in no audience.
+    /// The received messages, by the protocol (its index in [`crate::Program::protocols`]) of the
+    /// receivers' sessions. Users of sessions with another protocol are in no audience.
     pub protocol: Option<u16>,
     pub received: Which,
-    /// What tells the messages apart in what is received.
+    /// The ID in received messages.
     pub received_id: Mark,
-    /// In what is received: when it was sent, in nanoseconds since the epoch. Without one there is
-    /// no latency.
+    /// In received messages: when it was sent, in nanoseconds since the epoch. Without it, no
+    /// latency is measured.
     pub stamp: Option<Mark>,
     pub audience: Audience,
-    /// The sender itself gets nothing.
+    /// The sender does not get its own message.
     pub without_sender: bool,
-    /// Later than this is late, though delivered.
+    /// Deliveries after this time are late.
     pub late_after: Duration,
-    /// Later than this is lost.
+    /// Deliveries after this time are lost.
     pub lost_after: Duration,
 }
 
@@ -45,44 +47,45 @@ impl Delivery {
     }
 }
 
-/// What a delivery begins with.
+/// What starts a delivery.
 #[derive(Clone, Debug)]
 pub enum Begins {
     /// A message of a user.
     Sent {
-        /// The steps that send: `send` and `request` with the message as it is sent, `http` with
-        /// the request's body. What a failed step has sent is not expected anywhere.
+        /// The steps that send it: `send` and `request` with the message as sent, `http` with the
+        /// request's body. The message of a failed step is not expected.
         steps: Box<[StepId]>,
-        /// What tells the messages apart in what is sent.
+        /// The ID in sent messages.
         id: Mark,
     },
-    /// A connection of a user ends that it was online on, whoever ended it: the target tells the
-    /// others (presence, a last will). One that ends with the load begins none.
+    /// A connection of a user ends that it was online on, whichever side ended it: the target
+    /// notifies the others (presence, a last will). A connection that ends with the load starts
+    /// none.
     Disconnect {
-        /// Of users of this session; None: of all.
+        /// Of users of this session; `None`: of all.
         session: Option<u16>,
-        /// What tells the messages apart, from the values of that user.
+        /// The ID, from the values of that user.
         id: Box<Expression>,
     },
 }
 
-/// Where the id or the stamp of a message stands.
+/// The position of the ID or timestamp in a message.
 #[derive(Clone, Debug)]
 pub struct Mark {
-    /// The message begins with this; the pick looks at what begins behind it with the first bracket
-    /// or brace: `42["say",{…}]`.
+    /// The message starts with this prefix; the selector is applied to what follows, from the first
+    /// bracket or brace on: `42["say",{…}]`.
     pub prefix: Option<Box<[u8]>>,
     pub pick: Pick,
 }
 
-/// Who has to receive a message.
+/// The expected receivers of a message.
 #[derive(Clone, Debug)]
 pub enum Audience {
-    /// Every user who is online.
+    /// Every user that is online.
     Everyone,
-    /// Those of them for whom the expression has the same value as for the sender.
+    /// Those for which the expression has the same value as for the sender.
     Same(Box<Expression>),
-    /// Those of them for whom `is` has the value that `to` has for the sender: one user, or a
-    /// room other than the sender's.
+    /// Those for which `is` has the value that `to` has for the sender: one user, or a room other
+    /// than the sender's.
     To { to: Box<Expression>, is: Box<Expression> },
 }

@@ -1,4 +1,4 @@
-//! Events on the time line of a run: what is done at set times beside its load.
+//! Events on the timeline of a run: actions at set times, in parallel to the load.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub struct TimedEvent {
 }
 
 impl TimedEvent {
-    /// Its command, as a person compares it.
+    /// Its command in readable form.
     pub fn command(&self) -> Option<String> {
         match &self.action {
             Action::Run { command, .. } => Some(written(command)),
@@ -36,34 +36,34 @@ pub fn written(command: &[String]) -> String {
 pub enum Trigger {
     /// This long after the start of the run.
     At(Duration),
-    /// So long after the begin of a phase, by its number through all loads.
+    /// This long after the start of a phase, by its number across all loads.
     Phase { phase: u16, offset: Duration },
-    /// So long after another event has ended, by its number; that one stands before it.
+    /// This long after another event has ended, by its index; that event precedes it.
     After { event: u16, offset: Duration },
-    /// As soon as a condition has held for its time.
+    /// As soon as a condition has held for its duration.
     When(Box<AbortRule>),
 }
 
 /// What an event does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// A program of the controller's host with its arguments.
+    /// A program on the controller's host with its arguments.
     Run {
         command: Vec<String>,
         timeout: Duration,
     },
     Http(Box<HttpCall>),
-    /// Nothing: it names a moment.
+    /// No action: it marks a time.
     Mark,
     Amend {
         load: u16,
         change: Steering,
     },
-    /// An audit, by its number.
+    /// An audit, by its index.
     Audit(u16),
 }
 
-/// A request that the controller sends.
+/// A request of the controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HttpCall {
     pub method: String,
@@ -71,12 +71,12 @@ pub struct HttpCall {
     pub url: String,
     pub headers: Vec<(String, String)>,
     pub body: String,
-    /// The statuses that are good; empty: all from 200 to 299.
+    /// The accepted statuses; empty: 200 to 299.
     pub statuses: Vec<u16>,
     pub timeout: Duration,
 }
 
-/// What an event does to a load, as `throng control` does it.
+/// The effect of an event on a load, as with `throng control`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Steering {
     Change(Change),
@@ -84,24 +84,23 @@ pub enum Steering {
     GoOn,
 }
 
-/// A change of the phase that runs; those that follow stay as they are. Events, users and fleets
-/// use the same words for it: it is serialized.
+/// A change of the current phase; later phases are unchanged. Events, operators and fleets use the
+/// same serialized form.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// Its level, times this: what is held or constant changes at once, and what goes on its way
-    /// gets another target.
+    /// Multiplies its level: a constant level changes immediately, and a ramp gets another target.
     Times(f64),
-    /// So many users stay.
+    /// This many users stay.
     Users(u64),
-    /// So many start per second.
+    /// This many start per second.
     Rate(f64),
-    /// Its rest falls away.
+    /// Skips the rest of the phase.
     EndPhase,
 }
 
 impl Action {
-    /// The word that records carry.
+    /// Its name in record files.
     pub fn word(&self) -> &'static str {
         match self {
             Action::Run { .. } => "run",

@@ -8,32 +8,33 @@ use throng_metrics::Cause;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Failing {
     pub retry: Option<Retry>,
-    /// When no retry is left.
+    /// The reaction when no retry is left.
     pub then: OnError,
 }
 
-/// Tries again. All tries are one attempt: the last one decides, those before it are counted apart.
+/// Retries. All tries are one attempt: the last one decides, and earlier ones are counted
+/// separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
     /// Which failures are followed by another try.
     pub on: RetryOn,
-    /// Tries after the first, at most 65,535; None is for ever.
+    /// Tries after the first, at most 65,535; `None` is unlimited.
     pub times: Option<u32>,
-    /// The wait before the next try: it begins with `low` and doubles up to `high`, and half
-    /// of it is chance.
+    /// The wait before the next try: it starts with `low` and doubles up to `high`, and half of it
+    /// is random.
     pub low: Duration,
     pub high: Duration,
 }
 
-/// So many ranges of statuses, and so many causes, may be named.
+/// Most ranges of statuses, and most causes, that may be listed.
 pub const RETRY_ON_MAX: usize = 8;
 
-/// Which failures are followed by another try. It is small, so that every step has its own.
+/// Which failures are retried. Small, because every step has its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RetryOn {
     #[default]
     Any,
-    /// Those whose answer has one of the statuses (inclusive ranges), or that have one of the
+    /// Those whose response has one of the statuses (inclusive ranges), or that have one of the
     /// causes.
     Only { statuses: [Option<(u16, u16)>; RETRY_ON_MAX], causes: [Option<Cause>; RETRY_ON_MAX] },
 }
@@ -52,7 +53,8 @@ impl RetryOn {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnError {
-    /// Counts the failure and goes on: with the next step, or anew where the connection is gone.
+    /// Counts the failure and continues: with the next step, or with a restart if the connection is
+    /// gone.
     #[default]
     Count,
     /// Ends the iteration.

@@ -1,5 +1,5 @@
-//! Sessions and the statements of their steps: the tree that the scenario has. Only the engine
-//! makes a flat list with jumps of it.
+//! Sessions and the statements of their steps: the tree of the scenario. Only the engine flattens
+//! it into a list with jumps.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,86 +17,84 @@ use crate::network::UserNetwork;
 use crate::protocol::{Call, ConnectOptions, Content, MessageKind, Sql};
 use crate::text::Text;
 
-/// What one kind of user does.
+/// The steps of one kind of user.
 #[derive(Clone, Debug, Default)]
 pub struct Session {
     pub name: String,
-    /// Its share of the users who are not counted.
+    /// Its share of the users that are not counted.
     pub weight: u32,
-    /// Exactly so many users of the run do it, the first ones; None goes by weight.
+    /// Exactly this many users of the run, the first ones; `None` distributes by weight.
     pub count: Option<u64>,
-    /// What is between its users and their targets; None is the network of this host.
+    /// The simulated network between its users and their targets; `None` is the network of this
+    /// host.
     pub network: Option<UserNetwork>,
-    /// Done once when the user comes.
+    /// Runs once when the user starts.
     pub before: Block,
-    /// Done once per iteration.
+    /// Runs once per iteration.
     pub steps: Block,
-    /// Done once when the user leaves in peace.
+    /// Runs once when the user leaves gracefully.
     pub after: Block,
-    /// Where its steps have connections, by the numbers that they use; at most [`LINKS_MAX`].
-    /// There is one at least where a step needs a connection.
+    /// The links of its steps, by index; at most [`LINKS_MAX`]. There is at least one if a step
+    /// needs a connection.
     pub links: Box<[Link]>,
-    /// What a user of this session keeps, by slot: saved values by their names, items of
-    /// `for_each`, lists that are gone through.
+    /// The names of a user's slots: saved values, items of `for_each`, lists that are iterated.
     pub slots: Box<[String]>,
 }
 
-/// So many connections that are open at the same time a session can tell apart.
+/// Most concurrent connections that a session can distinguish.
 pub const LINKS_MAX: usize = 16;
 
-/// A place for a connection of a session's users: where it leads, what it speaks, and what goes on
-/// while it is open.
+/// A place for a connection of a session's users: its targets, its protocol, and the background
+/// tasks while it is open.
 #[derive(Clone, Debug, Default)]
 pub struct Link {
-    /// What `as` says, else the name of the target; empty where there is only one.
+    /// The name in `as`, or the name of the target; empty if there is only one.
     pub name: String,
-    /// The targets that a user gets one of, by weight; by their numbers in
-    /// [`crate::Program::targets`], all of one scheme. Without any, all of them.
+    /// The targets, of which a user gets one by weight; by index in [`crate::Program::targets`],
+    /// all of one scheme. If empty, all of them.
     pub targets: Box<[u16]>,
-    /// What is spoken, by its number in [`crate::Program::protocols`].
+    /// Its protocol, by index in [`crate::Program::protocols`].
     pub protocol: Option<u16>,
-    /// Without one: the end of each message that comes, which a server may join in one message of
-    /// a WebSocket; on a stream of bytes nothing else tells them apart.
+    /// Without a protocol: the end of each received message. A server may join several in one
+    /// WebSocket message; on a byte stream nothing else separates them.
     pub delimiter: Option<Box<[u8]>>,
-    /// A `connect` opens it, and it stays open; else the first request does.
+    /// A `connect` opens it, and it stays open; otherwise the first request opens it.
     pub lasts: bool,
-    /// Opening it asks for an event stream: an answer of HTTP that does not end.
+    /// It is opened with the request of an event stream: an HTTP response that does not end.
     pub events: bool,
-    /// So many connections are open at the same time at most where branches, handlers and what is
-    /// done every so often ask over it; None is as many as browsers have. Else there is one.
+    /// Most concurrent connections if branches, handlers and recurring actions use it; `None` is as
+    /// many as browsers open. Otherwise there is one.
     pub width: Option<u8>,
-    /// On its way while the connection is open, whatever the user does. A `stay` with one of its
-    /// own has that one.
+    /// Sent while the connection is open, whatever the user does. A `stay` with its own heartbeat
+    /// replaces it.
     pub heartbeat: Option<Heartbeat>,
-    /// What is made of messages that nobody has asked for, at any time on the connection; asked
-    /// after those of a `stay`.
+    /// Handle unsolicited messages, at any time on the connection; those of a `stay` go first.
     pub handlers: Vec<Handler>,
-    /// What is done again and again while the connection is open.
+    /// Recurring actions while the connection is open.
     pub every: Vec<Every>,
 }
 
 /// Steps, one after another.
 pub type Block = Vec<Statement>;
 
-/// A step with all that is inside of it. What is large is shared, as the engine lays the tree out
-/// flat.
+/// A step with all nested steps. Large parts are shared, because the engine flattens the tree.
 #[derive(Clone, Debug)]
 pub enum Statement {
-    /// Opens a connection that lasts; a WebSocket upgrade where the target's scheme says so.
+    /// Opens a long-lived connection; with a WebSocket upgrade if the target's scheme requires it.
     Connect(Arc<Connect>),
     /// Ends the connection.
     Disconnect {
         link: u8,
         how: Parting,
     },
-    /// Puts TLS on the connection that is open.
+    /// Starts TLS on the open connection.
     Secure(Arc<Secure>),
     Http(Arc<Http>),
     Call(Arc<Call>),
     Sql(Arc<Sql>),
     Send(Arc<Send>),
     Expect(Arc<Expect>),
-    /// Sends and waits for the answer; timed as one step.
+    /// Sends and waits for the reply; timed as one step.
     Request(Arc<Request>),
     /// Waits, listening.
     Think(Pause),
@@ -104,12 +102,12 @@ pub enum Statement {
     Tally {
         step: StepId,
         value: Arc<Text>,
-        /// Of a trend: how many its histogram counts for one.
+        /// For a trend: how many units of its histogram are one.
         scale: Option<f64>,
     },
     /// Stays and listens.
     Stay(Arc<Stay>),
-    /// So many times, drawn anew whenever a user comes here.
+    /// Repeats this many times, drawn again whenever a user gets here.
     Repeat {
         low: u32,
         high: u32,
@@ -121,7 +119,7 @@ pub enum Statement {
         time: Duration,
         steps: Block,
     },
-    /// Once for each item of a list, which is kept in the slot `list`; the running item is in the
+    /// Once for each item of a list, which is kept in the slot `list`; the current item is in the
     /// slot `item`.
     ForEach {
         values: Arc<Expression>,
@@ -138,14 +136,14 @@ pub enum Statement {
         then: Block,
         otherwise: Block,
     },
-    /// One of these ways, drawn by weight.
+    /// One of these branches, chosen at random by weight.
     Choose(Vec<Way>),
     /// The steps are timed together. Transactions may be nested.
     Transaction {
         step: StepId,
         steps: Block,
     },
-    /// Branches that are done at the same time; the user goes on when all of them are over.
+    /// Concurrent branches; the user continues when all have ended.
     Parallel(Vec<Block>),
     Rendezvous(Arc<Rendezvous>),
     /// Keeps a value in a slot.
@@ -153,13 +151,13 @@ pub enum Statement {
         slot: u16,
         value: Arc<Text>,
     },
-    /// Writes a line into the record of the run.
+    /// Writes a line to the log of the run.
     Log(Arc<Text>),
-    /// Ends the iteration; the next one begins as the load has it.
+    /// Ends the iteration; the load decides when the next one starts.
     Next,
-    /// The user leaves in peace.
+    /// The user leaves gracefully.
     Leave,
-    /// The whole run ends in order, for this reason.
+    /// The whole run stops gracefully, for this reason.
     Stop(Arc<Text>),
     /// From now on the user reads and writes no faster than this.
     Slow {
@@ -168,7 +166,7 @@ pub enum Statement {
     },
 }
 
-/// What a step says that uses a connection; else something else.
+/// A property of steps that use a connection, with a default for others.
 macro_rules! of_act {
     ($statement:ident, $one:ident => $of_act:expr, $else:expr) => {
         match $statement {
@@ -181,7 +179,7 @@ macro_rules! of_act {
     };
 }
 
-/// What a step says that is answered; else something else.
+/// A property of steps with a reply, with a default for others.
 macro_rules! of_answered {
     ($statement:ident, $one:ident => $of_act:expr, $else:expr) => {
         match $statement {
@@ -196,14 +194,38 @@ macro_rules! of_answered {
 }
 
 impl Statement {
-    /// Whether it is a request that opens its connection itself where none is there: no `connect`
-    /// stands before it.
+    /// Whether it is a request that opens its own connection: no `connect` precedes it.
     pub fn opens_itself(&self) -> bool {
         matches!(self, Statement::Http(_) | Statement::Call(_) | Statement::Sql(_))
     }
+
+    /// The word of the language for what it does to the target, or to the run.
+    pub fn verb(&self) -> Option<&'static str> {
+        let of = |message: &Message, usual| message.content.verb().unwrap_or(usual);
+        Some(match self {
+            Statement::Connect(_) => "connect",
+            Statement::Disconnect { .. } => "disconnect",
+            Statement::Secure(_) => "secure",
+            Statement::Http(_) => "http",
+            Statement::Call(_) => Call::VERB,
+            Statement::Sql(_) => Sql::VERB,
+            Statement::Send(one) => of(&one.message, "send"),
+            Statement::Expect(_) => "expect",
+            Statement::Request(one) => of(&one.message, "request"),
+            Statement::Think(_) => "think",
+            // Its row is called after what it waits for: `expect close`.
+            Statement::Stay(one) if one.awaits_end => "expect",
+            Statement::Stay(_) => "stay",
+            Statement::Rendezvous(_) => "rendezvous",
+            Statement::Next => "next",
+            Statement::Leave => "leave",
+            Statement::Stop(_) => "stop",
+            _ => return None,
+        })
+    }
 }
 
-/// How fast a user's connection is at most, in bytes per second; None is as fast as it can.
+/// The maximum speed of a user's connection, in bytes per second; `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slow {
     /// 0 never reads.
@@ -211,32 +233,32 @@ pub struct Slow {
     pub write: Option<u64>,
 }
 
-/// A user stays on its connection.
+/// A user stays connected.
 #[derive(Clone, Debug)]
 pub struct Stay {
     pub step: StepId,
-    /// Whose messages its handlers and its heartbeat are about.
+    /// The link of its handlers and its heartbeat.
     pub link: u8,
     /// None: until the user is told to leave.
     pub time: Option<Duration>,
-    /// How the target may end the connection: then the step is done, and good.
+    /// Ends by the target that complete the step successfully.
     pub ends: Option<Ends>,
-    /// The step waits for that, and fails where the time is over before.
+    /// The step waits for such an end, and fails if the time is over first.
     pub awaits_end: bool,
     pub heartbeat: Option<Heartbeat>,
-    /// What is made of messages that nobody has asked for; the first that fits.
+    /// Handle unsolicited messages; the first that matches is used.
     pub handlers: Vec<Handler>,
     pub every: Vec<Every>,
     pub failing: Failing,
 }
 
-/// Ends of a connection by the target that a scenario wants.
+/// Ends of a connection by the target that a scenario expects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ends {
-    /// Any, but for a reset.
+    /// Any end except a reset.
     Any,
-    /// Closes of a WebSocket with one of these codes (RFC 6455, 7.4): 1005 is one without a code,
-    /// 1006 an end of the connection without a close.
+    /// Closes of a WebSocket with one of these codes (RFC 6455, 7.4): 1005 is a close without a
+    /// code, 1006 an end of the connection without a close.
     Codes(Box<[u16]>),
 }
 
@@ -249,46 +271,46 @@ impl Ends {
     }
 }
 
-/// Something that is done again and again, beside what the user does else. The moments of all
-/// users are spread evenly over the time. What is not done when it is due again is skipped once.
+/// A recurring action, in parallel to the user's other steps. The times of all users are spread
+/// evenly over the period. An action that is still running when it is due again is skipped once.
 #[derive(Clone, Debug)]
 pub struct Every {
     pub time: Duration,
     pub body: Beside,
 }
 
-/// Steps that a user does beside its own: a task of their own does them.
+/// Background steps of a user: a task of their own runs them.
 #[derive(Clone, Debug, Default)]
 pub struct Beside {
-    /// Which one of its session it is: the language knows by it where it is written.
+    /// Its number in its session, by which the compiler identifies its position.
     pub number: u32,
     pub steps: Block,
 }
 
-/// A message that is sent again and again while a user stays, on a schedule of its own: the moments
-/// of all users are spread evenly over the period.
+/// A message that is sent repeatedly while a user stays, on its own schedule: the times of all
+/// users are spread evenly over the period.
 #[derive(Clone, Debug)]
 pub struct Heartbeat {
     pub step: StepId,
     pub beat: Beat,
     pub every: Duration,
-    /// What the answer has to be to be one. Without any, the next message that no handler takes
-    /// is it; nothing has to be looked at then.
+    /// How the reply is recognized. If empty, it is the next message that no handler takes, and
+    /// nothing is checked.
     pub answer: Which,
-    /// A heartbeat that is not answered after this time is lost; None expects no answer.
+    /// A heartbeat without a reply after this time is lost; `None` expects no reply.
     pub lost_after: Option<Duration>,
-    /// How it misbehaves on purpose.
+    /// Intentional faults.
     pub fault: BeatFault,
 }
 
-/// How a heartbeat misbehaves on purpose.
+/// Intentional faults of a heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BeatFault {
-    /// No more are sent on a connection after so many.
+    /// Stops after this many on a connection.
     pub stop_after: Option<u16>,
-    /// Each is sent so much later than it is due, which nobody has to answer for.
+    /// Sends each this much later than it is due; that is not counted as late.
     pub late: Duration,
-    /// Each is sent so many times; one of them is waited for.
+    /// Sends each this many times; one reply is waited for.
     pub times: u8,
 }
 
@@ -298,60 +320,60 @@ impl Default for BeatFault {
     }
 }
 
-/// Which messages are meant.
+/// A matcher for messages.
 #[derive(Clone, Debug, Default)]
 pub struct Which {
-    /// Of a declared protocol: one of these kinds; without any, every kind.
+    /// For a declared protocol: one of these kinds, or any if empty.
     pub messages: Box<[MessageId]>,
     /// And all of these hold.
     pub checks: Vec<Check>,
 }
 
 impl Which {
-    /// Every message is meant; nothing has to be looked at.
+    /// Whether every message matches, so that nothing has to be checked.
     pub fn is_any(&self) -> bool {
         self.messages.is_empty() && self.checks.is_empty()
     }
 }
 
-/// What a heartbeat is.
+/// The content of a heartbeat.
 #[derive(Clone, Debug)]
 pub enum Beat {
     Message(Message),
-    /// A ping of the protocol, such as that of a WebSocket (RFC 6455, 5.5.2); its answer is the
+    /// A ping of the protocol, such as that of a WebSocket (RFC 6455, 5.5.2); its reply is the
     /// pong.
     Ping,
 }
 
-/// What is done when a message comes that nobody has asked for.
+/// Handles an unsolicited message.
 #[derive(Clone, Debug)]
 pub struct Handler {
-    /// Its row: how many came.
+    /// Its row: how many arrived.
     pub step: StepId,
     pub message: Which,
-    /// What a message that is meant has to be; if it is not, that is a failure of this step.
+    /// Checks of a matching message; if they fail, that is a failure of this step.
     pub checks: Vec<Check>,
     pub saves: Vec<Save>,
-    /// What is done with it, beside what the user does else.
+    /// Background steps for the message.
     pub body: Option<Beside>,
     pub failing: Failing,
 }
 
-/// One way of a choice.
+/// One branch of a choice.
 #[derive(Clone, Debug)]
 pub struct Way {
     pub weight: u32,
     pub steps: Block,
 }
 
-/// How long a user thinks. A drawn time below zero is none.
+/// A think time. Negative random times become zero.
 #[derive(Clone, Debug)]
 pub enum Pause {
     Uniform {
         low: Duration,
         high: Duration,
     },
-    /// At most `max`, so that no user thinks for an hour.
+    /// At most `max`, so that no user pauses for an hour.
     Exponential {
         mean: Duration,
         max: Duration,
@@ -360,19 +382,19 @@ pub enum Pause {
         mean: Duration,
         deviation: Duration,
     },
-    /// A duration as people write it, or a number of seconds.
+    /// A duration with a unit, or a number of seconds.
     Text(Arc<Text>),
 }
 
-/// Users wait for each other and go on together.
+/// Users wait for each other and continue together.
 #[derive(Clone, Debug)]
 pub struct Rendezvous {
     pub step: StepId,
-    /// Which one; steps of the same name are one place. Below [`crate::Program::rendezvous`].
+    /// Its place; steps with the same name share one. Below [`crate::Program::rendezvous`].
     pub place: u16,
-    /// So many go on together.
+    /// Size of a group.
     pub users: u64,
-    /// Who has waited this long goes on alone, which is a failure of the step.
+    /// A user that has waited this long continues alone, which is a failure of the step.
     pub timeout: Duration,
 }
 
@@ -383,35 +405,35 @@ pub struct Connect {
     /// Path and query of a WebSocket upgrade or of an event stream.
     pub path: Text,
     pub headers: Vec<(String, Text)>,
-    /// Sent with those that the target has set.
+    /// Sent in addition to those that the target has set.
     pub cookies: Vec<(String, Text)>,
-    /// What the request of an event stream is, where it is not a GET without a body.
+    /// The request of an event stream, unless it is a GET without a body.
     pub request: Option<Box<EventRequest>>,
     /// Offered WebSocket sub-protocols.
     pub protocols: Vec<Text>,
-    /// What only its protocol has.
+    /// Options that only its protocol has.
     pub options: Option<Box<ConnectOptions>>,
     pub timeout: Duration,
     pub failing: Failing,
-    /// What a user does whose connection was lost: it waits, longer with every loss in a row, and
-    /// leaves when no attempt is left. None connects again at once the first time, and holds back
-    /// a moment after that, for ever.
+    /// What a user does when its connection is lost: it waits, longer with every consecutive loss,
+    /// and leaves when no attempt is left. `None` reconnects immediately the first time, and after
+    /// a short wait from then on, without limit.
     pub reconnect: Option<Retry>,
 }
 
 impl Connect {
-    /// Whether it goes on with what the server has kept of the user.
+    /// Whether it resumes a session that the server has kept.
     pub fn resumes(&self) -> bool {
         self.options.as_ref().is_some_and(|options| options.resumes())
     }
 }
 
-/// TLS begins on an open connection, where both sides have agreed on that (STARTTLS).
+/// Starts TLS on an open connection, after both sides have agreed on it (STARTTLS).
 #[derive(Clone, Debug)]
 pub struct Secure {
     pub step: StepId,
     pub link: u8,
-    /// Of the handshake.
+    /// Timeout of the handshake.
     pub timeout: Duration,
     pub failing: Failing,
 }
@@ -423,7 +445,7 @@ pub struct EventRequest {
     pub body: Body,
 }
 
-/// An HTTP request and what its answer has to be.
+/// An HTTP request and the checks of its response.
 #[derive(Clone, Debug)]
 pub struct Http {
     pub step: StepId,
@@ -431,15 +453,15 @@ pub struct Http {
     pub method: String,
     /// Path and query.
     pub path: Text,
-    /// Without Host, Content-Length and Connection, unless the person set them.
+    /// Without Host, Content-Length and Connection, unless the scenario sets them.
     pub headers: Vec<(String, Text)>,
-    /// Sent with those that the target has set.
+    /// Sent in addition to those that the target has set.
     pub cookies: Vec<(String, Text)>,
-    /// Who it is from, where the target asks for digest authentication (RFC 7616).
+    /// Credentials for digest authentication (RFC 7616).
     pub digest: Option<Box<DigestAuth>>,
     pub body: Body,
-    /// From the moment it is sent to the last byte. Latency counts from the due time, but a start
-    /// that had to wait for a free user has its whole time all the same.
+    /// From when it is sent to the last byte. Latency is measured from when it was due, but a start
+    /// that had to wait for a free user gets its full timeout.
     pub timeout: Duration,
     pub follow_redirects: bool,
     /// Without a status check, statuses from 400 on are failures.
@@ -448,7 +470,7 @@ pub struct Http {
     pub failing: Failing,
 }
 
-/// A user whom the target knows.
+/// Credentials of a user.
 #[derive(Clone, Debug)]
 pub struct DigestAuth {
     pub user: Text,
@@ -456,13 +478,13 @@ pub struct DigestAuth {
 }
 
 impl Http {
-    /// Whether somebody looks at the body.
+    /// Whether a check, save or expression reads the body.
     pub fn needs_body(&self) -> bool {
         let checked = self.checks.iter().any(|check| check.pick.needs_body());
         checked || self.saves.iter().any(|save| save.pick.needs_body())
     }
 
-    /// What is looked at of the body, when nothing else is and it need not be kept for that.
+    /// The digests that checks need, if they need nothing else of the body, so that it is not kept.
     pub fn streamed(&self) -> Option<Vec<Digest>> {
         let checked = self.checks.iter().map(|check| &check.pick);
         let picks = checked.chain(self.saves.iter().map(|save| &save.pick));
@@ -477,14 +499,14 @@ impl Http {
         self.needs_body().then_some(digests)
     }
 
-    /// Whether somebody looks at the headers.
+    /// Whether a check, save or expression reads the headers.
     pub fn needs_headers(&self) -> bool {
         let checked = self.checks.iter().any(|check| check.pick.needs_headers());
         checked || self.saves.iter().any(|save| save.pick.needs_headers())
     }
 }
 
-/// What a request carries.
+/// The body of a request.
 #[derive(Clone, Debug, Default)]
 pub enum Body {
     #[default]
@@ -497,7 +519,7 @@ pub struct Send {
     pub step: StepId,
     pub link: u8,
     pub message: Message,
-    /// How long a target that does not read may keep it waiting.
+    /// How long a target that does not read may block it.
     pub timeout: Duration,
     pub failing: Failing,
 }
@@ -506,7 +528,7 @@ pub struct Send {
 pub struct Expect {
     pub step: StepId,
     pub link: u8,
-    /// Which message is waited for; others that come meanwhile are pushes.
+    /// The message to wait for; other messages are pushes.
     pub message: Which,
     pub until: Until,
     pub checks: Vec<Check>,
@@ -520,8 +542,8 @@ pub struct Request {
     pub step: StepId,
     pub link: u8,
     pub message: Message,
-    /// Which message is its answer, where messages do not say it themselves; without a word, the
-    /// next one that is for nobody else.
+    /// How its reply is recognized, if messages do not show it; if empty, it is the next message
+    /// that is not for another task.
     pub answer: Which,
     pub until: Until,
     pub checks: Vec<Check>,
@@ -530,11 +552,11 @@ pub struct Request {
     pub failing: Failing,
 }
 
-/// What is sent on a long-lived connection.
+/// A message on a long-lived connection.
 #[derive(Clone, Debug)]
 pub struct Message {
     pub content: Content,
-    /// Only so many of its bytes are sent, on purpose.
+    /// Only this many of its bytes are sent, on purpose.
     pub cut: Option<u32>,
 }
 
@@ -544,11 +566,11 @@ impl Message {
     }
 }
 
-/// Where an answer ends. On a WebSocket the answer is the next message, of a declared protocol its
-/// reply, whatever this says.
+/// The end of a reply on a byte stream. On a WebSocket the reply is always the next message, for a
+/// declared protocol the matching reply.
 #[derive(Clone, Debug)]
 pub enum Until {
-    /// Whatever comes first.
+    /// Whatever arrives first.
     Any,
     Length(u64),
     Delimiter(Box<[u8]>),

@@ -1,26 +1,25 @@
 //! The compiled scenario: the contract between the scenario language and the engine.
 //!
-//! The language makes a [`Program`] out of a file or a command line; the engine runs it and knows
-//! nothing else. All names are resolved, all values have their type, all defaults are filled in.
+//! The language compiles a file or a command line to a [`Program`]; the engine runs it and knows
+//! nothing else. All names are resolved, all values are typed, all defaults are filled in.
 //!
-//! - [`event`]: what is done at set times of a run.
+//! - [`event`]: actions at set times of a run.
 //! - [`failing`]: what a user does when a step fails.
 //! - [`flow`]: sessions and the statements of their steps.
-//! - [`audit`]: what the target says of its users and its books.
-//! - [`check`]: what an answer is checked for and what is saved from it.
-//! - [`delivery`]: which messages have to reach whom, for the ledger.
-//! - [`load`]: the loads and their phases, which say how many users there are and when they begin.
-//! - [`monitor`]: sources of series beside the run.
-//! - [`network`]: what is between users and targets.
-//! - [`once`]: what is done once in a run, before and after its loads.
-//! - [`output`]: who is told the figures while the run goes on.
-//! - [`protocol`]: the schemes, and what only some protocols have: how a connection opens, what is
-//!   sent over it.
+//! - [`audit`]: comparisons with the target's presence data and counts.
+//! - [`check`]: checks and saves of responses.
+//! - [`delivery`]: messages and their expected receivers, for the ledger.
+//! - [`load`]: the loads and their phases, which define the number of users and when they start.
+//! - [`monitor`]: sources of series in parallel to the run.
+//! - [`network`]: the simulated network between users and targets.
+//! - [`once`]: steps that run once, before and after the loads.
+//! - [`output`]: receivers of measurements during the run.
+//! - [`protocol`]: the schemes, and protocol-specific options of connections and messages.
 //! - [`rate`]: starts per second over the time of a phase.
-//! - [`route`]: where connections go, if not to what a target's name resolves to.
-//! - [`sessions`]: which users do which session.
-//! - [`statement`]: what every reader of the tree asks a statement.
-//! - [`text`]: texts with parts that differ from user to user.
+//! - [`route`]: where connections go, if not to the addresses of a target's name.
+//! - [`sessions`]: which users run which session.
+//! - [`statement`]: properties that every reader of the tree needs.
+//! - [`text`]: texts with parts that differ per user.
 
 #![forbid(unsafe_code)]
 
@@ -88,64 +87,64 @@ pub use text::{Composed, Escape, Segment, Text};
 #[derive(Clone, Debug)]
 pub struct Program {
     pub name: String,
-    /// What a person calls the run besides, by the names of the labels.
+    /// Labels that the operator gave to the run, by name.
     pub labels: BTreeMap<String, String>,
     pub targets: Vec<Target>,
     /// The rows of every report, indexed by [`StepId`].
     pub steps: Vec<Step>,
     pub sessions: Vec<Session>,
-    /// Declared protocols, by the numbers that sessions use.
+    /// Declared protocols, by the indexes that sessions use.
     pub protocols: Vec<Arc<Protocol>>,
-    /// What the files of `proto` declare, of which calls have their methods and messages.
+    /// The contents of the `proto` files, for methods and messages of calls.
     pub schema: Option<Arc<Schema>>,
-    /// The row of bytes that break a declared protocol, where there is one.
+    /// The row for bytes that violate a declared protocol, if there is one.
     pub broken: Option<StepId>,
-    /// The row of expressions of no step that have no value, where there are any.
+    /// The row for expressions outside of steps that have no value, if there are any.
     pub expressions: Option<StepId>,
     /// Before the load, and after it.
     pub setup: Option<Box<Once>>,
     pub teardown: Option<Box<Once>>,
-    /// What the setup has saved, by its slots; empty until it is over.
+    /// The values that the setup has saved, by its slots; empty until it is over.
     pub setup_values: Arc<[Value]>,
-    /// Which messages have to reach whom.
+    /// The messages that must reach their receivers.
     pub deliveries: Vec<Delivery>,
-    /// What goes on side by side; not empty.
+    /// The parallel loads; not empty.
     pub loads: Vec<Load>,
     /// How long users in the middle of a step or transaction may go on after the last phase of
     /// their load.
     pub graceful_stop: Duration,
-    /// How late what is due may be done so that wakings are shared; zero wakes for each event.
+    /// How late due actions may be so that wake-ups are shared; zero wakes for each event.
     pub precision: Duration,
     pub thresholds: Vec<Threshold>,
-    /// What ends the run before its time.
+    /// Conditions that end the run early.
     pub abort_when: Vec<AbortRule>,
     /// While one of them holds, no users are added.
     pub hold_when: Vec<AbortRule>,
-    /// What is done at set times, by the numbers that triggers use.
+    /// Actions at set times, by the indexes that triggers use.
     pub events: Vec<TimedEvent>,
     pub tls: Tls,
     pub connection: ConnectionOptions,
     pub limits: Limits,
     /// The sources of rows, by the numbers that expressions use.
     pub data: Vec<throng_data::Source>,
-    /// For so many users there are tables of descriptors, even if the loads plan fewer.
+    /// File descriptor tables are sized for this many users, even if the loads plan fewer.
     pub users_room: u64,
-    /// How many places there are where users wait for each other.
+    /// The number of places where users wait for each other.
     pub rendezvous: u16,
     pub trace: Option<Trace>,
-    /// What is read of other sources meanwhile.
+    /// Other sources that are read during the run.
     pub monitors: Vec<Monitor>,
-    /// What is asked of the target's own knowledge meanwhile.
+    /// Audits of the target during the run.
     pub audits: Vec<Audit>,
-    /// Who is told the figures of each second.
+    /// Receivers of the measurements of each second.
     pub outputs: Vec<Output>,
     /// The same seed gives the same users.
     pub seed: u64,
-    /// `run.id`: no other run has it, whatever the seed.
+    /// `run.id`: unique, whatever the seed.
     pub run_id: String,
-    /// What of all this must not be told.
+    /// Texts that must not be shown.
     pub secrets: Secrets,
-    /// What the command has changed of the load that the scenario has, in words.
+    /// Changes of the scenario's load by command-line options, as messages.
     pub changes: Vec<Said>,
 }
 
@@ -154,7 +153,7 @@ impl Program {
         &self.steps[id.index()]
     }
 
-    /// Whether it has to be known of every user whether it is online.
+    /// Whether the presence of every user must be tracked.
     pub fn asks_presence(&self) -> bool {
         self.audits.iter().any(|audit| !audit.views().is_empty())
     }
@@ -174,9 +173,9 @@ pub struct Trace {
 pub struct Step {
     pub name: String,
     pub kind: StepKind,
-    /// By their names; steps of one name and kind with other labels have a row of their own.
+    /// By name; steps with the same name and kind but other labels have rows of their own.
     pub labels: BTreeMap<String, String>,
-    /// Of a trend.
+    /// For a trend.
     pub unit: Option<TrendUnit>,
 }
 
@@ -188,7 +187,8 @@ impl Step {
 }
 
 impl Program {
-    /// By target, the first of those that a user gets one of; empty where there is no choice.
+    /// By target, the first of those among which users are distributed; empty if there is no
+    /// choice.
     pub fn services(&self) -> Vec<u16> {
         let mut services: Vec<u16> = (0..self.targets.len() as u16).collect();
         let all = services.clone();
@@ -204,8 +204,8 @@ impl Program {
     }
 }
 
-/// One address of the service. Users are spread over all addresses by weight, and over all that
-/// a name resolves to in turn.
+/// One address of the service. Users are distributed over all targets by weight, and over all
+/// addresses of a name in turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     pub scheme: Scheme,
@@ -213,28 +213,28 @@ pub struct Target {
     pub host: String,
     pub port: u16,
     pub weight: u32,
-    /// Connections go there, whatever address and port the name has.
+    /// Connections go there, whatever the address and port of the name.
     pub unix_socket: Option<UnixSocket>,
     pub lookup: Lookup,
     /// The response header that names the instance behind the address, in lower case.
     pub instance: Option<Arc<str>>,
-    /// Who logs in there, where the URL says it.
+    /// Credentials in the URL, if any.
     pub login: Option<Arc<Login>>,
 }
 
-/// When the name of a target is looked up beside the first time, before the run.
+/// When the name of a target is looked up again during the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lookup {
     #[default]
     Once,
     /// When connections to it fail.
     OnFailure,
-    /// The same, and every so often.
+    /// The same, and periodically.
     Every(Duration),
 }
 
 impl Target {
-    /// Without anything that only some targets have.
+    /// Without the optional parts of a target.
     pub fn new(scheme: Scheme, host: impl Into<String>, port: u16) -> Target {
         Target {
             scheme,
@@ -248,7 +248,7 @@ impl Target {
         }
     }
 
-    /// As reports name it: its URL, and the socket that it has.
+    /// The name in reports: its URL, and its unix socket if any.
     pub fn written(&self) -> String {
         let (scheme, authority) = (self.scheme.word(), self.authority());
         match &self.unix_socket {
@@ -257,18 +257,18 @@ impl Target {
         }
     }
 
-    /// Whether TLS may be spoken there.
+    /// Whether TLS may be used there.
     pub fn may_be_secure(&self) -> bool {
         self.scheme.is_secure() || self.login.as_ref().is_some_and(|login| login.may_be_secure())
     }
 
-    /// The host without the zone of an IPv6 address (RFC 4007, 11), which is of this computer
-    /// alone.
+    /// The host without the zone of an IPv6 address (RFC 4007, 11), which is only valid on this
+    /// computer.
     pub fn host_alone(&self) -> &str {
         self.host.split_once('%').map_or(&self.host, |(host, _)| host)
     }
 
-    /// `host:port` as a Host header has it; the default port of the scheme is left out.
+    /// `host:port` for a Host header; the default port of the scheme is omitted.
     pub fn authority(&self) -> String {
         let host = self.host_alone();
         let host = match host.contains(':') {
@@ -282,7 +282,7 @@ impl Target {
     }
 }
 
-/// How TLS is spoken where the scheme asks for it.
+/// TLS options for schemes that use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
     /// False accepts any certificate.
@@ -293,7 +293,7 @@ pub struct Tls {
     pub identity: Option<(PathBuf, PathBuf)>,
     /// Sent as SNI and verified instead of the host of the target.
     pub server_name: Option<String>,
-    /// True lets reconnecting users resume; false is a full handshake each time.
+    /// True lets reconnecting users resume sessions; false requires a full handshake each time.
     pub resumption: bool,
 }
 
@@ -308,9 +308,9 @@ impl Default for Tls {
 pub struct ConnectionOptions {
     /// False opens a connection for every HTTP request.
     pub keep_alive: bool,
-    /// False fails a request that the target has not looked at, instead of sending it again.
+    /// False fails a request that the target has not processed, instead of resending it.
     pub resend: bool,
-    /// The time that resolve, TCP, TLS and upgrade may take together.
+    /// Time limit for name lookup, TCP, TLS and upgrade together.
     pub connect_timeout: Duration,
     pub sources: Sources,
     pub family: Family,
@@ -320,18 +320,18 @@ pub struct ConnectionOptions {
     /// Keep cookies per user and send them back.
     pub cookies: bool,
     pub http_version: HttpVersion,
-    /// How many iterations a user does at once over its one connection of HTTP/2.
+    /// How many concurrent iterations a user runs over its one HTTP/2 connection.
     pub streams: u16,
 }
 
-/// Which version of HTTP is spoken.
+/// The version of HTTP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HttpVersion {
     #[default]
     Http1,
-    /// HTTP/2 alone: over TLS as both ends agree (ALPN, RFC 7301), else with prior knowledge.
+    /// Only HTTP/2: negotiated over TLS (ALPN, RFC 7301), otherwise with prior knowledge.
     Http2,
-    /// Over TLS what the target prefers of both, else HTTP/1.1.
+    /// Over TLS the version that the target prefers, otherwise HTTP/1.1.
     Auto,
 }
 
@@ -356,23 +356,23 @@ impl HttpVersion {
     }
 }
 
-/// Where connections come from.
+/// The source addresses and ports of connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
-    /// Taken as they are needed, in this order; empty leaves the address to the system.
+    /// Used as needed, in this order; empty leaves the address to the system.
     pub blocks: Vec<SourceBlock>,
-    /// First and last source port; None takes what the host has (`ip_local_port_range`).
+    /// First and last source port; `None` uses those of the host (`ip_local_port_range`).
     pub ports: Option<(u16, u16)>,
-    /// The addresses are borrowed: this host does not have them (ip(7), IP_TRANSPARENT).
+    /// The addresses do not belong to this host (ip(7), IP_TRANSPARENT).
     pub transparent: bool,
 }
 
-/// Local addresses in a row.
+/// Consecutive local addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceBlock {
-    /// Both ends are in it, and of one family.
+    /// Both ends are included, and of one family.
     Range { first: IpAddr, last: IpAddr },
-    /// All addresses of this interface, looked up when the run begins.
+    /// All addresses of this interface, looked up when the run starts.
     Interface(String),
 }
 
@@ -401,11 +401,11 @@ impl Default for ConnectionOptions {
     }
 }
 
-/// What a target may make us hold; reaching one is a counted outcome.
+/// Limits for data of a target; reaching one is a counted outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub head_bytes_max: usize,
-    /// Of a body that somebody looks at. Bodies nobody looks at are only counted.
+    /// For a body that is needed. Other bodies are only counted.
     pub body_bytes_max: u64,
     pub message_bytes_max: usize,
     pub redirects_max: u8,

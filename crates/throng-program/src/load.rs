@@ -1,4 +1,4 @@
-//! The loads of a run, their phases, and what each drives.
+//! The loads of a run, their phases, and what each phase drives.
 
 use std::time::Duration;
 
@@ -7,25 +7,24 @@ use throng_base::Turns;
 use crate::Program;
 use crate::rate::{Rate, Spacing};
 
-/// One of the loads of a run, which go on side by side: phases one after another, with sessions and
-/// users of their own.
+/// One of the parallel loads of a run: phases one after another, with its own sessions and users.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
-    /// Empty where it is the only one.
+    /// Empty for a single load.
     pub name: String,
-    /// The sessions that its users do; None is all of the run.
+    /// The sessions of its users; `None` is all of the run.
     pub sessions: Option<Box<[u16]>>,
     pub start: Start,
     pub phases: Vec<Phase>,
-    /// Some of a side of a duel: its users begin iterations only in its own slices. Their
+    /// Set for the sides of a duel: its users start iterations only in its own slices. Their
     /// connections stay open in the others.
     pub turns: Option<Turns>,
 }
 
-/// When the first phase of a load begins.
+/// When the first phase of a load starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// So long after the begin of the run.
+    /// This long after the start of the run.
     At(Duration),
     /// When the phases of this load are over.
     After(u16),
@@ -40,13 +39,13 @@ impl Load {
         Load { name: String::new(), sessions: None, start, phases, turns: None }
     }
 
-    /// Whether its users do this session.
+    /// Whether its users run this session.
     pub fn has(&self, session: u16) -> bool {
         self.sessions.as_ref().is_none_or(|sessions| sessions.contains(&session))
     }
 
-    /// The most users who stay at once; those who arrive are not in it, as nobody knows beforehand
-    /// how long they are there.
+    /// Most staying users at a time; arriving users are not included, because it is not known in
+    /// advance how long they stay.
     pub fn staying_max(&self) -> u64 {
         let of = |drive: &Drive| match drive {
             Drive::Users(users) => users.to,
@@ -57,20 +56,20 @@ impl Load {
     }
 }
 
-/// The precision of a run where none is given: as fine as `cargo xtask bench rate` finds cheap.
+/// The default precision of a run: as fine as is cheap according to `cargo xtask bench rate`.
 pub const PRECISION: Duration = Duration::from_micros(250);
-/// The coarsest. A generator that is late by twice as much is one that cannot keep up.
+/// The coarsest. A generator that is twice as late cannot keep up.
 pub const PRECISION_MAX: Duration = Duration::from_millis(5);
 
-/// The loads of a run together. Phases are numbered through all of them, in their order.
+/// The loads of a run together. Phases are numbered across all of them, in order.
 impl Program {
-    /// How late heartbeats, what is done every so often, and ends of pauses may be where nothing
-    /// begins at a rate: users who wait anyway need no more.
+    /// How late heartbeats, recurring actions and ends of pauses may be if nothing starts at a
+    /// rate: users that wait anyway need no higher precision.
     pub fn idle_precision(&self) -> Duration {
         (self.precision * 4).min(PRECISION_MAX)
     }
 
-    /// All phases by their numbers.
+    /// All phases in order of their numbers.
     pub fn phases(&self) -> impl Iterator<Item = &Phase> + Clone {
         self.loads.iter().flat_map(|load| &load.phases)
     }
@@ -84,7 +83,7 @@ impl Program {
         self.loads.iter().scan(0, first).collect()
     }
 
-    /// The most users who stay at once, if all loads have theirs at the same time.
+    /// Most staying users, if all loads reach their maximum at the same time.
     pub fn staying_max(&self) -> u64 {
         self.loads.iter().map(Load::staying_max).fold(0, u64::saturating_add)
     }
@@ -94,9 +93,9 @@ impl Program {
 pub struct Phase {
     pub name: String,
     pub drive: Drive,
-    /// None: until the drive is done (a number of iterations, or a ramp that is complete).
+    /// `None`: until the drive is complete (a number of iterations, or a ramp).
     pub time: Option<Duration>,
-    /// Who falls out and comes back while the phase lasts.
+    /// Users that disconnect and return during the phase.
     pub churn: Option<Churn>,
     /// False keeps the phase out of the summary and the thresholds, as a warm-up.
     pub measured: bool,
@@ -105,23 +104,23 @@ pub struct Phase {
 /// What a phase drives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Drive {
-    /// Holds what is there.
+    /// Keeps the current level.
     Hold,
-    /// How many users are online: the closed model.
+    /// The number of online users: the closed model.
     Users(Users),
-    /// New users per second, each runs its session once: the open model.
+    /// New users per second, each of which runs its session once: the open model.
     Arrivals(Arrivals),
-    /// Starts of iterations on users who stay: constant throughput, or a number of them.
+    /// Starts of iterations on staying users: constant throughput, or a number of iterations.
     Iterations(Iterations),
 }
 
 impl Drive {
-    /// Whether users or iterations begin at a rate, whatever the target does.
+    /// Whether users or iterations start at a rate, whatever the target does.
     pub fn is_paced(&self) -> bool {
         self.rate().is_some()
     }
 
-    /// What begins per second, where it is given.
+    /// The starts per second, if given.
     pub fn rate(&self) -> Option<&Rate> {
         match self {
             Drive::Arrivals(arrivals) => Some(&arrivals.rate),
@@ -146,7 +145,7 @@ pub struct Users {
 }
 
 impl Users {
-    /// Users per second on the way, where they come or go evenly.
+    /// Users per second during an even ramp.
     pub fn rate(self) -> Option<f64> {
         match self.coming {
             Coming::Rate(rate) => Some(rate),
@@ -155,48 +154,47 @@ impl Users {
     }
 }
 
-/// How users come online, or go.
+/// How users are added or removed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Coming {
     AtOnce,
-    /// Evenly, so many a second.
+    /// Evenly, this many per second.
     Rate(f64),
-    /// So many at once when the phase begins, and again each time this time has passed.
+    /// This many at a time when the phase starts, and again each time this period has passed.
     Steps {
         size: u64,
         every: Duration,
     },
 }
 
-/// Users whose connection ends though they stay: they connect again as the same users.
+/// Users that stay but whose connection is closed: they reconnect as the same users.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Churn {
     pub amount: Amount,
-    /// How connections end, in turn. Not empty.
+    /// The close modes, in turn. Not empty.
     pub ways: Vec<Parting>,
 }
 
-/// How many users fall out.
+/// How many users disconnect.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
-    /// This share of those who stay, 0 to 1, at once, each time this time has passed.
+    /// This share of the staying users, 0 to 1, together, each time this period has passed.
     Share { share: f64, every: Duration },
-    /// So many a second, evenly.
+    /// This many per second, evenly.
     Rate(f64),
 }
 
-/// How we end a connection.
+/// The close mode of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Parting {
-    /// In order: WebSocket close, FIN.
+    /// Graceful: WebSocket close, FIN.
     Fin,
     /// RST.
     Reset,
-    /// Not at all: nothing is sent any more, not even an answer of the kernel, as of a phone that
-    /// lost its network.
+    /// Silent: nothing is sent anymore, not even by the kernel, as if a phone had lost its network.
     Vanish,
-    /// Our half is closed by a FIN, and the socket is kept without reading it until the target
-    /// closes its own (RFC 9293, 3.6: half-closed).
+    /// Our half is closed by a FIN, and the socket is kept unread until the target closes its half
+    /// (RFC 9293, 3.6: half-closed).
     HalfClose,
 }
 
@@ -204,7 +202,7 @@ impl Parting {
     pub const ALL: [Parting; 4] =
         [Parting::Fin, Parting::Reset, Parting::Vanish, Parting::HalfClose];
 
-    /// The word of the language.
+    /// The name in the scenario language.
     pub fn word(self) -> &'static str {
         match self {
             Parting::Fin => "fin",
@@ -220,12 +218,12 @@ pub struct Arrivals {
     /// New users per second.
     pub rate: Rate,
     pub spacing: Spacing,
-    /// More than these are not there at once: who comes then is dropped.
+    /// Most concurrent users: further arrivals are dropped.
     pub max: Option<u64>,
 }
 
 impl Arrivals {
-    /// From one rate to another, with no limit.
+    /// A linear ramp without a limit.
     pub fn ramp(from: f64, to: f64) -> Arrivals {
         Arrivals { rate: Rate::Ramp { from, to }, spacing: Spacing::Even, max: None }
     }
@@ -233,19 +231,19 @@ impl Arrivals {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Iterations {
-    /// Users who do them.
+    /// Users that run them.
     pub users: u64,
-    /// Starts per second; None is as fast as the users can.
+    /// Starts per second; `None` is as fast as the users can.
     pub rate: Option<Rate>,
     pub spacing: Spacing,
-    /// All together; None is as many as fit into the time.
+    /// Total number; `None` is as many as fit into the time.
     pub total: Option<u64>,
-    /// A start for which no user is free is dropped; else it waits for one.
+    /// A start without a free user is dropped; otherwise it waits for one.
     pub drops: bool,
 }
 
 impl Iterations {
-    /// At an even rate, if at one at all; those that have no free user wait.
+    /// At an even rate, if any; starts without a free user wait.
     pub fn new(users: u64, rate: Option<f64>, total: Option<u64>) -> Iterations {
         let rate = rate.map(Rate::constant);
         Iterations { users, rate, spacing: Spacing::Even, total, drops: false }

@@ -1,4 +1,4 @@
-//! Sources of series beside the run: which of the metrics that an exporter has are kept.
+//! Sources of series in parallel to the run, and the metrics of an exporter that are kept.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use throng_base::{Said, say};
 use throng_extract::JsonPath;
 use throng_metrics::host::{ALL, Kept, MODES, Series};
 
-/// A source whose figures are read while the run goes on.
+/// A source that is read during the run.
 #[derive(Clone, Debug)]
 pub struct Monitor {
     pub name: String,
     pub origin: Origin,
     pub every: Duration,
-    /// What is kept of a text of metrics.
+    /// The metrics that are kept.
     pub metrics: Vec<Metric>,
 }
 
-/// Where figures come from.
+/// The origin of a source's series.
 #[derive(Clone, Debug)]
 pub enum Origin {
     /// Metrics in the text format of Prometheus.
@@ -26,42 +26,42 @@ pub enum Origin {
     Json(Page, Vec<JsonValue>),
     /// `throng monitor --stdio`, started over ssh.
     Host(SshHost),
-    /// `throng monitor --join` with the token of this name, at the bus of the fleet that makes the
-    /// load.
+    /// `throng monitor --join` with the token of this name, over the bus of the fleet that
+    /// generates the load.
     Joined(String),
 }
 
-/// What is asked for over HTTP.
+/// An HTTP request for a document.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// `http://` or `https://`; it may hold credentials.
+    /// `http://` or `https://`; may contain credentials.
     pub url: String,
     pub headers: Vec<(String, String)>,
 }
 
-/// A number of a document, which becomes a series.
+/// A number in a document, which becomes a series.
 #[derive(Clone, Debug)]
 pub struct JsonValue {
     pub name: String,
-    /// As it was written.
+    /// As written.
     pub text: String,
     pub path: JsonPath,
-    /// It only grows, and begins again at 0.
+    /// It only increases, and restarts at 0.
     pub is_counter: bool,
 }
 
 /// A host that ssh reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SshHost {
-    /// `user@shop-1`; it does not begin with `-`.
+    /// `user@shop-1`; does not start with `-`.
     pub login: String,
     pub port: Option<u16>,
-    /// Words for the command line of `throng monitor` there.
+    /// Command-line options for `throng monitor` there.
     pub options: Vec<String>,
 }
 
 impl Monitor {
-    /// What records name as the source's URL.
+    /// The source's URL in record files.
     pub fn url(&self) -> String {
         match &self.origin {
             Origin::Page(page) | Origin::Json(page, _) => page.url.clone(),
@@ -74,25 +74,25 @@ impl Monitor {
     }
 }
 
-/// What is kept of an exporter's series.
+/// A metric of an exporter that is kept.
 #[derive(Clone, Debug)]
 pub struct Metric {
-    /// What it is called instead of the metric's own name.
+    /// The name to use instead of the metric's own.
     pub name: Option<String>,
     pub selector: Selector,
-    /// All that match are one series, their sum.
+    /// All matching series are summed to one.
     pub is_sum: bool,
-    /// It only grows, whatever the source says of its type.
+    /// It only increases, whatever type the source declares.
     pub is_counter: bool,
-    /// Nobody named it: nothing is told where it is missing.
+    /// Not named by the scenario: its absence is not reported.
     pub is_optional: bool,
 }
 
 /// The port of Prometheus's node_exporter.
 pub const NODE_EXPORTER_PORT: u16 = 9100;
 
-/// What is kept of a host where a scenario names nothing: the series that tell what bounds a
-/// service. node_exporter and `throng monitor` give them the same names.
+/// The default metrics of a host: the series that show what limits a service. node_exporter and
+/// `throng monitor` use the same names.
 pub fn host_metrics() -> Vec<Metric> {
     let metric = |(name, text, is_sum): (Option<String>, String, bool)| {
         let selector = Selector::parse(&text).ok()?;
@@ -117,13 +117,13 @@ pub fn host_metrics() -> Vec<Metric> {
     ALL.iter().flat_map(of).chain([services]).filter_map(metric).collect()
 }
 
-/// All that services of the host tell, without the buckets of their histograms.
+/// All series of the host's services, without histogram buckets.
 const SERVICES: &str = "{source!=\"\",le=\"\"}";
 
-/// Which series are meant, as Prometheus writes it: `node_load1`, `up{job="shop",code!~"5.."}`.
+/// A selector in Prometheus syntax: `node_load1`, `up{job="shop",code!~"5.."}`.
 #[derive(Clone, Debug)]
 pub struct Selector {
-    /// As it was written.
+    /// As written.
     pub text: String,
     name: Option<String>,
     matchers: Vec<Matcher>,
@@ -139,13 +139,13 @@ struct Matcher {
 #[derive(Clone, Debug)]
 enum Pattern {
     Text(String),
-    /// Of the whole value.
+    /// Matches the whole value.
     Regex(Regex),
 }
 
-/// The label that a metric's name is.
+/// The label that contains a metric's name.
 const NAME: &str = "__name__";
-/// Of a compiled regular expression.
+/// Maximum size of a compiled regular expression.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
 impl Selector {
@@ -183,7 +183,7 @@ impl Selector {
         Ok(Selector { text: text.to_string(), name, matchers })
     }
 
-    /// Whether a series is meant; a label that it does not have is empty.
+    /// Whether a series matches; a missing label is empty.
     pub fn matches<L: AsRef<str>>(&self, name: &str, labels: &[(&str, L)]) -> bool {
         let value = |label: &str| match label {
             NAME => name,
@@ -193,7 +193,7 @@ impl Selector {
             && self.matchers.iter().all(|it| it.pattern.is(value(&it.label)) != it.is_not)
     }
 
-    /// Whether all that match have one value of this label.
+    /// Whether all matching series have the same value of this label.
     pub fn is_fixed(&self, label: &str) -> bool {
         let fixes = |it: &Matcher| !it.is_not && matches!(it.pattern, Pattern::Text(_));
         self.matchers.iter().any(|it| it.label == label && fixes(it))
@@ -201,7 +201,7 @@ impl Selector {
 }
 
 impl Matcher {
-    /// `label="value"`, `!=`, `=~`, `!~`, and what comes behind it.
+    /// `label="value"`, `!=`, `=~`, `!~`, and the rest of the text.
     fn parse(text: &str) -> Result<(Matcher, &str), Said> {
         let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let (label, rest) = text.split_at(text.find(|c| !is_letter(c)).unwrap_or(text.len()));
@@ -241,7 +241,7 @@ impl Pattern {
     }
 }
 
-/// A text in double or single quotes, and what comes behind it.
+/// A text in double or single quotes, and the rest of the text.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let quote = text.chars().next().filter(|c| ['"', '\''].contains(c))?;
     let mut value = String::new();
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn selectors_choose_as_those_of_prometheus() {
+    fn selectors_match_like_those_of_prometheus() {
         let labels = [("mode", "idle"), ("cpu", "12")];
         let matches = |text: &str| {
             Selector::parse(text).expect(text).matches("node_cpu_seconds_total", &labels)
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn every_selector_of_a_host_is_one() {
+    fn every_host_selector_is_valid() {
         let metrics = host_metrics();
         let kept = ALL.iter().filter(|series| series.kept != Kept::Nothing).count();
         assert_eq!(metrics.len(), kept - 1 + MODES.len() + 1);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_selector_says_why() {
+    fn invalid_selectors_are_explained() {
         for (text, why) in [
             ("", "the metric name is missing"),
             ("{}", "the metric name is missing"),

@@ -1,24 +1,24 @@
-//! The network between the users of a session and their targets.
+//! The simulated network between the users of a session and their targets.
 
 use std::fmt;
 use std::time::Duration;
 
 use throng_base::units::{write_bandwidth, write_duration};
 
-/// What it does to packets.
+/// Its effects on packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct UserNetwork {
-    /// What it adds to a round trip, half of it in each direction; drawn once for each user,
-    /// evenly from this range.
+    /// Added to a round trip, half of it in each direction; drawn once per user, uniformly from
+    /// this range.
     pub delay: (Duration, Duration),
-    /// The share of the packets that it loses in each direction, 0 to 1.
+    /// The share of packets that it drops in each direction, 0 to 1.
     pub loss: f64,
-    /// Bits per second of a user in each direction; None is as fast as the hosts are.
+    /// Bits per second of a user in each direction; `None` is unlimited.
     pub rate: Option<u64>,
 }
 
 impl fmt::Display for UserNetwork {
-    /// `delay 50ms..200ms, loss 0.5%, rate 1Mbit/s`, as scenarios say it.
+    /// In scenario syntax: `delay 50ms..200ms, loss 0.5%, rate 1Mbit/s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
         let (least, most) = self.delay;
@@ -28,7 +28,7 @@ impl fmt::Display for UserNetwork {
             parts.push(format!("delay {}..{}", write_duration(least), write_duration(most)));
         }
         if self.loss > 0.0 {
-            // Twelve digits are all that a share is written with, and no more than it has.
+            // A share is written with at most twelve digits.
             let percent = (self.loss * 1e14).round() / 1e12;
             parts.push(format!("loss {percent}%"));
         }
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_network_is_told_as_it_is_written() {
+    fn a_network_is_printed_in_scenario_syntax() {
         let ms = Duration::from_millis;
         let of = |delay, loss, rate| UserNetwork { delay, loss, rate }.to_string();
         let all = of((ms(50), ms(200)), 0.005, Some(1_000_000));

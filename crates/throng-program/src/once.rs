@@ -1,5 +1,5 @@
-//! What one user does once in a whole run: `setup` before the load, `teardown` after it. It is a
-//! program of its own, with rows of its own, so that it is in no figure of the load.
+//! Steps that one user runs once per run: `setup` before the load, `teardown` after it. They are a
+//! program of their own, with their own rows, so that they are not part of the load's results.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use throng_base::StepId;
 
 use crate::{Drive, Iterations, Load, Phase, Program, Session, Step};
 
-/// How long a step that is being done may still take when the time is over.
+/// How long the current step may still take when the time is over.
 const GRACEFUL_STOP: Duration = Duration::from_secs(1);
 
 /// The steps, compiled.
@@ -16,16 +16,16 @@ pub struct Once {
     pub session: Session,
     /// Its rows, indexed by [`StepId`].
     pub steps: Vec<Step>,
-    /// By row: where its first step is, `shop.yaml:7:9`.
+    /// By row: the position of its first step, `shop.yaml:7:9`.
     pub places: Vec<String>,
-    /// As of [`Program`].
+    /// As in [`Program`].
     pub broken: Option<StepId>,
     pub expressions: Option<StepId>,
-    /// All of it may take so long.
+    /// Time limit of all steps together.
     pub time_max: Duration,
 }
 
-/// Which of both.
+/// Setup or teardown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OncePart {
     Setup,
@@ -33,7 +33,7 @@ pub enum OncePart {
 }
 
 impl OncePart {
-    /// The word of the language.
+    /// The name in the scenario language.
     pub fn word(self) -> &'static str {
         match self {
             OncePart::Setup => "setup",
@@ -50,7 +50,7 @@ impl Program {
         }
     }
 
-    /// The program of one user who does these steps once.
+    /// The program of one user that runs these steps once.
     pub fn of_once(&self, once: &Once) -> Program {
         let iterations = Iterations::new(1, None, Some(1));
         let phase = Phase {

@@ -1,4 +1,4 @@
-//! Receivers of the figures of each second while the run goes on: `--export KIND=WHERE`, and
+//! Receivers of the measurements of each second during the run: `--export KIND=WHERE`, and
 //! `outputs` of a scenario.
 
 use std::fmt;
@@ -19,7 +19,7 @@ pub enum OutputKind {
     Otlp,
     /// The host and port of a StatsD server (UDP).
     Statsd,
-    /// The URL to which lines are written, with its database or bucket.
+    /// The URL for line protocol, with its database or bucket.
     Influx,
     Csv,
     Jsonl,
@@ -50,7 +50,7 @@ impl OutputKind {
     }
 }
 
-/// A receiver that a person has named.
+/// A configured receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
     pub kind: OutputKind,
@@ -59,7 +59,7 @@ pub struct Output {
 }
 
 impl fmt::Display for Output {
-    /// Without what stands before an `@` of its URL: that is a password.
+    /// Omits everything before an `@` of its URL: it contains a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = match self
             .place
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wanted_is_understood_or_refused() {
+    fn outputs_are_parsed_or_rejected() {
         let good = |text: &str| text.parse::<Output>().unwrap();
         assert_eq!(good("csv=a=b.csv"), Output { kind: OutputKind::Csv, place: "a=b.csv".into() });
         assert_eq!(good("statsd=localhost:8125").kind, OutputKind::Statsd);

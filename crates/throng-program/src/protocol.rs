@@ -1,5 +1,5 @@
-//! The protocols: their schemes, and what only some of them have. How a connection opens, what is
-//! sent over it, and who logs in are one enum each, with a variant for each protocol that has it.
+//! The protocols: their schemes, and their specific options. How a connection opens, what is sent
+//! over it, and its credentials are one enum each, with a variant for each protocol that needs it.
 
 pub mod grpc;
 pub mod mqtt;
@@ -18,7 +18,7 @@ use crate::text::{Composed, Text};
 enum Secured {
     Never,
     Always,
-    /// Where the URL asks for it.
+    /// Only if the URL requires it.
     ByUrl,
 }
 
@@ -59,7 +59,7 @@ macro_rules! schemes {
     };
 }
 
-// The word and another one for it, TLS, the default port.
+// The name and its alias, TLS, the default port.
 schemes! {
     Http, "http", Never, Some(80);
     Https, "https", Always, Some(443);
@@ -68,7 +68,7 @@ schemes! {
     Tcp, "tcp", Never, None;
     /// Raw bytes over TLS.
     Tls, "tls", Always, None;
-    /// Datagrams; what is sent may be lost, and there is no connection that could end.
+    /// Datagrams; they may be lost, and there is no connection that could end.
     Udp, "udp", Never, None;
     /// HTTP/2 with prior knowledge.
     Grpc, "grpc", Never, None;
@@ -92,7 +92,7 @@ impl Scheme {
     }
 }
 
-/// Who logs in to a target, as its URL says it.
+/// The credentials in a target's URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Login {
     Redis(redis::Login),
@@ -106,27 +106,27 @@ impl Login {
     }
 }
 
-/// What only its protocol has of a `connect`.
+/// Protocol-specific options of a `connect`.
 #[derive(Clone, Debug)]
 pub enum ConnectOptions {
-    /// The call that the connection is.
+    /// The gRPC call of the connection.
     Call(Opened),
-    /// Who the user is. Over TCP, or in the messages of a WebSocket.
+    /// The MQTT client. Over TCP, or in the messages of a WebSocket.
     Mqtt(mqtt::Client),
 }
 
 impl ConnectOptions {
-    /// Whether the connection goes on with what the server has kept of the user.
+    /// Whether the connection resumes a session that the server has kept.
     pub fn resumes(&self) -> bool {
         matches!(self, ConnectOptions::Mqtt(client) if !client.clean_start)
     }
 
-    /// Whether the client keeps a session from one connection to the next.
+    /// Whether the client keeps a session across connections.
     pub fn keeps_session(&self) -> bool {
         matches!(self, ConnectOptions::Mqtt(_))
     }
 
-    /// The call that the connection is.
+    /// The gRPC call of the connection.
     pub fn call(&self) -> Option<&Opened> {
         match self {
             ConnectOptions::Call(opened) => Some(opened),
@@ -142,16 +142,16 @@ impl ConnectOptions {
     }
 }
 
-/// What is sent over a connection that lasts.
+/// A message on a long-lived connection.
 #[derive(Clone, Debug)]
 pub enum Content {
-    /// On raw TCP and on private protocols both kinds are only bytes.
+    /// On raw TCP and on declared protocols both kinds are only bytes.
     Plain {
         kind: MessageKind,
         content: Text,
     },
     Declared(Box<Composed<framed::Template>>),
-    /// Of a call that stays open.
+    /// A message of a call that stays open.
     Proto(Box<Composed<protobuf::Template>>),
     Mqtt(Box<mqtt::Order>),
     Redis(Box<redis::Commands>),
@@ -163,14 +163,14 @@ pub enum MessageKind {
     Binary,
 }
 
-/// What a verb of one protocol sends.
+/// A message of a protocol-specific verb.
 pub trait Command {
     fn verb(&self) -> &'static str;
 
-    /// The text that receivers get, if it is one.
+    /// The text that receivers get, if there is one.
     fn text(&self) -> Option<&Text>;
 
-    /// Whether messages can follow that nobody has asked for.
+    /// Whether unsolicited messages may follow.
     fn subscribes(&self) -> bool;
 
     fn expressions(&self, visit: &mut dyn FnMut(&Expression));
@@ -191,7 +191,7 @@ impl Content {
         self.command().map(Command::verb)
     }
 
-    /// The text that receivers get, if it is one.
+    /// The text that receivers get, if there is one.
     pub fn text(&self) -> Option<&Text> {
         match self {
             Content::Plain { content, .. } => Some(content),
@@ -199,7 +199,7 @@ impl Content {
         }
     }
 
-    /// Whether messages can follow that nobody has asked for.
+    /// Whether unsolicited messages may follow.
     pub fn subscribes(&self) -> bool {
         self.command().is_some_and(Command::subscribes)
     }

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many start per second. What it comes to is the same in all parts of a run, and shared by
-/// them.
+/// Starts per second. The shape is the same in all parts of a run, and shared by them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rate {
-    /// From one value to another evenly, from the begin of the phase to its end.
+    /// From one value to another evenly, from the start of the phase to its end.
     Ramp { from: f64, to: f64 },
     /// Up and down around a mean, for as long as the phase takes.
     Sine(Sine),
@@ -21,27 +20,27 @@ pub struct Sine {
     pub mean: f64,
     pub amplitude: f64,
     pub period: Duration,
-    /// How much of a period is over when the phase begins.
+    /// How much of a period has passed when the phase starts.
     pub offset: Duration,
 }
 
-/// Rates at times, between which they change evenly. The first is at the begin of the phase.
+/// Rates at times, interpolated linearly. The first is at the start of the phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Points(Arc<[Point]>);
 
-/// A rate at a time. Of two at the same time the first is that before it, and the other that from
-/// then on.
+/// A rate at a time. Of two at the same time, the first ends the segment before and the second
+/// starts the next one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     pub seconds: f64,
     /// Per second.
     pub rate: f64,
-    /// All starts until then.
+    /// Total starts before it.
     pub before: f64,
 }
 
 impl Points {
-    /// Of times in order and rates, at least two.
+    /// From rates at increasing times, at least two.
     pub fn new(rates: impl IntoIterator<Item = (Duration, f64)>) -> Points {
         let mut rates = rates.into_iter().peekable();
         let begin = rates.peek().map_or(Duration::ZERO, |(begin, _)| *begin);
@@ -55,8 +54,8 @@ impl Points {
         Points(rates.map(at).map(next).collect())
     }
 
-    /// As many starts in each second, at so many times the speed: evenly within it. Of two seconds
-    /// that do not follow each other there is nothing between.
+    /// This many starts in each second, at a multiple of the speed, spread evenly within it.
+    /// Missing seconds have no starts.
     pub fn of_seconds(seconds: &[(u64, u64)], speed: f64) -> Points {
         let at = |second: u64| {
             Duration::try_from_secs_f64(second as f64 / speed).unwrap_or(Duration::MAX)
@@ -85,7 +84,7 @@ impl Points {
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 
-    /// What is left of them after so many seconds.
+    /// The remaining points after this many seconds.
     fn rest(&self, passed: f64) -> Points {
         let next = self.0.partition_point(|point| point.seconds <= passed);
         let from = self.0[next.saturating_sub(1)];
@@ -95,7 +94,7 @@ impl Points {
         });
         let over = from.before + f64::midpoint(from.rate, rate) * (passed - from.seconds);
         let first = Point { seconds: 0.0, rate, before: 0.0 };
-        // Behind the last nothing comes: two points with nothing between them.
+        // Nothing follows the last point: two points with nothing between them.
         let none = (next == self.0.len()).then_some(first);
         let rest = self.0[next..].iter().map(|it| Point {
             seconds: it.seconds - passed,
@@ -111,14 +110,14 @@ impl Points {
 }
 
 impl Sine {
-    /// In so many pieces a period is drawn. The area under each is exact, and its ends are off by
-    /// less than one in 5,000 of the amplitude.
+    /// Number of segments that approximate a period. The area under each is exact, and its ends
+    /// deviate by less than one in 5,000 of the amplitude.
     const PIECES: u32 = 128;
 
-    /// One period as points, from the begin of the phase.
+    /// One period as points, from the start of the phase.
     pub fn points(&self) -> Points {
         let angle = std::f64::consts::TAU / f64::from(Sine::PIECES);
-        // The area under a chord is less than that under the arc by as much.
+        // Corrects the area under a chord, which is smaller than that under the arc.
         let amplitude = self.amplitude * (angle / 2.0).tan() / (angle / 2.0);
         let offset = self.offset.as_secs_f64() / self.period.as_secs_f64();
         let point = |piece: u32| {
@@ -131,7 +130,7 @@ impl Sine {
 }
 
 impl Rate {
-    /// The same all the time.
+    /// A constant rate.
     pub fn constant(rate: f64) -> Rate {
         Rate::Ramp { from: rate, to: rate }
     }
@@ -145,7 +144,7 @@ impl Rate {
         }
     }
 
-    /// All starts until then, if the phase takes so long.
+    /// Total starts before this time, if the phase takes that long.
     pub fn until(&self, time: Duration) -> f64 {
         let seconds = time.as_secs_f64();
         match self {
@@ -163,7 +162,7 @@ impl Rate {
         }
     }
 
-    /// The same shape, in which one rate becomes another.
+    /// The same shape, scaled so that one rate becomes another.
     pub fn scaled(&self, before: f64, now: f64) -> Rate {
         let factor = now / before;
         let scaled = |own: f64| if own == before { now } else { own * factor };
@@ -182,7 +181,7 @@ impl Rate {
         }
     }
 
-    /// What is left of a rate that changes by itself after so much time.
+    /// The rest of a rate that changes over time, after this much time.
     pub fn rest(&self, passed: Duration) -> Rate {
         match self {
             Rate::Ramp { .. } => self.clone(),
@@ -191,7 +190,7 @@ impl Rate {
         }
     }
 
-    /// The same shape in so many times the time: as fast, and for longer.
+    /// The same shape stretched in time: the same rates, for longer.
     pub fn stretched(&self, factor: f64) -> Rate {
         match self {
             Rate::Ramp { .. } => self.clone(),
@@ -209,12 +208,12 @@ impl Rate {
     }
 }
 
-/// How starts at a rate follow each other.
+/// The spacing of starts at a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spacing {
     /// As evenly as the rate changes.
     #[default]
     Even,
-    /// As those of many people who know nothing of each other: a Poisson process with this rate.
+    /// Independent starts: a Poisson process with this rate.
     Poisson,
 }

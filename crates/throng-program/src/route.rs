@@ -1,5 +1,5 @@
-//! Where the connections to a target go, if not to what its name resolves to. The name itself stays
-//! what it is wherever it is sent: in Host, in SNI, and in what a certificate has to prove.
+//! Where connections to a target go, if not to the addresses of its name. The name itself is
+//! unchanged in Host, in SNI, and for certificates.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use crate::Target;
 
-/// Hosts and ports that are meant; None is any.
+/// A pattern of hosts and ports; `None` is any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Endpoints {
     /// In lower case; an IPv6 address without brackets.
@@ -23,22 +23,22 @@ impl Endpoints {
     }
 }
 
-/// As `--connect-to` of curl has it: connections go to another host or port.
+/// Like `--connect-to` of curl: connections go to another host or port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectTo {
     pub from: Endpoints,
-    /// None keeps what the target has.
+    /// `None` keeps that of the target.
     pub to: Endpoints,
 }
 
-/// As `--resolve` of curl has it: the addresses of a name, which is not looked up.
+/// Like `--resolve` of curl: the addresses of a name, which is not looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolve {
     pub of: Endpoints,
     pub addresses: Vec<IpAddr>,
 }
 
-/// A socket of this host that a service listens at instead of a port (unix(7)).
+/// A unix socket on which a service listens instead of a port (unix(7)).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum UnixSocket {
     Path(PathBuf),
@@ -47,10 +47,10 @@ pub enum UnixSocket {
 }
 
 impl UnixSocket {
-    /// What `sun_path` holds besides the NUL at its begin or end.
+    /// Size of `sun_path` without the NUL at its start or end.
     pub const NAME_BYTES_MAX: usize = 107;
 
-    /// As the kernel is told: an abstract name begins with NUL.
+    /// As passed to the kernel: an abstract name starts with NUL.
     pub fn sun_path(&self) -> PathBuf {
         match self {
             UnixSocket::Path(path) => path.clone(),
@@ -59,7 +59,7 @@ impl UnixSocket {
     }
 }
 
-/// As the scenario has it: `/run/app.sock`, or `@name`.
+/// As in the scenario: `/run/app.sock`, or `@name`.
 impl fmt::Display for UnixSocket {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -69,23 +69,23 @@ impl fmt::Display for UnixSocket {
     }
 }
 
-/// An HTTP proxy that connections go through: it is asked for a tunnel (RFC 9110, 9.3.6).
+/// An HTTP proxy for connections: it is asked for a tunnel (RFC 9110, 9.3.6).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proxy {
     pub host: String,
     pub port: u16,
-    /// Who it is told that asks, and with which password.
+    /// User name and password for the proxy.
     pub user: Option<(String, String)>,
 }
 
-/// All of it, as it is written: first `connect_to`, then `resolve`.
+/// All routing rules: first `connect_to`, then `resolve`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Routing {
-    /// The first that includes a host and port holds.
+    /// The first that matches a host and port applies.
     pub connect_to: Vec<ConnectTo>,
-    /// One that names the host comes before one for any host.
+    /// One that names the host goes before one for any host.
     pub resolve: Vec<Resolve>,
-    /// Of all targets but unix sockets. It looks up the name of a target itself.
+    /// For all targets except unix sockets. It resolves the name of a target itself.
     pub proxy: Option<Proxy>,
 }
 
@@ -104,13 +104,12 @@ pub fn authority(host: &str, port: u16) -> String {
 }
 
 impl Routing {
-    /// What the connections to a target go through, if they do.
+    /// The proxy of connections to a target, if any.
     pub fn proxy_of(&self, target: &Target) -> Option<&Proxy> {
         self.proxy.as_ref().filter(|_| target.unix_socket.is_none())
     }
 
-    /// The host and port whose addresses the connections to a target go to: of the proxy, or of
-    /// the target.
+    /// The host and port of the first hop to a target: the proxy, or the target.
     pub fn next_hop<'r>(&'r self, target: &'r Target) -> (&'r str, u16) {
         match self.proxy_of(target) {
             Some(proxy) => (&proxy.host, proxy.port),
@@ -118,7 +117,7 @@ impl Routing {
         }
     }
 
-    /// The host and port that connections to this one are made to.
+    /// The host and port to which connections to this one are made.
     pub fn endpoint<'r>(&'r self, host: &'r str, port: u16) -> (&'r str, u16) {
         match self.connect_to.iter().find(|one| one.from.include(host, port)) {
             Some(one) => (one.to.host.as_deref().unwrap_or(host), one.to.port.unwrap_or(port)),
@@ -126,7 +125,7 @@ impl Routing {
         }
     }
 
-    /// The addresses that are said for a host and port; None looks the name up.
+    /// The configured addresses of a host and port; `None` means that the name is looked up.
     pub fn addresses(&self, host: &str, port: u16) -> Option<&[IpAddr]> {
         let fitting = || self.resolve.iter().filter(|one| one.of.include(host, port));
         let named = fitting().find(|one| one.of.host.is_some());
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_fits_leads_elsewhere() {
+    fn the_first_matching_rule_applies() {
         let way = |from, to| ConnectTo { from, to };
         let routing = Routing {
             connect_to: vec![
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_host_has_its_own_addresses_before_those_of_any() {
+    fn addresses_of_a_named_host_go_before_those_of_any_host() {
         let resolve = |of, address: &str| Resolve { of, addresses: vec![address.parse().unwrap()] };
         let routing = Routing {
             resolve: vec![

@@ -1,4 +1,4 @@
-//! How the users of a run are shared out to its sessions, and which of them take rows of data.
+//! How the users of a run are distributed over its sessions, and which of them take data rows.
 
 use crate::flow::{Link, Session, Statement};
 use crate::load::{Drive, Load};
@@ -6,8 +6,8 @@ use crate::statement::{self, Statements};
 use crate::{Program, StepKind, Target};
 
 impl Session {
-    /// Whether messages can come to its users over a link that nobody has asked for: they
-    /// subscribe, or resume a session that the server has kept.
+    /// Whether its users can get unsolicited messages on a link: they subscribe, or resume a
+    /// session that the server has kept.
     pub fn can_receive(&self, link: u8) -> bool {
         self.all().any(|statement| match statement {
             Statement::Request(request) if request.link == link => {
@@ -20,25 +20,25 @@ impl Session {
 }
 
 impl Program {
-    /// Whether any connection may speak TLS.
+    /// Whether any connection may use TLS.
     pub fn may_be_secure(&self) -> bool {
         self.targets.iter().any(Target::may_be_secure) || self.secures()
     }
 
-    /// Whether TLS begins on connections that are open without it.
+    /// Whether TLS starts on connections that are open without it.
     pub fn secures(&self) -> bool {
         let once = self.setup.iter().chain(&self.teardown).flat_map(|once| &once.steps);
         self.steps.iter().chain(once).any(|step| step.kind == StepKind::Secure)
     }
 
-    /// The sessions that users of a load do, by their numbers.
+    /// The sessions of a load's users, by index.
     pub fn sessions_of(&self, load: usize) -> impl Iterator<Item = (usize, &Session)> + Clone {
         let load = &self.loads[load];
         self.sessions.iter().enumerate().filter(|(index, _)| load.has(*index as u16))
     }
 
-    /// How many of the first so many users of a load do each session: those that are counted come
-    /// first, the others go by weight. More users than are counted do what is last.
+    /// How many of the first users of a load run each session: counted sessions first, the others
+    /// by weight. Users beyond the counted ones run the last session.
     pub fn users_of_sessions(&self, load: usize, users: f64) -> Vec<f64> {
         let mut rest = users.max(0.0);
         let mut all = vec![0.0; self.sessions.len()];
@@ -61,10 +61,10 @@ impl Program {
         all
     }
 
-    /// The part of all users who do each session. Together they are 1.
+    /// The share of all users for each session. The sum is 1.
     pub fn session_shares(&self) -> Vec<f64> {
         let users: Vec<f64> = self.loads.iter().map(Load::users_in_all).collect();
-        // A load alone has a share of sessions even where no user is known to come.
+        // A single load has shares of sessions even if no user is certain to start.
         let least = if self.loads.len() == 1 { 1.0 } else { 0.0 };
         let all = users.iter().map(|users| users.max(least)).sum::<f64>().max(1.0);
         let mut shares = vec![0.0; self.sessions.len()];
@@ -80,7 +80,7 @@ impl Program {
         self.sessions.iter().map(|session| session.sources().contains(&source)).collect()
     }
 
-    /// The highest number of a user of a load, of so many, whose session takes rows of this source.
+    /// The highest number among this many users of a load whose session takes rows of this source.
     pub fn last_user_with(&self, load: usize, source: u16, users: u64) -> u64 {
         let uses = self.sessions_with(source);
         let (mut counted, mut last) = (0, 0);
@@ -98,7 +98,7 @@ impl Program {
 }
 
 impl Load {
-    /// Users who stay, and those who arrive.
+    /// Staying and arriving users.
     fn users_in_all(&self) -> f64 {
         let arriving = self.phases.iter().map(|phase| match &phase.drive {
             Drive::Arrivals(arrivals) => arrivals.rate.until(phase.time.unwrap_or_default()),
@@ -108,13 +108,13 @@ impl Load {
     }
 }
 
-/// So many connections to one target a user has at once for HTTP, as browsers do (RFC 9112, 9.4
-/// leaves the number to them).
+/// Concurrent HTTP connections of a user to one target, as in browsers (RFC 9112, 9.4 leaves the
+/// number to them).
 pub const HTTP_WIDTH: u8 = 6;
 
 impl Session {
-    /// How many connections its users have at once at most: as many as branches ask over, and one
-    /// more where what goes on beside may ask over HTTP while the steps do.
+    /// Most concurrent connections of its users: as many as branches use, and one more if
+    /// background tasks may send HTTP requests in parallel to the steps.
     pub fn connections(&self) -> usize {
         let opens = |mut steps: Statements<'_>, number: u8| {
             let opens = |one: &Statement| {

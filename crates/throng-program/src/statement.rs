@@ -1,5 +1,5 @@
-//! What every reader of the tree asks a statement: the row, the link, what follows a failure, what
-//! is checked and kept, which expressions it has, and what stands inside of it.
+//! Properties of statements that every reader of the tree needs: the row, the link, the reaction to
+//! failures, checks and saves, expressions, and nested blocks.
 
 use std::slice;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::flow::{
 use crate::text::{Text, in_pairs};
 
 impl Statement {
-    /// The row of the report that it is in.
+    /// Its row in the report.
     pub fn step(&self) -> Option<StepId> {
         let other = || match self {
             Statement::Rendezvous(one) => Some(one.step),
@@ -35,22 +35,22 @@ impl Statement {
         of_act!(self, one => Some(one.link), other())
     }
 
-    /// What the scenario says about its failures.
+    /// Its reaction to failures.
     pub fn failing(&self) -> Failing {
         of_act!(self, one => one.failing, Failing::default())
     }
 
-    /// What its answer has to be.
+    /// The checks of its reply.
     pub fn checks(&self) -> &[Check] {
         of_answered!(self, one => &one.checks, &[])
     }
 
-    /// What is saved of its answer.
+    /// The saves of its reply.
     pub fn saves(&self) -> &[Save] {
         of_answered!(self, one => &one.saves, &[])
     }
 
-    /// The slots that have a value behind it: what it saves, and what it sets.
+    /// The slots that have a value after it: what it saves, and what it sets.
     pub fn keeps(&self) -> impl Iterator<Item = u16> {
         let set = match self {
             Statement::Set { slot, .. } => Some(*slot),
@@ -59,7 +59,7 @@ impl Statement {
         self.saves().iter().map(|save| save.slot).chain(set)
     }
 
-    /// The blocks inside that the same task does.
+    /// The nested blocks of the same task.
     pub fn inner(&self) -> Vec<&[Statement]> {
         match self {
             Statement::Repeat { steps, .. }
@@ -74,7 +74,7 @@ impl Statement {
         }
     }
 
-    /// The blocks inside that tasks of their own do: branches, and what is done while it lasts.
+    /// The nested blocks of other tasks: branches, and background tasks while it lasts.
     pub fn beside(&self) -> Vec<&[Statement]> {
         match self {
             Statement::Stay(stay) => bodies(&stay.handlers, &stay.every).collect(),
@@ -83,7 +83,7 @@ impl Statement {
         }
     }
 
-    /// All blocks inside, to change them.
+    /// All nested blocks, for changes.
     pub fn blocks_mut(&mut self) -> Vec<&mut Block> {
         match self {
             Statement::Repeat { steps, .. }
@@ -105,7 +105,7 @@ impl Statement {
         }
     }
 
-    /// All its own expressions, those in its texts with them; not those of the blocks inside.
+    /// All its own expressions, including those in its texts, but not those of nested blocks.
     pub fn expressions(&self, visit: Visit<'_>) {
         match self {
             Statement::Think(Pause::Text(text)) => text.expressions(visit),
@@ -123,7 +123,7 @@ impl Statement {
         in_saves(self.saves(), visit);
     }
 
-    /// Whether it is no step and has an expression, which may have no value.
+    /// Whether it is not a step but has an expression, which may have no value.
     pub fn evaluates_for_itself(&self) -> bool {
         let varies = |text: &Text| text.as_literal().is_none();
         match self {
@@ -190,10 +190,10 @@ impl Stay {
     }
 }
 
-/// The statements of blocks, each before those inside of it.
+/// The statements of blocks, each before its nested ones.
 pub struct Statements<'p> {
     open: Vec<slice::Iter<'p, Statement>>,
-    /// Those of tasks of their own too.
+    /// Including those of other tasks.
     is_all: bool,
 }
 
@@ -215,17 +215,17 @@ impl<'p> Iterator for Statements<'p> {
     }
 }
 
-/// The statements that one task does.
+/// The statements of one task.
 pub fn own(steps: &[Statement]) -> Statements<'_> {
     Statements { open: vec![steps.iter()], is_all: false }
 }
 
-/// All statements, those of tasks of their own too.
+/// All statements, including those of other tasks.
 pub fn all(steps: &[Statement]) -> Statements<'_> {
     Statements { open: vec![steps.iter()], is_all: true }
 }
 
-/// Changes all statements, those inside after what they are in.
+/// Changes all statements, nested ones after their parents.
 pub fn change(steps: &mut Block, with: &mut dyn FnMut(&mut Statement)) {
     for statement in steps {
         with(statement);
@@ -234,13 +234,13 @@ pub fn change(steps: &mut Block, with: &mut dyn FnMut(&mut Statement)) {
 }
 
 impl Session {
-    /// What its own task does.
+    /// The statements of the session itself.
     pub fn own(&self) -> Statements<'_> {
         let blocks = [&self.after, &self.steps, &self.before];
         Statements { open: blocks.map(|steps| steps.iter()).into(), is_all: false }
     }
 
-    /// All that its users do.
+    /// All statements of its users.
     pub fn all(&self) -> Statements<'_> {
         let of_links = self.links.iter().flat_map(Link::beside).map(<[_]>::iter);
         let mut open: Vec<_> = of_links.collect();
@@ -249,7 +249,7 @@ impl Session {
         Statements { open, is_all: true }
     }
 
-    /// Changes all that its users do.
+    /// Changes all statements of its users.
     pub fn change(&mut self, with: &mut dyn FnMut(&mut Statement)) {
         for steps in [&mut self.before, &mut self.steps, &mut self.after] {
             change(steps, with);
@@ -261,7 +261,7 @@ impl Session {
         }
     }
 
-    /// The sources whose rows it looks at, each once.
+    /// The sources whose rows it uses, each once.
     pub fn sources(&self) -> Vec<u16> {
         let mut found = Vec::new();
         let mut visit = |expression: &Expression| found.extend(expression.sources());
@@ -272,7 +272,7 @@ impl Session {
 }
 
 impl Session {
-    /// Whether TLS begins on a connection of this link after it is open.
+    /// Whether TLS starts on a connection of this link after it is open.
     pub fn secures(&self, link: u8) -> bool {
         let is_this = |one: &Statement| matches!(one, Statement::Secure(one) if one.link == link);
         self.own().any(is_this)
@@ -280,18 +280,18 @@ impl Session {
 }
 
 impl Link {
-    /// The blocks that are done while it is open.
+    /// The blocks that run while it is open.
     pub fn beside(&self) -> Vec<&[Statement]> {
         bodies(&self.handlers, &self.every).collect()
     }
 
-    /// All expressions of what goes on while it is open, but those of bodies.
+    /// All expressions of its background tasks, except those in bodies.
     pub fn expressions(&self, visit: &mut dyn FnMut(&Expression)) {
         heard(self.heartbeat.as_ref(), &self.handlers, visit);
     }
 }
 
-/// The sources whose rows these steps look at, each once.
+/// The sources whose rows these steps use, each once.
 pub fn sources(steps: &[Statement]) -> Vec<u16> {
     let mut found = Vec::new();
     let mut visit = |expression: &Expression| found.extend(expression.sources());

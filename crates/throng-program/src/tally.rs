@@ -1,13 +1,13 @@
-//! What `count` and `measure` take.
+//! Values of `count` and `measure`.
 
 use throng_base::Said;
 use throng_expression::Value;
 
-/// More than a counter or a trend takes at once.
+/// The maximum of a single value.
 const TALLIED_MAX: f64 = 1e15;
 
-/// What is added to a counter, which takes whole numbers, or recorded of a trend, where one of its
-/// unit is worth `scale`.
+/// The value to add to a counter, which only takes whole numbers, or to record in a trend, where
+/// one unit is worth `scale`.
 pub fn tallied(value: &Value, scale: Option<f64>) -> Result<u64, Said> {
     let number = match value {
         Value::Text(text) => Value::parse_plain(text).as_f64(),

@@ -1,10 +1,10 @@
-//! Texts with parts that differ from user to user, compiled into segments.
+//! Texts with parts that differ per user, compiled into segments.
 
 use std::io::Write as _;
 
 use throng_expression::{Expression, Fault, Scope, Value};
 
-/// A text as it is sent. Without variable parts it is one literal, rendered once per run.
+/// A text to send. Without variable parts it is one literal, rendered once per run.
 #[derive(Clone, Debug, Default)]
 pub struct Text {
     pub segments: Vec<Segment>,
@@ -17,7 +17,7 @@ pub enum Segment {
         value: Expression,
         escape: Escape,
     },
-    /// At the beginning: the whole text is there only when these slots have values.
+    /// At the start: the whole text is only present if these slots have values.
     Given(Box<[u16]>),
 }
 
@@ -53,10 +53,10 @@ pub(crate) fn in_pairs(pairs: &[(String, Text)], visit: &mut dyn FnMut(&Expressi
     pairs.iter().for_each(|(_, text)| text.expressions(visit));
 }
 
-/// How a value is written where it stands.
+/// The escaping of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Escape {
-    /// As it is.
+    /// Unchanged.
     None,
     /// Between the quotes of a JSON text.
     JsonText,
@@ -64,15 +64,15 @@ pub enum Escape {
     Json,
     /// In `application/x-www-form-urlencoded`.
     Form,
-    /// In the path or query of a request: what cannot stand in one is percent-encoded, what has a
-    /// meaning there keeps it.
+    /// In the path or query of a request: forbidden characters are percent-encoded, delimiters are
+    /// unchanged.
     Path,
-    /// In a header: characters that would end it are a fault.
+    /// In a header: characters that would end it are an error.
     Header,
 }
 
 impl Text {
-    /// A value that is the same for all users; what is no text keeps its type.
+    /// A value that all users share; values other than text keep their type.
     pub fn constant(value: Value) -> Text {
         match value {
             Value::Text(text) => Text::literal(text.as_bytes()),
@@ -91,7 +91,7 @@ impl Text {
         }
     }
 
-    /// The whole text when it is the same for all users.
+    /// The whole text if all users share it.
     pub fn as_literal(&self) -> Option<&[u8]> {
         match self.segments.as_slice() {
             [] => Some(b""),
@@ -100,7 +100,7 @@ impl Text {
         }
     }
 
-    /// The expression when the text is nothing else.
+    /// The expression if the text consists of it.
     pub fn as_expression(&self) -> Option<&Expression> {
         match self.segments.as_slice() {
             [Segment::Value { value, .. }] => Some(value),
@@ -117,7 +117,7 @@ impl Text {
         }
     }
 
-    /// The value that it begins with, if it does.
+    /// The value that it starts with, if any.
     pub fn begins_with(&self) -> Option<&Expression> {
         match self.segments.first() {
             Some(Segment::Value { value, .. }) => Some(value),
@@ -125,7 +125,7 @@ impl Text {
         }
     }
 
-    /// The slots without whose values the text is not there, if there are some.
+    /// The slots that must have values for the text to be present, if any.
     pub fn needs(&self) -> Option<&[u16]> {
         match self.segments.first() {
             Some(Segment::Given(slots)) => Some(slots),
@@ -133,19 +133,19 @@ impl Text {
         }
     }
 
-    /// Whether the text is there for this user.
+    /// Whether the text is present for this user.
     pub fn is_given(&self, scope: &dyn Scope) -> bool {
         let has = |slot: &u16| !matches!(scope.slot(*slot), Value::Null);
         self.needs().is_none_or(|slots| slots.iter().all(has))
     }
 
-    /// Appends the text as it is for one user.
+    /// Appends the text of one user.
     pub fn render(&self, out: &mut Vec<u8>, scope: &mut dyn Scope) -> Result<(), Fault> {
         self.segments.iter().try_for_each(|segment| segment.render(out, scope))
     }
 
-    /// As [`Text::render`], for a URL that the text begins with: without its fragment, which is
-    /// never sent (RFC 3986, 3.5). Whether it had one.
+    /// As [`Text::render`], for a URL at the start of the text: without its fragment, which is
+    /// never sent (RFC 3986, 3.5). True if it had one.
     pub fn render_reference(
         &self,
         out: &mut Vec<u8>,
@@ -163,7 +163,7 @@ impl Text {
         Ok(fragment.is_some())
     }
 
-    /// The value of the text: that of its expression with its own type when it is nothing else.
+    /// The value of the text; if it consists of one expression, with its own type.
     pub fn value(&self, scope: &mut dyn Scope) -> Result<Value, Fault> {
         if let Some(expression) = self.as_expression() {
             return expression.evaluate(scope);
@@ -189,7 +189,7 @@ fn write_escaped(
     escape_from(begin, escape, out)
 }
 
-/// Escapes what stands from `begin` on.
+/// Escapes everything from `begin` on.
 fn escape_from(begin: usize, escape: Escape, out: &mut Vec<u8>) -> Result<(), Fault> {
     if out[begin..].iter().all(|byte| stands_for_itself(*byte, escape)) {
         return Ok(());

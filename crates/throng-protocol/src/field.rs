@@ -1,6 +1,6 @@
-//! What a message says of itself beside its content.
+//! Named fields of a message besides its content.
 
-/// A value of that, with its type where the protocol has types.
+/// The value of a field, with its type if the protocol has types.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Field<'a> {
     Null,

@@ -1,4 +1,4 @@
-//! What machines read, and what they make of it.
+//! Input of the machines, and their events.
 
 use throng_base::Time;
 
@@ -6,27 +6,28 @@ use crate::framed::Records;
 use crate::stream::Answer;
 use crate::{http1, http2, mqtt, redis, sql, websocket};
 
-/// Bytes that came over a connection, and how far they have been read.
+/// Bytes from a connection, and how far they were read.
 #[derive(Debug)]
 pub struct Input<'a> {
     all: &'a [u8],
     at: usize,
-    /// So many bytes in front of that place are of a body, and its messages have not been read.
+    /// This many bytes before the current position belong to a body whose messages are not read
+    /// yet.
     body: usize,
-    /// It was given out as a message of its own.
+    /// It was returned as one message.
     is_given: bool,
     pub now: Time,
     pub(crate) ends: Ends<'a>,
 }
 
-/// Where messages end that do not say it by themselves.
+/// The end of messages that do not determine it themselves.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Ends<'a> {
-    /// All that came is one.
+    /// All received bytes are one message.
     #[default]
     Whole,
     Records(Records<'a>),
-    /// What is waited for.
+    /// The reply that is waited for.
     Answer(Answer<'a>),
 }
 
@@ -35,13 +36,13 @@ impl<'a> Input<'a> {
         Input { all, at: 0, body: 0, is_given: false, now, ends }
     }
 
-    /// What has not been read.
+    /// The unread bytes.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         &self.all[self.at..]
     }
 
-    /// All was read but this.
+    /// Everything but this was read.
     pub(crate) fn leave(&mut self, rest: &[u8]) {
         self.at = self.all.len() - rest.len();
     }
@@ -56,59 +57,83 @@ impl<'a> Input<'a> {
         &self.all[self.at - self.body..self.at]
     }
 
-    /// So many bytes that were read last are of a body.
+    /// This many of the bytes read last belong to a body.
     pub(crate) fn leave_body(&mut self, bytes: usize) {
         self.body = bytes;
     }
 }
 
-/// What a peer may send.
+/// Limits for the peer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
     pub http1: http1::Limits,
     pub http2: http2::Limits,
-    /// And of messages of all other protocols.
+    /// Also for messages of all other protocols.
     pub websocket: websocket::Limits,
 }
 
-/// What came. It borrows nothing from its machine.
+/// An event. It does not borrow from its machine.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// Of a request, or of all on their connection. HTTP/1 has one at a time, which has no number.
+    /// Of a request, or of all on their connection. HTTP/1 has one at a time, without a number.
     Http(http2::Event<'a>),
     Message(&'a [u8]),
-    /// What was sent under a number.
+    /// The login is done.
+    Open,
+    /// The first part of an answer came.
+    Begun,
+    /// Something that was asked is answered in full.
     Answered(Answered<'a>),
-    Sql(sql::Came<'a>),
-    /// To be answered by [`crate::machine::Machine::pong`].
+    /// Must be answered with [`crate::machine::Machine::pong`].
     Ping(&'a [u8]),
     Pong(&'a [u8]),
-    /// The peer takes leave, with this code if it gave one, and its reason or nothing.
+    /// The peer closes, with a code and a reason if it gave any.
     Closed {
         code: Option<u16>,
         reason: &'a str,
     },
 }
 
-/// How what was sent under a number is answered.
+/// How something that was asked is answered.
 #[derive(Clone, Copy, Debug)]
 pub enum Answered<'a> {
     /// By its acknowledgement.
     Mqtt(mqtt::Answer<'a>),
     /// By the replies to all its commands.
     Redis(redis::Answer<'a>),
+    /// By everything that its statements return.
+    Sql(sql::Reply<'a>),
 }
 
 impl Answered<'_> {
-    pub fn number(&self) -> u32 {
+    /// The number that it was sent under; None where one thing is asked at a time.
+    pub fn number(&self) -> Option<u32> {
         match self {
-            Answered::Mqtt(answer) => u32::from(answer.id),
-            Answered::Redis(answer) => answer.number,
+            Answered::Mqtt(answer) => Some(u32::from(answer.id)),
+            Answered::Redis(answer) => Some(answer.number),
+            Answered::Sql(_) => None,
+        }
+    }
+
+    /// How many messages a step receives with it.
+    pub fn received(&self) -> u32 {
+        match self {
+            Answered::Redis(answer) => answer.replies,
+            Answered::Mqtt(_) | Answered::Sql(_) => 0,
+        }
+    }
+
+    /// How many unsolicited messages it is if no step waits for it.
+    pub fn unasked(&self) -> u32 {
+        match self {
+            Answered::Mqtt(answer) => answer.reason.is_error().into(),
+            Answered::Redis(answer) => answer.replies,
+            Answered::Sql(_) => 0,
         }
     }
 }
 
 impl Event<'_> {
-    /// The peer ends what was a stream of messages.
+    /// The peer ends a stream of messages.
     pub(crate) const END: Event<'static> = Event::Closed { code: None, reason: "" };
 }

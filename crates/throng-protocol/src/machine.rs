@@ -1,8 +1,8 @@
-//! What a connection speaks, as one machine: bytes go in and messages come out, messages go in and
-//! bytes come out. It never sees a user, and whoever drives it never sees a frame.
+//! The protocol of a connection as one machine: bytes go in and messages come out, messages go in
+//! and bytes come out. It knows no users, and its caller knows no frames.
 //!
-//! To add a protocol is to add a row to [`Machine`], and what it can do in a file of its own
-//! ([`ProtocolMachine`]).
+//! To add a protocol, add a row to [`Machine`], and implement [`ProtocolMachine`] in a file of its
+//! own.
 
 mod bytes;
 mod declared;
@@ -28,31 +28,31 @@ use crate::stream::StreamReader;
 use crate::websocket::{Deflater, FrameReader, Inflater};
 pub use protocol::{Breach, Nature, ProtocolMachine, Traits};
 
-/// The protocols: how a connection holds the machine of each, and that machine.
+/// The protocols: how a connection stores the machine of each, and that machine.
 macro_rules! machines {
     (($d:tt) $($(#[$doc:meta])* $name:ident($held:ty), $machine:ty;)*) => {
-        /// What is spoken on one connection, and how far the last message has come.
+        /// The protocol of one connection, and the progress of its current message.
         #[derive(Debug)]
         pub enum Machine {
             $($(#[$doc])* $name($held),)*
         }
 
-        /// How the messages of a machine are put together.
+        /// How messages are parsed.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Form {
             $($name,)*
         }
 
-        /// What breaks the protocol. Nothing can be read behind it.
+        /// A protocol violation. Nothing can be read after it.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Violation {
             $($name(<$machine as ProtocolMachine>::Breach),)*
         }
 
         impl Machine {
-            /// Reads up to the next event; None when the input is used up before. What has to be
-            /// sent for it is added to `out`. Behind an error nothing follows.
-            #[inline(always)] // Once per event: it would be moved once more.
+            /// Reads up to the next event; `None` if the input ends before. Data to send is
+            /// appended to `out`. After an error nothing follows.
+            #[inline(always)] // Once per event: otherwise it would be copied again.
             pub fn next<'a: 'r, 'r>(
                 &mut self,
                 input: &mut Input<'a>,
@@ -67,10 +67,10 @@ macro_rules! machines {
                 }
             }
 
-            /// Says what keeps the connection alive, where it is due.
+            /// Writes a keep-alive message if it is due.
             ///
             /// # Errors
-            /// The peer has not answered the last time.
+            /// The peer has not answered the last one.
             pub fn keep_alive(
                 &mut self,
                 now: Time,
@@ -93,7 +93,7 @@ macro_rules! machines {
         }
 
         impl Form {
-            /// Takes a message apart that was given out.
+            /// Splits a message that was returned.
             pub fn parts(self, message: &[u8]) -> Parts<'_> {
                 match self {
                     $(Form::$name => <$machine as ProtocolMachine>::parts(message),)*
@@ -109,7 +109,7 @@ macro_rules! machines {
             }
         }
 
-        /// Calls a method of the machine that the connection has.
+        /// Calls a method of the connection's machine.
         macro_rules! own {
             ($d machine:ident . $d method:ident ( $d($d argument:expr),* )) => {
                 match $d machine {
@@ -123,33 +123,32 @@ macro_rules! machines {
 }
 
 machines! { ($)
-    /// Requests, each with its answer.
+    /// Requests, each with its response.
     Http1(ResponseReader), ResponseReader;
     /// The same, many at a time: each is a stream of its own.
     Http2(Box<crate::http2::Client>), crate::http2::Client;
     WebSocket(FrameReader), FrameReader;
-    /// Bytes without messages: whoever waits for an answer says where it ends ([`Ends`]).
+    /// Bytes without messages: the step that waits for a reply defines its end ([`Ends`]).
     Bytes(StreamReader), StreamReader;
     /// The packets of a declared protocol, or records that end with a delimiter.
     Declared(PacketReader), PacketReader;
-    /// Server-sent events: one answer of HTTP, from its head on.
+    /// Server-sent events: one HTTP response, starting with its head.
     Events(EventReader), EventReader;
-    /// A gRPC call that stays open: one stream of HTTP/2.
+    /// A gRPC call that stays open: one HTTP/2 stream.
     Call(CallStream), CallStream;
     Mqtt(Box<crate::mqtt::Client>), crate::mqtt::Client;
     Redis(Box<crate::redis::Client>), crate::redis::Client;
     Sql(Box<crate::sql::Client>), crate::sql::Client;
 }
 
-/// A message taken apart.
+/// A message, split into its parts.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts<'a> {
     pub content: &'a [u8],
     pub fields: Fields<'a>,
 }
 
-/// What a message says of itself beside its content, where its protocol has that: by name, as
-/// headers.
+/// Named fields of a message besides its content, if its protocol has any, such as headers.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Fields<'a> {
     #[default]
@@ -162,7 +161,7 @@ pub enum Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// A field that has something in it.
+    /// A field that is not empty.
     pub fn get(self, name: &str) -> Option<Field<'a>> {
         let named = |(own, field): (&str, Field<'a>)| (own == name).then_some(field);
         let field = match self {
@@ -171,7 +170,7 @@ impl<'a> Fields<'a> {
             Fields::Mqtt(message) => message.field(name),
             Fields::Redis(message) => message.fields().into_iter().find_map(named),
             Fields::Reply(answer) => return answer.field(name),
-            // A text without characters is one.
+            // An empty text is a value.
             Fields::Sql(reply) => return reply.field(name),
         };
         field.filter(|field| *field != Field::Bytes(b""))
@@ -190,17 +189,17 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// What machines borrow while they read; one for all connections of a thread.
+/// Buffers that machines borrow while they read; one for all connections of a thread.
 #[derive(Debug, Default)]
 pub struct Lent {
     pub limits: Limits,
     inflater: Inflater,
-    /// What an event is about that does not lie in the input: it came in pieces, or was decoded.
+    /// Data of an event that is not in the input: it arrived in pieces, or was decoded.
     room: Vec<u8>,
     mqtt: crate::mqtt::Room,
 }
 
-/// So much room is kept.
+/// Capacity that is kept.
 const ROOM_BYTES_MAX: usize = 256 * 1024;
 
 impl Lent {
@@ -208,7 +207,7 @@ impl Lent {
         Lent { limits, ..Lent::default() }
     }
 
-    /// Gives back the memory of an exceptional message.
+    /// Releases the memory of an exceptionally large message.
     #[inline]
     pub fn trim(&mut self) {
         if self.room.capacity() > ROOM_BYTES_MAX {
@@ -223,25 +222,30 @@ impl Machine {
         own!(self.traits())
     }
 
-    /// The peer has closed. True when that is the end of an answer; an error when one is cut off.
+    /// Whether its messages answer what opened it: the first is timed, and each behind another.
+    #[inline]
+    pub fn is_stream(&self) -> bool {
+        own!(self.is_stream())
+    }
+
+    /// The peer has closed. True if that ends a response; an error if one is cut off.
     pub fn end(&mut self) -> Result<bool, HttpError> {
         own!(self.end())
     }
 
-    /// The socket has taken all that was written so far. True when more has been written now.
+    /// The socket has taken everything written. True if more was written now.
     #[inline]
     pub fn drained(&mut self, out: &mut Vec<u8>) -> bool {
         own!(self.drained(out))
     }
 
-    /// How much of what was sent waits for the peer to make room for it.
+    /// How many sent bytes wait for the peer to make room.
     #[inline]
     pub fn backlog(&self) -> usize {
         own!(self.backlog())
     }
 
-    /// Writes a message as it goes over the wire. Where none can be sent any more, nothing is
-    /// written.
+    /// Writes a message in wire format. If none can be sent anymore, nothing is written.
     pub fn message(
         &mut self,
         is_text: bool,
@@ -253,7 +257,7 @@ impl Machine {
         own!(self.message(is_text, content, mask, deflater, out));
     }
 
-    /// Writes a ping; false where there are none.
+    /// Writes a ping; false if the protocol has none.
     pub fn ping(&mut self, payload: &[u8], now: Time, mask: [u8; 4], out: &mut Vec<u8>) -> bool {
         own!(self.ping(payload, now, mask, out))
     }
@@ -263,18 +267,23 @@ impl Machine {
         own!(self.pong(payload, mask, out))
     }
 
-    /// When [`Machine::keep_alive`] has something to do.
+    /// When [`Machine::keep_alive`] is due.
     #[inline]
     pub fn due(&self) -> Time {
         own!(self.due())
     }
 
-    /// Whether the peer answers our leave: it is waited for.
+    /// Rolls back the transaction that is open, if there is one.
+    pub fn roll_back(&mut self, out: &mut Vec<u8>) {
+        own!(self.roll_back(out));
+    }
+
+    /// Whether the peer answers our close, so that it is waited for.
     pub fn awaits_end(&self) -> bool {
         own!(self.awaits_end())
     }
 
-    /// Writes the leave that is taken; false where it is taken without a word.
+    /// Writes the close; false if the protocol has no message for it.
     pub fn close(&mut self, code: u16, mask: [u8; 4], out: &mut Vec<u8>) -> bool {
         own!(self.close(code, mask, out))
     }
@@ -284,27 +293,27 @@ impl Machine {
         own!(self.lost())
     }
 
-    /// How the peer closed the connection, in words.
+    /// Describes how the peer closed the connection.
     pub fn closed(&self, code: Option<u16>, reason: &str) -> Said {
         own!(self.closed(code, reason))
     }
 
-    /// What a client that has lost the connection comes back with.
+    /// What a client needs to resume a lost stream.
     pub fn resume(&self) -> Option<Resume> {
         own!(self.resume())
     }
 
-    /// How many bytes of a message have come that is not complete.
+    /// Bytes of an incomplete message.
     pub fn half(&self) -> usize {
         own!(self.half())
     }
 
-    /// What it keeps of what came.
+    /// Its heap memory for received data.
     pub fn heap_bytes(&self) -> usize {
         own!(self.heap_bytes())
     }
 
-    /// Whether the peer has taken leave: it is the one that ends the connection then.
+    /// Whether the peer has sent its close: then it also ends the connection.
     pub fn is_left(&self) -> bool {
         own!(self.is_left())
     }
@@ -319,7 +328,7 @@ impl Violation {
         self.breach().nature()
     }
 
-    /// With what code the connection is closed, where it is closed with one.
+    /// The code with which the connection is closed, if the protocol has one.
     pub fn close_code(&self) -> Option<u16> {
         self.breach().close_code()
     }

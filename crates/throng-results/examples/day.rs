@@ -1,5 +1,6 @@
-//! Writes the record of a day of 200 steps as a run writes it, reads it back, and says what both
-//! cost: `cargo run --release -p throng-results --example day -- DIRECTORY [HOURS [PER_SECOND]]`.
+//! Writes the run directory of a day with 200 steps as a run does, reads it back, and prints the
+//! cost of both: `cargo run --release -p throng-results --example day -- DIRECTORY [HOURS
+//! [PER_SECOND]]`.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "it says what it has measured")]
 
@@ -39,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// As many requests in all as it says.
+/// Returns the total number of requests.
 fn write(directory: &Path, seconds: u64, per_second: u64) -> Result<u64, Box<dyn Error>> {
     let phase = PhaseInfo { name: "load".into(), measured: true, ..PhaseInfo::default() };
     let step = |number| StepInfo {

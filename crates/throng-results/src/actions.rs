@@ -1,36 +1,34 @@
-//! What happened at set times of a run: the events of its scenario and the marks of persons, and
-//! what they changed.
+//! Events of the scenario and marks of the operator, and what they changed.
 
 use throng_base::{Said, say};
 use throng_why::{Effect, Happened};
 
 use crate::event::{ActionStatus, Event};
 
-/// How many are kept; the record has all.
+/// Maximum number of actions kept; the run directory has all.
 pub const ACTIONS_MAX: usize = 200;
-/// What the record calls a moment that only has a name.
+/// The recorded action of a mark.
 pub(crate) const MARK: &str = "mark";
 
 /// An event of the scenario, or a mark.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ActionRow {
-    /// In the scenario; None of a mark that a person set.
+    /// Number in the scenario; `None` for a mark that the operator set.
     pub number: Option<u16>,
     pub name: String,
     /// `run`, `http`, `mark`, `amend`.
     pub action: String,
     pub due_ns: Option<u64>,
-    /// When it began; None if it never did.
+    /// When it started; `None` if it never did.
     pub at_ns: Option<u64>,
     pub status: ActionStatus,
     pub took_ns: Option<u64>,
     pub detail: Said,
     pub output: String,
-    /// None if the seconds of the run are not known, or it never began.
+    /// `None` if the seconds of the run are unknown or the action never started.
     pub effect: Option<Effect>,
 }
 
-/// Collects them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Actions {
     rows: Vec<ActionRow>,
@@ -75,7 +73,7 @@ impl Actions {
         found.map(|at| &mut self.rows[at])
     }
 
-    /// By their time; those that never began at the end.
+    /// Sorted by time; actions that never started are last.
     pub(crate) fn rows(&mut self) -> Vec<ActionRow> {
         let mut rows = std::mem::take(&mut self.rows);
         rows.sort_by_key(|row| row.at_ns.unwrap_or(u64::MAX));
@@ -84,11 +82,11 @@ impl Actions {
 }
 
 impl ActionRow {
-    /// When it was, and between which changes of the load, in seconds of the run.
+    /// When it happened, and the load changes before and after it, in seconds of the run.
     pub(crate) fn happened(&self, changes_s: &[f64], lasted_s: f64) -> Option<Happened> {
         let begun_s = self.at_ns? as f64 / 1e9;
         let ended_s = begun_s + self.took_ns.unwrap_or(0) as f64 / 1e9;
-        // A change of its own is what it did.
+        // Its own load change is its effect, not a boundary.
         let own_s = if self.action == "amend" { begun_s + OWN_CHANGE_S } else { begun_s };
         let before = changes_s.iter().copied().filter(|at| *at <= begun_s);
         let behind = changes_s.iter().copied().filter(|at| *at > own_s);
@@ -100,7 +98,7 @@ impl ActionRow {
         })
     }
 
-    /// What a person must know of it: that it did not do what it was to do.
+    /// The message to the operator if the action failed.
     pub(crate) fn trouble(&self) -> Option<Said> {
         let name = &self.name;
         let detail = self.detail.clone().cleaned();
@@ -115,12 +113,12 @@ impl ActionRow {
         })
     }
 
-    /// What changed, in a paragraph; None where nothing did.
+    /// Describes what changed; `None` if nothing did.
     pub fn paragraph(&self) -> Option<Said> {
         let told = self.effect.as_ref().map(Effect::told).unwrap_or_default();
         told.into_iter().reduce(|before, next| say!("{before}; {next}"))
     }
 }
 
-/// A change of the load that an event makes is so after this time at the latest.
+/// A load change of an event takes effect within this time.
 const OWN_CHANGE_S: f64 = 3.0;

@@ -1,4 +1,4 @@
-//! Audits: what the target said of its users and its books, against what was counted.
+//! Audits: compares the target's data about users and counts with throng's.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,40 +13,41 @@ use throng_metrics::{Histogram, Measure, Subject, Threshold};
 use crate::directory::{AuditInfo, RunInfo};
 use crate::event::Event;
 
-/// What an audit has found in the whole run.
+/// The findings of an audit over the whole run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AuditRow {
     pub name: String,
-    /// The time that a view may take to hear of a change.
+    /// The time in which a view must show a change.
     pub within_ns: u64,
-    /// Of an audit of presence.
+    /// For an audit of presence.
     pub views: Vec<ViewRow>,
-    /// When the last round in which all views were read began, and its pairs.
+    /// The start of the last round in which all views were read, and the differences between pairs
+    /// of views.
     pub pairs: Vec<Pair>,
-    /// Of an audit of books: the step that they are compared with, and what they said.
+    /// For an audit of counts: the step that they are compared with, and the readings.
     pub step: Option<String>,
     pub entries: Vec<(u64, Entry)>,
 }
 
-/// What a view has said in all rounds.
+/// The results of a view over all rounds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ViewRow {
     pub name: String,
     /// Rounds in which it was read, and in which it could not be read.
     pub read: u64,
     pub failed: u64,
-    /// Why, the last time.
+    /// The most recent reason.
     pub trouble: Option<Said>,
-    /// The round with the most wrong users, the last of several: when it began, and its figures.
+    /// The start and results of the round with the most wrong users; the last of several.
     pub worst: Option<(u64, ViewRound)>,
     pub last: Option<(u64, ViewRound)>,
-    /// Of all rounds, by the kind of change.
+    /// For all rounds, by the kind of change.
     pub times: BTreeMap<Change, Histogram>,
-    /// The largest figure of any round, in the order of [`AuditFigure::COUNTS`].
+    /// The maximum of each value in any round, in the order of [`AuditFigure::COUNTS`].
     most: [u64; AuditFigure::COUNTS.len()],
-    /// The smallest, of those of which less is worse.
+    /// The minimum of values for which less is worse.
     least: [u64; AuditFigure::COUNTS.len()],
-    /// The largest share of what was compared, or the smallest.
+    /// The maximum or minimum of each value's share of what was compared.
     share: [f64; AuditFigure::COUNTS.len()],
 }
 
@@ -80,14 +81,14 @@ impl ViewRow {
         self.last = Some((at_ns, round.clone()));
     }
 
-    /// All times until it agreed.
+    /// All times until the view agreed.
     pub fn all_times(&self) -> Histogram {
         let mut all = Histogram::new();
         self.times.values().for_each(|times| all.merge(times));
         all
     }
 
-    /// The worst figure of any round.
+    /// The worst value of any round.
     fn figure(&self, figure: AuditFigure, measure: Measure) -> Option<f64> {
         if figure == AuditFigure::TimeToAgree {
             let times = Some(self.all_times()).filter(|times| !times.is_empty())?;
@@ -112,7 +113,7 @@ impl ViewRow {
 }
 
 impl AuditRow {
-    /// The entry of the books that is off by most, the last of several.
+    /// The reading with the largest difference, the last of several.
     pub fn worst_entry(&self) -> Option<&(u64, Entry)> {
         let read = self.entries.iter().filter(|(_, entry)| entry.trouble.is_none());
         read.max_by_key(|(_, entry)| entry.off().unsigned_abs())
@@ -131,14 +132,14 @@ impl AuditRow {
 }
 
 impl AuditRow {
-    /// What it found, a sentence for each view or for the books; what is wrong stands first.
+    /// One sentence per view, or for the counts; errors come first.
     pub fn sentences(&self) -> Vec<Said> {
         if self.step.is_some() {
             return self.of_books();
         }
         let mut views: Vec<&ViewRow> = self.views.iter().collect();
         let wrong = |view: &ViewRow| view.worst.as_ref().map(|(_, round)| round.wrong_users());
-        // A view that was never read comes first of all.
+        // Views that were never read come first.
         views.sort_by_key(|view| std::cmp::Reverse(wrong(view).unwrap_or(u64::MAX)));
         views.into_iter().map(|view| self.of_view(view)).collect()
     }
@@ -213,13 +214,12 @@ fn time(nanos: u64) -> String {
     format_duration(Duration::from_nanos(nanos))
 }
 
-/// Sums up what was found.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Audits {
     rows: Vec<AuditRow>,
 }
 
-/// A record may hold anything; of books, so many entries are kept.
+/// Maximum number of readings kept, because a run directory can contain anything.
 const ENTRIES_MAX: usize = 10_000;
 
 impl Audits {
@@ -267,7 +267,7 @@ impl Audits {
     }
 }
 
-/// A row as `report --json` has it.
+/// A row as in `report --json`.
 pub(crate) fn json(row: &AuditRow, _info: &RunInfo) -> Value {
     let english = |trouble: &Option<Said>| trouble.as_ref().map(Said::english);
     let times = |times: &Histogram| {
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_see_the_worst_round() {
+    fn thresholds_use_the_worst_round() {
         let info = AuditInfo {
             name: "presence".into(),
             views: vec!["redis".into()],

@@ -1,46 +1,46 @@
-//! Which machines left their hosts to others while a run went on (`--back-off`), and how much of
-//! the load was generated all the same.
+//! Tracks which machines backed off during a run (`--back-off`), and how much of the load was
+//! generated.
 
 use throng_base::Said;
 
 use crate::directory::RunInfo;
 use crate::event::{Event, TEXT_CHARS_MAX};
 
-/// Steps that are told in full.
+/// Maximum number of steps kept in full.
 const KEPT_MAX: usize = 50;
 
-/// A machine that makes less of its part of the load, or more again.
+/// A machine reduces or restores its part of the load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackOff {
     pub at_ns: u64,
-    /// By its index.
+    /// Index of the machine.
     pub machine: u16,
-    /// So much of its part is made from then on.
+    /// The percentage of its part that it generates from then on.
     pub percent: u8,
     pub detail: Said,
 }
 
-/// What is kept of all steps.
+/// The back-off steps of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BackOffs {
     pub count: u64,
-    /// The first of them.
+    /// The first steps.
     pub first: Vec<BackOff>,
-    /// By machine: the first step, with the least that was made at any time.
+    /// By machine: the first step, with the minimum percentage.
     pub machines: Vec<BackOff>,
-    /// How much was made by machines that yield to nobody; more than all where they make what
+    /// What machines with a full part generated; above 100 % while they replace others.
     /// others leave out.
     whole: Made,
-    /// Machines that have ever made less.
+    /// Machines that have ever generated less.
     less: Vec<Less>,
 }
 
-/// Percent of a part of the load over time.
+/// A percentage of a part of the load over time.
 #[derive(Clone, Debug, PartialEq)]
 struct Made {
     percent: f64,
     since_ns: u64,
-    /// Before, in percent times nanoseconds.
+    /// The sum before the last change, in percent times nanoseconds.
     sum: f64,
 }
 
@@ -62,15 +62,15 @@ impl Made {
     }
 }
 
-/// What one machine has made that did not always make its whole part.
+/// What a machine generated that did not always generate its whole part.
 #[derive(Clone, Debug, PartialEq)]
 struct Less {
     machine: u16,
-    /// While it made less; 0 percent at other times.
+    /// What it generated at a reduced percentage; 0 at other times.
     made: Made,
-    /// Of what others made: at times when it made less.
+    /// What the others generated while this machine was reduced.
     missed: f64,
-    /// What others had made when it began to make less.
+    /// What the others had generated when this machine was reduced.
     since: Option<f64>,
 }
 
@@ -100,7 +100,7 @@ impl BackOffs {
         }
     }
 
-    /// A machine makes so much of its part from then on; 0 where it is lost.
+    /// Sets the percentage of a machine's part; 0 if it is lost.
     fn makes(&mut self, machine: u16, at_ns: u64, percent: u8) {
         let place = self.less.iter().position(|known| known.machine == machine);
         let place = place.unwrap_or_else(|| {
@@ -114,7 +114,7 @@ impl BackOffs {
         less.made.change(at_ns, if percent < 100 { f64::from(percent) } else { 0.0 });
     }
 
-    /// A change of the load, in its words: machines make what others leave out.
+    /// A recorded load change: `redistribute` makes machines replace others.
     fn amended(&mut self, at_ns: u64, change: &str) {
         let times = change.strip_prefix("redistribute ").and_then(|times| times.parse().ok());
         if let Some(times) = times.filter(|times: &f64| (1.0..1e6).contains(times)) {
@@ -122,7 +122,7 @@ impl BackOffs {
         }
     }
 
-    /// How much of the load was generated up to this moment, at most 1.
+    /// The share of the load generated up to this time, at most 1.
     pub fn generated(&self, info: &RunInfo, end_ns: u64) -> f64 {
         let whole = self.whole.until(end_ns);
         let of = |machine: usize| {
@@ -145,7 +145,7 @@ impl BackOffs {
     }
 }
 
-/// What people call a machine by its index.
+/// The name of a machine.
 pub fn machine_name(info: &RunInfo, machine: u16) -> String {
     let own = info.generator.machines.get(usize::from(machine)).map(|machine| &machine.name);
     let name = own.or(info.generator.host.hostname.as_ref());
@@ -163,50 +163,40 @@ mod tests {
         BackOff { at_ns: at_s * 1_000_000_000, machine, percent, detail: Said::default() }
     }
 
+    fn machines(widths: [u64; 2]) -> RunInfo {
+        let machine = |width| MachineInfo {
+            part: LoadPart { first: 0, width, of: 4 },
+            ..MachineInfo::default()
+        };
+        let machines = widths.map(machine).to_vec();
+        let generator = GeneratorInfo { machines, ..GeneratorInfo::default() };
+        RunInfo { generator, ..RunInfo::default() }
+    }
+
     #[test]
-    fn what_is_generated_is_a_mean_over_time_and_machines() {
+    fn generated_load_is_averaged_over_time_and_machines() {
         let alone = RunInfo::default();
         let mut steps = BackOffs::default();
         assert_eq!(steps.generated(&alone, 10_000_000_000), 1.0);
-        // Half of it from 2 s on, a quarter from 4 s on, all of it from 8 s on.
+        // Half from 2 s on, a quarter from 4 s on, all from 8 s on.
         for step in [step(2, 0, 50), step(4, 0, 25), step(8, 0, 100)] {
             steps.add(step);
         }
         let generated = |end_s: u64| steps.generated(&alone, end_s * 1_000_000_000);
         assert_eq!([generated(8), generated(10)], [4.0 / 8.0, 6.0 / 10.0]);
-        let machine = |width| MachineInfo {
-            part: LoadPart { first: 0, width, of: 4 },
-            ..MachineInfo::default()
-        };
-        let two = RunInfo {
-            generator: GeneratorInfo {
-                machines: vec![machine(1), machine(3)],
-                ..GeneratorInfo::default()
-            },
-            ..RunInfo::default()
-        };
+        let two = machines([1, 3]);
         assert_eq!(steps.generated(&two, 10_000_000_000), (0.6 + 3.0) / 4.0);
     }
 
     #[test]
-    fn what_others_make_for_a_machine_is_generated() {
-        let machine = |width| MachineInfo {
-            part: LoadPart { first: 0, width, of: 4 },
-            ..MachineInfo::default()
-        };
-        let two = RunInfo {
-            generator: GeneratorInfo {
-                machines: vec![machine(1), machine(1)],
-                ..GeneratorInfo::default()
-            },
-            ..RunInfo::default()
-        };
+    fn redistributed_load_counts_as_generated() {
+        let two = machines([1, 1]);
         let mut steps = BackOffs::default();
         steps.add(step(0, 0, 50));
         steps.amended(0, "redistribute 1.50");
         steps.amended(0, "times 1.1");
         assert_eq!(steps.generated(&two, 10_000_000_000), 1.0);
-        // It is lost, and nobody takes over more.
+        // The machine is lost, and no other replaces it.
         steps.makes(0, 5_000_000_000, 0);
         assert_eq!(steps.generated(&two, 10_000_000_000), (0.25 + 1.5) / 2.0);
     }

@@ -1,5 +1,5 @@
-//! Takes the record of a run line by line, live or from its files, and sums it up. What it keeps
-//! grows with the number of steps and phases, not with the time.
+//! Sums up a run line by line, live or from its files. Memory grows with the number of steps and
+//! phases, not with time.
 
 mod figures;
 mod held;
@@ -48,15 +48,15 @@ use phase::{PhaseSum, SECOND_NS};
 pub(crate) use figures::Figures;
 use loads::time_of;
 
-/// How many examples of failures are kept.
+/// Maximum number of examples of failures kept.
 const EXAMPLES_MAX: usize = 1_000;
 
-/// Sums up a run. Lines of one second and phase are parts of it and may come in any order.
+/// Sums up a run. Lines of the same second and phase are added, in any order.
 #[derive(Clone, Debug)]
 pub struct Collector {
     figures: Figures,
     examples: BTreeMap<(u16, &'static str), Example>,
-    /// By step: when, why, in words, and the evidence.
+    /// By step: time, cause, message and evidence.
     failures: Vec<(u16, (u64, Cause, Said, Evidence))>,
     delivery_examples: BTreeMap<(u16, &'static str), (DeliveryCounter, Example)>,
     growth: Growth,
@@ -81,7 +81,7 @@ impl Collector {
         Collector::resume(Figures::new(info), info)
     }
 
-    /// One that goes on from the figures of the first lines. Events come all.
+    /// Continues from the sums of the first lines. All events must still be passed.
     pub(crate) fn resume(figures: Figures, info: &RunInfo) -> Collector {
         Collector {
             figures,
@@ -157,14 +157,14 @@ impl Collector {
             | Event::ActionEnded { .. }
             | Event::Marked { .. }
             | Event::AddressesChanged { .. } => self.changed(event),
-            // One of each: a record may hold anything.
+            // Keep one of each, because a run directory can contain anything.
             Event::Once { once, .. } => {
                 if self.once.iter().all(|known| known.part != once.part) {
                     self.once.push((**once).clone());
                 }
             }
             Event::Capacity { capacity, .. } => self.capacity = Some(capacity.clone()),
-            // The last one knows the most.
+            // The last one is complete.
             Event::Duel { duel, .. } => self.duel = Some(duel.clone()),
             Event::RunEnded { at_ns } => {
                 self.run_ended_ns = self.run_ended_ns.max(Some(*at_ns));
@@ -182,7 +182,7 @@ impl Collector {
         }
     }
 
-    /// What a person, an event of the scenario or the network changed while the run went on.
+    /// A change during the run by the operator, an event or the network.
     fn changed(&mut self, event: &Event) {
         self.figures.event(event);
         self.actions.event(event);
@@ -200,13 +200,13 @@ impl Collector {
         self.changes.add(Change { at_ns, of, what });
     }
 
-    /// Tells what was wrong with the files that were read.
+    /// Adds the damage found in the files.
     pub(crate) fn damage(&mut self, damage: Damage) {
         self.damage = damage;
     }
 
-    /// The figures of everything so far. `info` is as it stands at the end; its verdicts and its
-    /// outcome are filled in from the figures, the rest is taken as it is.
+    /// The summary of everything so far. `info` is the final run file; its verdicts and outcome are
+    /// replaced by those computed here.
     pub fn finish(mut self, info: RunInfo) -> Summary {
         self.figures.end_second();
         let lasted = self.lasted();
@@ -373,12 +373,12 @@ impl Collector {
         phases.map(|(phase, span)| phase.row(length(span), &self.figures.attempts)).collect()
     }
 
-    /// Now that it is known when each phase ended: what its gauges were, and from when to when it
-    /// was.
+    /// Sets the final gauges of each phase once its end is known, and returns the time spans of the
+    /// phases.
     fn settle_phases(&mut self, lasted: u64) -> Vec<Range<u64>> {
         let ends: Vec<u64> =
             (0..self.figures.phases.len()).map(|index| self.end_ns(index, lasted)).collect();
-        // The load of the phase behind, if that has begun.
+        // The start of the load's next phase, if it has started.
         let mut begun = None;
         for (phase, end) in self.figures.phases.iter_mut().zip(&ends).rev() {
             let own = phase.is_begun().then_some(phase.info.load);
@@ -396,8 +396,8 @@ impl Collector {
         self.figures.pieces.take().map(|pieces| pieces.finish(&spans)).unwrap_or_default()
     }
 
-    /// The phases that count, together, and their time. What goes on side by side counts once, and
-    /// so does the time in which one phase has begun before late shards have ended the one before.
+    /// The sum of the measured phases, and their time. Overlapping time counts once: parallel
+    /// loads, and a phase that starts before late shards have ended the previous one.
     fn measured(&self, spans: &[Range<u64>]) -> (Interval, Duration) {
         let counts = |phase: &&PhaseSum| phase.info.measured && phase.is_begun();
         let mut sum = Interval::default();
@@ -406,14 +406,14 @@ impl Collector {
         (sum, time_of(counted.map(|(_, span)| span.clone())))
     }
 
-    /// A run that is over before the first second has gauges only of its end, when all have left.
-    /// Then at most all users were there who came, each with one connection.
+    /// A run shorter than a second has gauges only from its end, when all users have left. Assume
+    /// that all started users were present at once, with one connection each.
     fn no_gauges(&mut self, info: &RunInfo, sum: &Interval, lasted_ns: u64) {
         if lasted_ns < SECOND_NS {
             let most = |count: u64| count.min(info.users_planned);
             let users = most(sum.population.started);
             let connections = most(sum.connections.counts.opened);
-            // Who comes for a connection is not online without it.
+            // Users that open a long-lived connection are not online without it.
             let needs_one = info.tables.steps.iter().any(|step| step.kind == StepKind::Connect);
             let online = if needs_one { users.min(connections) } else { users };
             self.figures.users_present_max = self.figures.users_present_max.max(users);
@@ -422,7 +422,7 @@ impl Collector {
         }
     }
 
-    /// How long the run lasted, in nanoseconds: until its end, or until the last that is known.
+    /// The length of the run in nanoseconds: until its end, or until the last known line.
     fn lasted(&self) -> u64 {
         let ends = self.figures.phases.iter().map(|phase| {
             let last = phase.seconds.map_or(0, |(_, last)| last);
@@ -432,7 +432,7 @@ impl Collector {
         self.run_ended_ns.unwrap_or_else(|| ends.max().unwrap_or(0))
     }
 
-    /// When a phase ended: as it was told, or when the next began, or with the run.
+    /// The end of a phase: as recorded, or the start of the next, or the end of the run.
     fn end_ns(&self, index: usize, lasted: u64) -> u64 {
         let load = self.figures.phases[index].info.load;
         let behind =
@@ -510,7 +510,7 @@ impl Collector {
         rows
     }
 
-    /// The first unmeasured phase that has a figure for this threshold.
+    /// The first unmeasured phase with a value for this threshold.
     fn only_in(&self, threshold: &Threshold, spans: &[Range<u64>]) -> Option<String> {
         let mut phases = self.figures.phases.iter().zip(spans);
         let has_figure = |(phase, span): &(&PhaseSum, &Range<u64>)| {
@@ -520,8 +520,8 @@ impl Collector {
         phases.find(has_figure).map(|(phase, _)| phase.info.name.clone())
     }
 
-    /// What the whole record of a run that has ended says of its own rows, measured or not. Records
-    /// from before there was `begun` say nothing; where lines are missing, that is said elsewhere.
+    /// Rows of a complete run whose counts do not balance, measured or not. Old run directories
+    /// without `begun` are skipped; missing lines are reported elsewhere.
     fn unbalanced(&self, info: &RunInfo) -> Vec<Unbalanced> {
         let mut all = Interval::default();
         self.figures.phases.iter().for_each(|phase| all.add_books(&phase.sum));
@@ -541,8 +541,8 @@ impl Collector {
         rows.chain(beats).collect()
     }
 
-    /// Those that happened. What neither went well nor failed was cut off by the end of the run,
-    /// wherever it began.
+    /// Stages that occurred. Attempts that neither succeeded nor failed were interrupted by the end
+    /// of the run, wherever they started.
     fn stage_rows(&self, sum: &Interval) -> Vec<StageRow> {
         let all = self.figures.phases.iter().flat_map(|phase| &phase.sum.connections.stages);
         let cut_off = |stage: Stage| {
@@ -585,13 +585,13 @@ impl Collector {
         let mut rows: Vec<ErrorRow> = Vec::new();
         for step in &sum.steps {
             let kind = kind_of(info, step.step);
-            // What failed in a transaction is a row of the step that failed.
+            // Failures within a transaction belong to the step that failed.
             if kind == StepKind::Transaction {
                 continue;
             }
             let share = |count: u64| count as f64 / attempts.max(1) as f64;
             let ledger = sum.deliveries.iter().find(|row| row.step == step.step);
-            // What is missing may be in messages of which the records could not be separated.
+            // Missing messages may be in messages whose records could not be separated.
             let is_joined = ledger.is_some_and(|row| row.received_joined > 0);
             for (cause, count) in &step.errors {
                 rows.push(ErrorRow {
@@ -613,7 +613,7 @@ impl Collector {
         rows
     }
 
-    /// Every row of the ledger, also one of which nothing was sent.
+    /// Every row of the ledger, even without sent messages.
     fn delivery_rows(
         &self,
         info: &RunInfo,
@@ -677,7 +677,7 @@ impl Log {
     }
 }
 
-/// What all figures together say: whether they are valid, and what became of the run.
+/// Determines the validity and the outcome of the run.
 fn fill_in_verdict(summary: &mut Summary, interrupted: bool) {
     summary.info.interrupted |= interrupted;
     summary.verdict.validity = verdict::validity(summary);
@@ -707,12 +707,12 @@ fn total_row(info: &RunInfo, attempts: &Attempts, sum: &Interval, measured: Dura
     Row { service, ..Row::new("all".into(), StepKind::NONE, &figures, measured) }
 }
 
-/// The kind of a step; none of one that the run file does not know.
+/// The kind of a step; the default for one that the run file does not contain.
 fn kind_of(info: &RunInfo, step: u16) -> StepKind {
     info.tables.steps.get(usize::from(step)).map_or(StepKind::NONE, |step| step.kind)
 }
 
-/// The steps, and apart from them the transactions, what was pushed and what was delivered.
+/// Separates the rows of steps, transactions, pushes and deliveries.
 fn rows(info: &RunInfo, sum: &Interval, measured: Duration) -> (Vec<Row>, Vec<Row>) {
     let known = (0..info.tables.steps.len()).filter_map(|index| u16::try_from(index).ok());
     let unknown = sum.steps.iter().map(|step| step.step);
@@ -732,12 +732,12 @@ fn rows(info: &RunInfo, sum: &Interval, measured: Duration) -> (Vec<Row>, Vec<Ro
         Row { labels: labels.unwrap_or_default(), service, ..row }
     };
     let is_apart = |row: &Row| row.kind.table() != Table::Steps;
-    // That expressions have values goes without saying.
+    // Rows of expressions without evaluations are not shown.
     let is_told = |row: &Row| row.kind != StepKind::Expression || row.begun + row.count > 0;
     ids.into_iter().map(row).filter(is_told).partition(|row| !is_apart(row))
 }
 
-/// Takes what the scenario counts and measures of its own, and drops what is told elsewhere.
+/// Takes the scenario's own counters and trends, and removes rows that are reported elsewhere.
 fn own_rows(info: &RunInfo, rows: &mut Vec<Row>) -> Vec<OwnRow> {
     rows.retain(|row| row.kind.table() != Table::Elsewhere);
     let own = rows.extract_if(.., |row| row.kind.table() == Table::Own);
@@ -753,7 +753,7 @@ fn stage_row(stage: &StageInterval) -> StageRow {
     most_first(&mut errors);
     StageRow {
         stage: stage.stage,
-        // Records from before there was this number have only what ended.
+        // Old run directories only contain completed attempts.
         began: if stage.began == 0 { stage.ok + stage.failed } else { stage.began },
         ok: stage.ok,
         failed: stage.failed,
@@ -770,7 +770,7 @@ fn heartbeat_row(info: &RunInfo, sum: &Interval) -> HeartbeatRow {
     HeartbeatRow { counts: sum.heartbeats.clone(), latency: Latency::of(&latency) }
 }
 
-/// Rates leave nothing out that came after the load had ended: it is little, and told by no row.
+/// Rates include the few responses after the end of the load, which no row excludes.
 fn target_row(info: &RunInfo, row: &TargetInterval, measured: Duration) -> TargetRow {
     let target = info.targets.urls.get(usize::from(row.target)).cloned();
     TargetRow {

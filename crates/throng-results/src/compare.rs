@@ -1,14 +1,14 @@
-//! Runs side by side: what has changed against the first of them, and what of that is more than
-//! the noise between the seconds of a run.
+//! Compares runs: what has changed relative to the first run beyond the noise between the seconds
+//! of a run.
 //!
-//! - `capacity`: what searches for the highest load found.
-//! - `duel`: two targets under the same load in turn. `signed_rank`: how their figures differ.
-//! - [`condition`]: what `--fail-if` takes.
-//! - [`history`]: the runs of a folder in the order of time; [`shift`]: what changed for good.
-//! - [`json`]: as a program sees it.
-//! - [`noise`]: how far a figure may be off by chance.
-//! - [`units`]: the seconds of a run, as few as can be held.
-//! - [`unlike`]: what else differs between two runs.
+//! - `capacity`: the results of capacity searches.
+//! - `duel`: two targets under the same load in turn. `signed_rank`: their differences.
+//! - [`condition`]: conditions of `--fail-if`.
+//! - [`history`]: the runs of a folder by time; [`shift`]: lasting changes.
+//! - [`json`]: comparisons as JSON.
+//! - [`noise`]: the random error of a value.
+//! - [`units`]: the seconds of a run, merged to a limited number of units.
+//! - [`unlike`]: other differences between two runs.
 
 mod capacity;
 mod condition;
@@ -40,12 +40,12 @@ use noise::Noise;
 pub use shift::Shift;
 use units::{Cell, Subject, Units};
 
-/// A smaller change does not matter: of rates and times a share of the baseline (a bucket of a
-/// histogram is up to 1.6 % wide), of shares of failures points.
+/// Smaller changes are irrelevant: relative to the baseline for rates and times (a histogram bucket
+/// is up to 1.6 % wide), in points for error shares.
 pub const MATTERS_MIN: f64 = 0.02;
 const POINTS_MATTER_MIN: f64 = 0.001;
 
-/// Of rows, in the order in which they are shown.
+/// Compared values of rows, in display order.
 pub const MEASURES: [Quantity; 7] = [
     Quantity::Rate,
     Quantity::Failed,
@@ -55,11 +55,11 @@ pub const MEASURES: [Quantity; 7] = [
     Quantity::Quantile(0.95),
     Quantity::Quantile(0.99),
 ];
-/// Of the generator itself: the name and the kind of its row.
+/// Name and kind of the generator's row.
 pub(crate) const GENERATOR: &str = "generator";
 pub(crate) const OF_GENERATOR: [Quantity; 2] = [Quantity::Cores, Quantity::CpuPerAttempt];
 
-/// A run with what is needed to hold it against another.
+/// A run, with the data for comparisons.
 #[derive(Debug)]
 pub struct Sampled {
     pub summary: Summary,
@@ -67,22 +67,22 @@ pub struct Sampled {
     units: Units,
 }
 
-/// One run held against the baseline.
+/// A comparison of a run with the baseline.
 #[derive(Debug)]
 pub struct Comparison {
-    /// What else differs, and so may be the cause.
+    /// Other differences, which may be the cause.
     pub unlike: Vec<throng_base::Said>,
     pub rows: Vec<Row>,
-    /// How many changes were looked at.
+    /// Number of changes that were tested.
     pub compared: usize,
-    /// Where both looked for the highest load.
+    /// Present if both runs searched for the capacity.
     pub capacity: Option<Capacities>,
     pub judged: Vec<Judged>,
 }
 
 #[derive(Debug)]
 pub struct Row {
-    /// None of all attempts together.
+    /// `None` for all attempts together.
     pub name: Option<String>,
     pub kind: String,
     pub figures: Vec<Figure>,
@@ -98,13 +98,13 @@ pub struct Figure {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// As a share of the baseline; of a share of failures the difference.
+    /// Relative to the baseline; a difference for error shares.
     pub by: f64,
-    /// Between what the true change is, with [`CONFIDENCE`]; None where a run is too short.
+    /// The confidence interval of the change, at [`CONFIDENCE`]; `None` if a run is too short.
     pub interval: Option<(f64, f64)>,
-    /// How likely it is chance alone.
+    /// The p-value.
     chance: f64,
-    /// It matters, and is beyond noise, however many changes were looked at.
+    /// The change is relevant and significant, given the number of tests.
     pub named: bool,
 }
 
@@ -123,7 +123,7 @@ impl Sampled {
         Subject::Generator(attempts(&self.summary.info))
     }
 
-    /// Steps that did something and have a row, by their index.
+    /// Steps with results, by index.
     fn steps(&self) -> impl Iterator<Item = (u16, &crate::StepInfo)> {
         let told = |kind: StepKind| kind.is_attempt() || kind.table() == Table::Transactions;
         let steps = (0..).zip(&self.summary.info.tables.steps);
@@ -134,7 +134,7 @@ impl Sampled {
         self.steps().find(|(_, step)| step.name == name && step.kind == kind).map(|(at, _)| at)
     }
 
-    /// How the run is called: by its directory.
+    /// The name of the run directory.
     pub fn name(&self) -> String {
         let directory = self.summary.directory.as_ref();
         let name = directory.and_then(|path| path.file_name()).map(|name| name.to_string_lossy());
@@ -147,7 +147,8 @@ fn attempts(info: &RunInfo) -> Vec<u16> {
     attempts.map(|(index, _)| index).collect()
 }
 
-/// A step, a kind of steps or `connect`; all attempts where nothing is named.
+/// The steps that a name selects: a step, a kind of steps or `connect`; all attempts if it is
+/// empty.
 fn subject(info: &RunInfo, name: &str) -> Option<Subject> {
     let steps = || (0..).zip(&info.tables.steps);
     let called = steps().filter(|(_, step)| step.name == name);
@@ -163,14 +164,13 @@ fn subject(info: &RunInfo, name: &str) -> Option<Subject> {
     }
 }
 
-/// What was perhaps meant by a name that no step has.
+/// The most similar name, for an unknown one.
 fn did_you_mean<'a>(info: &'a RunInfo, name: &str) -> Option<&'a str> {
     let known = info.tables.steps.iter().flat_map(|step| [&*step.name, step.kind.word()]);
     diagnostic::did_you_mean(name, known)
 }
 
-/// Holds a run against the baseline.
-// sentences
+/// Compares a run with the baseline.
 pub fn compare(
     baseline: &Sampled,
     other: &Sampled,
@@ -195,7 +195,7 @@ pub fn compare(
         vec![row(None, "total", baseline, &baseline.attempts(), other, &other.attempts())];
     let attempts = steps.iter().filter(|(_, step)| step.kind.is_attempt()).count();
     for (at, other_at, step) in pairs {
-        // One that is alone is the row of all attempts.
+        // The row of a single step would equal that of all attempts.
         if attempts > 1 || !step.kind.is_attempt() {
             let (one, two) = (Subject::Steps(vec![at]), Subject::Steps(vec![other_at]));
             rows.push(row(Some(&step.name), step.kind.word(), baseline, &one, other, &two));
@@ -217,7 +217,7 @@ pub fn compare(
     Ok(Comparison { unlike: unlike::unlike(baseline, other), rows, compared, capacity, judged })
 }
 
-/// How a command ends that has judged these.
+/// The exit code for these conditions.
 pub fn exit_of<'a>(judged: impl Iterator<Item = &'a Judged>) -> Exit {
     Fails::exit(judged.map(|judged| judged.fails))
 }
@@ -235,13 +235,13 @@ fn row(
     Row { name: name.map(Into::into), kind: kind.into(), figures: figures(&before, &after) }
 }
 
-/// All that is compared of a row.
+/// The compared values of a row.
 fn figures(before: &Side, after: &Side) -> Vec<Figure> {
     let figures = MEASURES.iter().enumerate();
     figures.map(|(at, measure)| figure(*measure, at, before, after)).collect()
 }
 
-/// What the load has cost its generator, where both records say it.
+/// The cost of the load for the generator, if both runs recorded it.
 fn generator_row(baseline: &Sampled, other: &Sampled) -> Option<Row> {
     let figures = OF_GENERATOR.iter().map(|quantity| {
         let side = |run: &Sampled| measured(run, &run.generator(), &[*quantity]);
@@ -263,7 +263,7 @@ fn measured(run: &Sampled, subject: &Subject, measures: &[Quantity]) -> Side {
     let whole = run.units.whole(subject);
     let figures = measures.iter().map(|measure| figure_of(run, &whole, *measure)).collect();
     let id = run.summary.info.id.bytes();
-    // The same runs are compared with the same result.
+    // Comparing the same runs gives the same result.
     let seed = id.fold(0, |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)));
     let width = run.units.width as f64;
     let cells = run.units.inner(subject);
@@ -279,12 +279,12 @@ fn figure_of(run: &Sampled, whole: &Cell, measure: Quantity) -> Option<f64> {
             (whole.count > 0).then(|| (whole.count - whole.ok) as f64 / whole.count as f64)
         }
         Quantity::Mean => (timed > 0.0).then(|| whole.latency.mean()),
-        // One value has to lie above it, as in reports.
+        // A percentile requires a value above it, as in reports.
         Quantity::Quantile(quantile) => {
             let enough = timed * (1.0 - quantile) >= 1.0 - 1e-9;
             enough.then(|| whole.latency.value_at(quantile) as f64)
         }
-        // Records of older versions do not say it.
+        // Older versions do not record it.
         Quantity::Cores => {
             (whole.cpu_ns > 0).then(|| per_second(whole.cpu_ns, run.summary.measured) / 1e9)
         }
@@ -292,7 +292,7 @@ fn figure_of(run: &Sampled, whole: &Cell, measure: Quantity) -> Option<f64> {
             let known = whole.cpu_ns > 0 && whole.count > 0;
             known.then(|| whole.cpu_ns as f64 / whole.count as f64)
         }
-        // A record has that of its generator alone.
+        // A run directory only has that of the generator.
         Quantity::TargetCpuPerAttempt => None,
     }
 }
@@ -301,7 +301,7 @@ fn figure(measure: Quantity, at: usize, before: &Side, after: &Side) -> Figure {
     let (old, new) = (before.figures[at], after.figures[at]);
     let change = old.zip(new).and_then(|(old, new)| {
         let points = measure.is_by_points();
-        // Relative to nothing there is no change.
+        // A relative change needs a positive base.
         if !points && old <= 0.0 {
             return None;
         }
@@ -310,7 +310,7 @@ fn figure(measure: Quantity, at: usize, before: &Side, after: &Side) -> Figure {
         let Some((one, two)) = noise else {
             return Some(Change { by, interval: None, chance: 1.0, named: false });
         };
-        // Of a quotient to the first order.
+        // The error of a quotient, to first order.
         let (of_old, of_new) = (one.errors[at], two.errors[at]);
         let error = match points {
             true => of_old.hypot(of_new),
@@ -319,7 +319,7 @@ fn figure(measure: Quantity, at: usize, before: &Side, after: &Side) -> Figure {
         let freedom = (one.stretches + two.stretches - 2.0).max(1.0);
         let reach = error * noise::reach(freedom);
         let chance = noise::chance(by, error, freedom);
-        // Nothing is less than nothing, and no share is more than all.
+        // Values are not negative, and shares do not exceed 1.
         let (least, most) = if points { (-old, 1.0 - old) } else { (-1.0, f64::INFINITY) };
         let interval = Some(((by - reach).max(least), (by + reach).min(most)));
         Some(Change { by, interval, chance, named: false })
@@ -327,7 +327,7 @@ fn figure(measure: Quantity, at: usize, before: &Side, after: &Side) -> Figure {
     Figure { measure, before: old, after: new, change }
 }
 
-/// Marks what is a finding, and says among how many.
+/// Marks the significant changes, and returns the number of tests.
 fn name_findings(mut figures: Vec<&mut Figure>) -> usize {
     let changes = figures.iter().filter_map(|figure| figure.change.as_ref());
     let known = changes.filter(|change| change.interval.is_some());
@@ -344,13 +344,13 @@ fn name_findings(mut figures: Vec<&mut Figure>) -> usize {
     compared
 }
 
-/// A smaller change does not matter.
+/// Smaller changes are irrelevant.
 fn matters_min(measure: Quantity) -> f64 {
     if measure.is_by_points() { POINTS_MATTER_MIN } else { MATTERS_MIN }
 }
 
 impl Figure {
-    /// Whether the change is for the better; None where it is noise.
+    /// Whether the change is an improvement; `None` if it is noise.
     pub fn verdict(&self) -> Option<bool> {
         let change = self.change.as_ref().filter(|change| change.named)?;
         Some(self.measure.is_better(change.by))
@@ -358,7 +358,7 @@ impl Figure {
 }
 
 impl Comparison {
-    /// Changes that matter and are beyond noise.
+    /// The relevant and significant changes.
     pub fn findings(&self) -> impl Iterator<Item = (&Row, &Figure, &Change)> {
         let figures =
             self.rows.iter().flat_map(|row| row.figures.iter().map(move |one| (row, one)));

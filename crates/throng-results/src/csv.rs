@@ -1,12 +1,11 @@
-//! A record as rows for spreadsheets and data frames (RFC 4180): of each second one for all
-//! attempts and one for each step that did something. `docs/ci.md` names the columns.
+//! A run as CSV (RFC 4180) for spreadsheets and data frames: for each second, one row for all
+//! attempts and one for each active step. `docs/ci.md` names the columns.
 
 use std::collections::BTreeMap;
 
 use throng_base::{Diagnostic, clean};
 use throng_metrics::{
-    Gauge, Gauges, Histogram, Interval, Merge as _, Output, Percentile, StepInterval, StepKind,
-    merged,
+    Gauge, Gauges, Interval, Merge as _, Output, Percentile, StepInterval, StepKind,
 };
 
 use crate::directory::RunInfo;
@@ -14,59 +13,30 @@ use crate::gauges::AllGauges;
 use crate::read::Run;
 use crate::summary::Latency;
 
-/// Before the percentiles; behind them the maximum and gauges.
+/// The columns before the percentiles, which the maximum and the gauges follow.
 const COLUMNS: &str = "second,unix_s,phase,measured,kind,step,begun,count,ok,failed,interrupted,\
     ok_in_time,received_bytes,sent_bytes,mean_ns";
-/// So many seconds are open at once, as those of several machines do not come together.
+/// Maximum number of open seconds, because several machines do not report at the same time.
 const OPEN_SECONDS_MAX: usize = 60;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What there is of a second.
+/// The results of a second.
 #[derive(Debug, Default)]
 struct Second {
     phases: Vec<u16>,
-    steps: BTreeMap<u16, Row>,
+    steps: BTreeMap<u16, StepInterval>,
     gauges: Gauges,
-    /// All bytes, those of no step too.
+    /// All bytes, including those of no step.
     bytes_in: u64,
     bytes_out: u64,
 }
 
-merged! {
-    #[derive(Debug, Default)]
-    struct Row {
-        begun: u64 => Sum,
-        count: u64 => Sum,
-        ok: u64 => Sum,
-        failed: u64 => Sum,
-        interrupted: u64 => Sum,
-        in_time: u64 => Sum,
-        bytes_in: u64 => Sum,
-        bytes_out: u64 => Sum,
-        latency: Histogram => Sum,
-    }
-}
-
-impl Row {
-    fn add(&mut self, step: &StepInterval) {
-        self.begun += step.begun;
-        self.count += step.count;
-        self.ok += step.ok;
-        self.failed += step.count.saturating_sub(step.ok);
-        self.interrupted += step.interrupted;
-        self.in_time += step.ok_in_time();
-        self.bytes_in += step.bytes_in;
-        self.bytes_out += step.bytes_out;
-        self.latency.merge(&step.latency);
-    }
-}
-
-/// Writes the head and all rows, in the order of time, piece by piece.
+/// Writes the header and all rows, in the order of time, in pieces.
 pub fn seconds_csv(run: &Run, mut write: impl FnMut(&str)) -> Result<(), Box<Diagnostic>> {
     let percentiles: Vec<&str> = Percentile::MAIN.iter().map(|it| it.word_ns()).collect();
     let gauge_names: String = columns().map(|gauge| format!(",{}", gauge.field)).collect();
     write(&format!("{COLUMNS},{},max_ns{gauge_names}\r\n", percentiles.join(",")));
-    // What is measured and what is not stay apart, so that sums are those of the summary.
+    // Measured and unmeasured results are separate, so that sums match the summary.
     let mut open: BTreeMap<(u64, bool), Second> = BTreeMap::new();
     let mut gauges = AllGauges::default();
     run.summed(1, |interval| {
@@ -94,7 +64,7 @@ impl Second {
         if !self.phases.contains(&interval.phase) {
             self.phases.push(interval.phase);
         }
-        interval.steps.iter().for_each(|step| self.steps.entry(step.step).or_default().add(step));
+        interval.steps.iter().for_each(|step| self.steps.entry(step.step).or_default().merge(step));
         self.bytes_in += interval.traffic.bytes_in;
         self.bytes_out += interval.traffic.bytes_out;
     }
@@ -111,39 +81,37 @@ impl Second {
         let kind = |at: u16| {
             info.tables.steps.get(usize::from(at)).map_or(StepKind::NONE, |step| step.kind)
         };
-        let mut all = Row::default();
+        let mut all = StepInterval::default();
         let attempts = self.steps.iter().filter(|(at, _)| kind(**at).is_attempt());
         attempts.for_each(|(_, row)| all.merge(row));
         (all.bytes_in, all.bytes_out) = (self.bytes_in, self.bytes_out);
         let value = |gauge: &Gauge<Gauges>| (gauge.of)(&self.gauges).number().unwrap_or_default();
         let gauges: String = columns().map(|gauge| format!(",{}", value(gauge))).collect();
         let none = ",".repeat(columns().count());
-        let mut out = format!("{head},total,,{}{gauges}\r\n", all.figures());
+        let mut out = format!("{head},total,,{}{gauges}\r\n", figures(&all));
         for (at, row) in &self.steps {
             let (kind, name) = (field(kind(*at).word()), field(&info.step_name(*at)));
-            out += &format!("{head},{kind},{name},{}{none}\r\n", row.figures());
+            out += &format!("{head},{kind},{name},{}{none}\r\n", figures(row));
         }
         out
     }
 }
 
-impl Row {
-    fn figures(&self) -> String {
-        let latency = Latency::of(&self.latency);
-        let known = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
-        let some = !latency.is_empty();
-        let plain = [self.begun, self.count, self.ok, self.failed, self.interrupted, self.in_time];
-        let plain = plain.into_iter().chain([self.bytes_in, self.bytes_out]);
-        let mut fields: Vec<String> = plain.map(|count| count.to_string()).collect();
-        fields.push(known(some.then(|| latency.mean_ns.round() as u64)));
-        let told = Percentile::MAIN.iter().map(|percentile| known(latency.percentile(*percentile)));
-        fields.extend(told);
-        fields.push(known(latency.max()));
-        fields.join(",")
-    }
+fn figures(row: &StepInterval) -> String {
+    let latency = Latency::of(&row.latency);
+    let known = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
+    let some = !latency.is_empty();
+    let plain = [row.begun, row.count, row.ok, row.failed(), row.interrupted, row.ok_in_time()];
+    let plain = plain.into_iter().chain([row.bytes_in, row.bytes_out]);
+    let mut fields: Vec<String> = plain.map(|count| count.to_string()).collect();
+    fields.push(known(some.then(|| latency.mean_ns.round() as u64)));
+    let told = Percentile::MAIN.iter().map(|percentile| known(latency.percentile(*percentile)));
+    fields.extend(told);
+    fields.push(known(latency.max()));
+    fields.join(",")
 }
 
-/// A text of others as a field. What a spreadsheet would take for a formula begins with `'`
+/// Quotes foreign text. Text that a spreadsheet would interpret as a formula starts with `'`
 /// (OWASP: "CSV Injection").
 fn field(text: &str) -> String {
     let text = clean(text);
@@ -161,7 +129,7 @@ mod tests {
     use crate::tests::sample;
 
     #[test]
-    fn texts_of_others_are_one_field_and_no_formula() {
+    fn foreign_text_is_one_field_and_never_a_formula() {
         assert_eq!(field("GET /a"), "GET /a");
         assert_eq!(field("a,\"b\""), "\"a,\"\"b\"\"\"");
         assert_eq!(field("=1+2"), "\"'=1+2\"");
@@ -170,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn every_second_has_a_row_of_all_and_one_of_each_step() {
+    fn each_second_has_a_total_row_and_a_row_per_step() {
         let directory = tempfile::tempdir().unwrap();
         let mut info = sample::info();
         info.tables.steps[1].name = "=cmd|' /C calc'!\n\"x\"".into();

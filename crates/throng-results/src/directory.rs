@@ -1,5 +1,5 @@
-//! What stands in `run.json`, and how run directories are named. The format is documented in
-//! `docs/run-directory.md`; names and units here are that format.
+//! The contents of `run.json`, and the names of run directories. The format is documented in
+//! `docs/run-directory.md`; names and units here are those of the format.
 
 pub(crate) mod spelling;
 
@@ -15,107 +15,102 @@ use throng_base::private::Private as _;
 use throng_host::HostFacts;
 use throng_metrics::{Interval, StepKind, Threshold, TrendUnit, Verdict, flat, plain};
 
-/// The major version of the format. A reader refuses what is newer; new fields do not raise it. 2:
-/// steps that are no attempts (transactions, rendezvous), and runs that a rule stopped; what reads
-/// 1 would count the first twice and call the second good. 3: tries that are no failures,
-/// thresholds that are indeterminate, numbered lines; what reads 2 would miss attempts that were
-/// interrupted, and not know the verdict. 4: lines of several machines; what reads 3 would not see
-/// that one of them was late. 5: segments of long runs; what reads 4 would find none of their
-/// lines.
+/// The major version of the format. A reader rejects newer versions; new fields do not change it.
+/// Each version added lines that older readers would misinterpret. 2: steps that are not attempts
+/// (transactions, rendezvous), and runs stopped by a rule. 3: retries, indeterminate thresholds,
+/// numbered lines, interrupted attempts. 4: lines of several machines. 5: segments of long runs.
 pub const FORMAT: u32 = 5;
-/// The oldest format that is still read.
+/// The oldest supported format.
 pub const FORMAT_MIN: u32 = 1;
 
 pub const SCENARIO_FILE: &str = "scenario.yaml";
-/// No file of a record is larger that is read at once: `run.json`, `scenario.yaml`.
+/// Maximum size of a file that is read as a whole: `run.json`, `scenario.yaml`.
 pub(crate) const FILE_BYTES_MAX: usize = 256 << 20;
 
 /// Where run directories are created unless the user names one, relative to the working directory.
 pub const RECORDS: &str = "throng-runs";
-/// Length of the start time with which the name of a run directory begins: `20261121-120301`.
+/// Length of the start time at the beginning of a directory's name: `20261121-120301`.
 pub(crate) const STAMP_BYTES: usize = 15;
 
 pub const RUN_FILE: &str = "run.json";
 pub const INTERVALS_FILE: &str = "intervals.ndjson";
 pub const EVENTS_FILE: &str = "events.ndjson";
-/// The field of every line that numbers it.
+/// The field with the number of a line.
 pub(crate) const SEQ: &str = "seq";
-/// The field that says of which of several machines a line is.
+/// The field with the machine of a line.
 pub(crate) const MACHINE: &str = "machine";
 
-/// Makes a file of a record that is not there yet; what is written goes to its end. Records hold
-/// what was sent and what came: their files and folders are for who made them.
+/// Creates a new file of a run directory for appending. Files and directories are accessible only
+/// to their owner, because they contain sent and received data.
 pub(crate) fn create_new(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create_new(true).private().open(path)
 }
 
 flat! {
     plain
-    /// Who, when, where and what: written when a run begins and again when it ends. The file has
-    /// the fields of its groups as if they were its own, in this order.
+    /// Identity, time, host and targets of a run, written at its start and its end. The fields of
+    /// nested groups are fields of the file, in this order.
     #[derive(Clone, Debug, Default, PartialEq, Serialize)]
     pub struct RunInfo {
         pub format: Format;
-        /// No other run has it; `run.id` in expressions.
+        /// Unique; `run.id` in expressions.
         pub id: String;
         flat build
-        /// The binary that made the record.
+        /// The binary that generated the load.
         struct BuildInfo {
             pub version: String = "throng_version";
-            /// Of the sources that the binary was built from, as `--version` has it; empty where
-            /// the build did not know it, and in older records.
+            /// Commit of the sources, as in `--version`; empty if unknown, and in older run
+            /// directories.
             #[serde(skip_serializing_if = "String::is_empty")]
             pub commit: String = "throng_commit";
         }
         pub name: String;
-        /// By their names; those of the command are among them.
+        /// By name; includes the labels of the command line.
         pub labels: BTreeMap<String, String>;
         pub command: Vec<String>;
         flat time
-        /// When the run began and ended.
+        /// Start and end of the run.
         struct TimeInfo {
-            /// RFC 3339, UTC; made by [`timestamp`].
+            /// RFC 3339, UTC; see [`timestamp`].
             pub started: String;
-            /// The zero of all times of the record, in nanoseconds since the Unix epoch; 0 in older
-            /// ones.
+            /// The zero of all times in the run directory, in nanoseconds since the Unix epoch; 0
+            /// in older ones.
             #[serde(skip_serializing_if = "is_zero")]
             pub zero_unix_ns: u64;
-            /// Absent while the run goes on, and for ever when it was killed.
+            /// Absent during the run, and if the run was killed.
             pub ended: Option<String>;
         }
         pub seed: u64;
-        /// What the command has changed of the load that the scenario has, in words.
+        /// The command line's changes of the scenario's load, in words.
         pub changes: Vec<throng_base::Said>;
         flat generator
-        /// What made the load.
+        /// The generator.
         struct GeneratorInfo {
             pub host: HostFacts;
             pub shards: u64;
-            /// The machines whose lines these are, by the `machine` of each line; empty where there
-            /// is only one that has the whole load.
+            /// The machines of the run, by the `machine` of each line; empty for a single machine.
             #[serde(skip_serializing_if = "Vec::is_empty")]
             pub machines: Vec<MachineInfo>;
         }
         flat targets
-        /// Where the load went.
+        /// The targets of the load.
         struct TargetsInfo {
             pub urls: Vec<String> = "targets";
-            /// By target, the first one that users may get in its place: both are addresses of one
-            /// service. Empty where each is a service of its own, and in older records.
+            /// By target: the first target of the same service. Empty if each is a separate
+            /// service, and in older run directories.
             #[serde(skip_serializing_if = "Vec::is_empty")]
             pub services: Vec<u16>;
-            /// A target is on a machine that makes the load, so that both compete for its
-            /// processors.
+            /// A target is on the same host as a generator, so they compete for its processors.
             #[serde(skip_serializing_if = "std::ops::Not::not")]
             pub same_host: bool;
         }
         flat mode
-        /// What kind of run it was; all are false in most runs, and in older records.
+        /// The kind of the run; all are false in most runs and in older run directories.
         struct ModeInfo {
-            /// The load is long to see whether all stays as it is (`--soak`).
+            /// The load is long to test stability (`--soak`).
             #[serde(skip_serializing_if = "std::ops::Not::not")]
             pub soak: bool;
-            /// It compared two targets: machine 0 is side A, machine 1 is side B.
+            /// The run compared two targets: machine 0 is side A, machine 1 is side B.
             #[serde(skip_serializing_if = "std::ops::Not::not")]
             pub duel: bool;
             /// Each request asks the target to close its connection (`keep_alive: false`).
@@ -123,62 +118,62 @@ flat! {
             pub no_keep_alive: bool;
         }
         flat tables
-        /// What intervals and events refer to by its index.
+        /// Tables that intervals and events refer to by index.
         struct TablesInfo {
-            /// What was read beside the run, by the `monitor` of events.
+            /// By the `monitor` of events.
             #[serde(skip_serializing_if = "Vec::is_empty")]
             pub monitors: Vec<MonitorInfo>;
-            /// What was compared with the target's own knowledge, by the `audit` of events.
+            /// By the `audit` of events.
             #[serde(skip_serializing_if = "Vec::is_empty")]
             pub audits: Vec<AuditInfo>;
             /// By the `step` of intervals and events.
             pub steps: Vec<StepInfo>;
-            /// The names of the loads that go on side by side; empty where there is only one.
+            /// The names of parallel loads; empty for a single load.
             #[serde(skip_serializing_if = "Vec::is_empty")]
             pub loads: Vec<String>;
-            /// The names of the sessions; empty where there is only one, and in older records.
+            /// The names of the sessions; empty for a single one, and in older run directories.
             #[serde(skip_serializing_if = "Vec::is_empty")]
             pub sessions: Vec<String>;
-            /// The networks that users of a session have.
+            /// The simulated networks of sessions.
             #[serde(skip_serializing_if = "Vec::is_empty")]
             pub networks: Vec<NetworkInfo>;
             /// By the `phase` of intervals and events.
             pub phases: Vec<PhaseInfo>;
             pub thresholds: Vec<ThresholdInfo>;
         }
-        /// The most users that the load asks for at one time.
+        /// Maximum number of concurrent users in the load.
         pub users_planned: u64;
-        /// How late what was due might be done so that wakings were shared; 0 in older records.
+        /// Maximum delay of due work to share wake-ups; 0 in older run directories.
         pub precision_ns: u64;
-        /// Service times are known: those of lines that have none are those of `latency`.
+        /// Service times are recorded. Lines without them have the same service times as `latency`.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         pub service_times: bool;
         pub interrupted: bool;
         /// Lines that could not be written.
         pub lines_lost: u64;
         flat sources
-        /// What the run was made of.
+        /// The inputs of the run.
         struct SourcesInfo {
-            /// The scenario and the files that it names; those of older records are not known.
+            /// The scenario and the files that it names; unknown in older run directories.
             pub files: Vec<FileInfo>;
-            /// What else the run was made of; absent in older records, which cannot be repeated.
+            /// Other inputs; absent in older run directories, which cannot be rerun.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub bundle: Option<BundleInfo>;
-            /// The id of the run that this one repeats.
+            /// The ID of the run that this one reruns.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub rerun_of: Option<String>;
         }
         flat end
-        /// How the run ended; absent until then.
+        /// The end of the run; absent until then.
         struct EndInfo {
-            /// Absent in records of older versions, too.
+            /// Also absent in older run directories.
             pub totals: Option<Totals>;
             pub outcome: Option<Outcome>;
         }
     }
 }
 
-/// That of this version, where nothing else is said.
+/// By default, the current version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Format(pub u32);
 
@@ -193,13 +188,13 @@ fn is_zero(nanos: &u64) -> bool {
 }
 
 impl RunInfo {
-    /// A run that begins at `started` (since the Unix epoch).
+    /// A run that starts at `started` (since the Unix epoch).
     pub fn new(name: impl Into<String>, started: Duration) -> RunInfo {
         let time = TimeInfo { started: timestamp(started), ..TimeInfo::default() };
         RunInfo { name: name.into(), time, ..RunInfo::default() }
     }
 
-    /// The name of a step, also of one that this file does not know.
+    /// The name of a step, or a placeholder if it is unknown.
     pub fn step_name(&self, step: u16) -> String {
         match self.tables.steps.get(usize::from(step)) {
             Some(info) => info.name.clone(),
@@ -209,7 +204,7 @@ impl RunInfo {
 }
 
 impl BuildInfo {
-    /// As `throng -V` names it: `0.1.0 (108dfbd41)`.
+    /// As in `throng -V`: `0.1.0 (108dfbd41)`.
     pub fn text(&self) -> String {
         match self.commit.as_str() {
             "" => self.version.clone(),
@@ -218,45 +213,45 @@ impl BuildInfo {
     }
 }
 
-/// One of several machines of a run.
+/// A machine of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MachineInfo {
     pub name: String,
-    /// What the others do not have: by what was told of one of them.
+    /// What differs from the other machines.
     pub host: HostFacts,
     pub shards: u64,
     #[serde(flatten)]
     pub part: LoadPart,
-    /// What was added to its times so that they count from the start of the run.
+    /// Added to its times, so that they count from the start of the run.
     pub offset_ns: i64,
-    /// What its agent is called; of a run that was merged, what that run was.
+    /// Labels of its agent or, in a merged run, of the original run.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
 }
 
-/// An audit; named by its index.
+/// An audit, referred to by its index.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AuditInfo {
     pub name: String,
-    /// Of an audit of presence: the time that a view may take, and its views.
+    /// For an audit of presence: the time in which a view must show a change, and the views.
     pub within_ns: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub views: Vec<String>,
-    /// Of an audit of books: the step that they are compared with.
+    /// For an audit of counts: the compared step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
 }
 
-/// A source of series; named by its index.
+/// A monitor, referred to by its index.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MonitorInfo {
     pub name: String,
     pub url: String,
     pub every_ns: u64,
-    /// Which of several machines asked it, by its index.
+    /// Index of the machine that read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<u16>,
 }
@@ -267,12 +262,12 @@ pub struct StepInfo {
     pub kind: StepKind,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Of a trend: what its values are.
+    /// For a trend: the unit of its values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<TrendUnit>,
 }
 
-/// What is between the users of a session and their targets.
+/// A simulated network between the users of a session and their targets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkInfo {
     pub session: String,
@@ -283,15 +278,15 @@ pub struct NetworkInfo {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseInfo {
     pub name: String,
-    /// Among the loads of the run.
+    /// Index of its load.
     #[serde(default)]
     pub load: u16,
-    /// False keeps the phase out of the summary and the thresholds.
+    /// If false, the phase is excluded from the summary and the thresholds.
     pub measured: bool,
-    /// Absent when the phase lasts until its work is done.
+    /// Absent if the phase lasts until its work is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned_ns: Option<u64>,
-    /// The users who shall be there at its end; absent when they come as starts are due.
+    /// Users at its end; absent if users start as needed for scheduled starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub users_planned: Option<u64>,
     /// Absent if users do not start in steps, and in older records.
@@ -299,7 +294,7 @@ pub struct PhaseInfo {
     pub stairs: Option<Stairs>,
 }
 
-/// Users that start in steps: `size` at once, and again after each `every_ns`.
+/// Users start in steps: `size` at once, and again after each `every_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stairs {
     /// Users before the first step.
@@ -308,56 +303,56 @@ pub struct Stairs {
     pub every_ns: u64,
 }
 
-/// A file that the scenario names, as it was when the run began.
+/// An input file as it was at the start of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileInfo {
     /// `scenario`, `include`, `protocol`, `data`, `body`, `load`, `certificate`, `key`; empty in
-    /// older records.
+    /// older run directories.
     pub role: String,
     /// Empty for the scenario of a command line.
     pub path: String,
-    /// Where its copy is in the run directory; absent where there is none.
+    /// Path of its copy in the run directory, if there is one.
     pub copy: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_copy: Option<NoCopy>,
     pub bytes: u64,
-    /// Of what was read; absent for files that could not be.
+    /// Digest of the file; absent if it could not be read.
     pub sha256: Option<String>,
-    /// Of the scenario as it is recorded, which is not as it was written.
+    /// Digest of the recorded scenario, which differs from the original file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copy_sha256: Option<String>,
 }
 
-/// Why a file has no copy.
+/// The reason that a file has no copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoCopy {
-    /// What it has stands in the recorded scenario.
+    /// The recorded scenario contains it.
     Merged,
-    /// It is a key, or there are secrets in it.
+    /// It is a key, or contains secrets.
     Secret,
-    /// More than is copied.
+    /// It exceeds the size limit.
     Large,
     Unreadable,
 }
 
-/// What a run is made of beside its files.
+/// The inputs of a run in addition to its files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BundleInfo {
-    /// What `--set` gave, secrets masked.
+    /// Values of `--set`, with secrets masked.
     pub set: BTreeMap<String, String>,
     pub changed: ChangedInfo,
     pub environment: Vec<VariableInfo>,
     /// Secrets are masked in the recorded scenario.
     pub masked: bool,
-    /// The options of a search for the capacity, which sets the load in place of the scenario.
+    /// The options of a capacity search, which replaces the scenario's load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<serde_json::Value>,
 }
 
-/// What the command has changed of the load.
+/// The command line's changes of the load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ChangedInfo {
@@ -369,25 +364,25 @@ pub struct ChangedInfo {
     pub precision_ns: Option<u64>,
 }
 
-/// A variable of the environment that the scenario reads. One that is not secret and has no digest
-/// was not set.
+/// An environment variable that the scenario reads. It was not set if it is not secret and has no
+/// digest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct VariableInfo {
     pub name: String,
     pub secret: bool,
-    /// Of its value.
+    /// Digest of its value.
     pub sha256: Option<String>,
 }
 
-/// What the record of a run must come to: by this a reader knows whether it is whole.
+/// Totals of a complete run; they show whether lines are missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Totals {
-    /// The number of the last line of each file.
+    /// The last line number of each file.
     pub intervals: u64,
     pub events: u64,
-    /// Of all rows of all intervals.
+    /// Sum over all rows of all intervals.
     pub count: u64,
     pub ok: u64,
     pub failed: u64,
@@ -411,12 +406,12 @@ impl Totals {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     pub exit_code: u8,
-    /// Why it is not 0, one sentence each.
+    /// Reasons for an exit code other than 0, one sentence each.
     #[serde(default)]
     pub reasons: Vec<String>,
 }
 
-/// A threshold with all that is needed to judge it again, and what became of it.
+/// A threshold with everything needed to evaluate it again, and its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThresholdInfo {
     #[serde(flatten)]
@@ -432,19 +427,19 @@ impl From<&Threshold> for ThresholdInfo {
     }
 }
 
-/// A time since the Unix epoch as RFC 3339, UTC, to the millisecond.
+/// A time since the Unix epoch as RFC 3339 in UTC, in milliseconds.
 pub fn timestamp(wall: Duration) -> String {
     instant(wall).strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }
 
-/// How many runs of one name may begin in the same second.
+/// Maximum number of runs with the same name and start second.
 const COLLISIONS_MAX: u32 = 10_000;
-/// Of the name of a run directory.
+/// Maximum length of the name in a directory's name.
 const SLUG_CHARS_MAX: usize = 48;
 
-/// Makes a new directory such as `20261121-120301-quick-check` in `parent`, by the time in UTC
-/// and the name of the scenario. `parent` is made when it is not there; a number is appended
-/// when the name is taken.
+/// Creates a directory such as `20261121-120301-quick-check` in `parent`, from the time in UTC and
+/// the name of the scenario. Creates `parent` if it does not exist, and appends a number if the
+/// name is taken.
 pub fn create_directory(parent: &Path, started: Duration, name: &str) -> io::Result<PathBuf> {
     std::fs::create_dir_all(parent)?;
     let base = match slug(name) {
@@ -474,7 +469,8 @@ fn instant(wall: Duration) -> jiff::Timestamp {
     jiff::Timestamp::new(seconds, nanos).unwrap_or(jiff::Timestamp::MAX)
 }
 
-/// A name as part of a path: small letters and digits of any script, the rest a hyphen.
+/// A name as part of a path: lowercase letters and digits of any script; other characters become
+/// hyphens.
 fn slug(name: &str) -> String {
     let mut slug = String::new();
     for c in name.chars().flat_map(char::to_lowercase) {
@@ -498,7 +494,7 @@ mod tests {
     const NOON: Duration = Duration::from_millis(1_795_262_581_042);
 
     #[test]
-    fn directories_are_named_by_time_and_name_and_never_shared() {
+    fn directories_are_named_by_time_and_name_and_are_unique() {
         let parent = tempfile::tempdir().unwrap();
         let runs = parent.path().join("throng-runs");
         let mut names = Vec::new();
@@ -519,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_are_written_and_read_back() {
+    fn thresholds_survive_serialization() {
         let subject = Subject::Counter(Counter::ConnectionsReset);
         let (measure, comparison) = (Measure::Count, Comparison::LessOrEqual);
         let (text, phase, with_pauses) = ("connections.reset <= 5", Some(3), false);

@@ -1,4 +1,4 @@
-//! What stands in `events.ndjson`: what happened once, with its time.
+//! The lines of `events.ndjson`: single occurrences with their times.
 
 use std::net::SocketAddr;
 
@@ -12,10 +12,10 @@ use throng_metrics::Duel;
 use throng_metrics::audit::{Entry, Round};
 use throng_metrics::capacity::Capacity;
 
-/// Of a log line and of the reason of a stop; the record has the whole.
+/// Maximum length of a log line and of the reason of a stop in memory; the file has the full text.
 pub(crate) const TEXT_CHARS_MAX: usize = 1_000;
 
-/// One line of `events.ndjson`. `at_ns` counts from the start of the run.
+/// A line of `events.ndjson`. `at_ns` counts from the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
@@ -23,7 +23,7 @@ pub enum Event {
         at_ns: u64,
         phase: u16,
     },
-    /// Its time has passed, or all that it drives is done.
+    /// Its time has passed, or its work is done.
     PhaseEnded {
         at_ns: u64,
         phase: u16,
@@ -33,131 +33,130 @@ pub enum Event {
         at_ns: u64,
         step: u16,
         cause: Cause,
-        /// What exactly happened, such as the status line or the word of the system.
+        /// Details, such as the status line or the system's error message.
         detail: Said,
-        /// Of the first failure of each step, cause and code.
+        /// For the first failure of each step, cause and code.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         evidence: Option<Box<Evidence>>,
     },
-    /// An example of what went wrong with the messages of a row of the ledger, in words; not
-    /// everything has one. That messages were lost is a [`Event::Failure`].
+    /// An example of an irregular delivery, in words; not every one has an example. Losses are
+    /// [`Event::Failure`].
     Delivery {
         at_ns: u64,
         step: u16,
-        /// Among what it is counted.
+        /// The counter that includes it.
         counter: DeliveryCounter,
         detail: Said,
     },
-    /// A person asked the run to stop.
+    /// The operator asked the run to stop.
     Interrupted {
         at_ns: u64,
     },
-    /// Something could not be recorded; `lost` lines so far.
+    /// Recording failed; `lost` lines so far.
     RecordingTrouble {
         at_ns: u64,
         lost: u64,
         detail: Said,
     },
-    /// The generator has something to say about itself.
+    /// A message of the generator about itself.
     Notice {
         at_ns: u64,
         text: String,
     },
-    /// The run was given up: for some time nothing was answered and no connection opened.
+    /// The run ended because, for some time, there were no responses and no connection opened.
     TargetLost {
         at_ns: u64,
     },
-    /// A line that the scenario wrote. Not every line is kept.
+    /// A line that the scenario logged. Not every line is kept.
     Log {
         at_ns: u64,
         /// Counted from 1.
         user: u64,
-        /// It may hold text of the target.
+        /// May contain text of the target.
         text: String,
     },
     /// The scenario ended the whole run.
     Stopped {
         at_ns: u64,
-        /// It may hold text of the target.
+        /// May contain text of the target.
         reason: Said,
         by: StopBy,
     },
-    /// The generator lets nobody come: it is at one of the limits that it was told to keep.
+    /// Growth is paused because the generator is at one of its limits.
     Held {
         at_ns: u64,
-        /// `cpu`, `memory`, or `host-memory`: what the host has for all.
+        /// `cpu`, `memory`, or `host-memory`: memory of the whole host.
         limit: String,
-        /// The figure and its limit.
+        /// The usage and its limit.
         detail: Said,
     },
-    /// It is below that limit again: users come as the load wants them.
+    /// Usage is below the limit again, so growth resumes.
     Released {
         at_ns: u64,
     },
-    /// It stayed at that limit for so long that nobody comes any more in this run.
+    /// Usage stayed at the limit for so long that growth ended for this run.
     GrowthGivenUp {
         at_ns: u64,
         limit: String,
         detail: Said,
     },
-    /// What is done once in the run is over: the setup before the load, the teardown after it.
+    /// The setup before the load or the teardown after it has ended.
     Once {
         at_ns: u64,
         #[serde(flatten)]
         once: Box<OnceRun>,
     },
-    /// One of several machines is gone before its load was over, and its users with it.
+    /// A machine and its users were lost before the end of its load.
     MachineLost {
         at_ns: u64,
-        /// By its index.
+        /// Index of the machine.
         machine: u16,
         detail: Said,
     },
-    /// A machine makes another part of its load than before, as its host is busy by others, or
-    /// calm again.
+    /// A machine changes its portion of the load because other programs use its host more or less.
     BackedOff {
-        /// From when on it is so.
+        /// The start of the new portion.
         at_ns: u64,
-        /// By its index.
+        /// Index of the machine.
         machine: u16,
         percent: u8,
         detail: Said,
     },
-    /// A person has changed the load while it ran, or machines make what others leave out.
+    /// The operator changed the load, or machines took over the load of others.
     Amended {
-        /// From when on it is so.
+        /// The start of the change.
         at_ns: u64,
-        /// The load by its number, and the phase that ran, by its number in the run.
+        /// The numbers of the load and of its current phase in the run.
         load: u16,
         phase: u16,
-        /// In words that do not change: `times 1.1`, `users 500`, `rate 20`, `end-phase`, `pause`,
-        /// `go-on`, `redistribute 1.5`.
+        /// In stable words: `times 1.1`, `users 500`, `rate 20`, `end-phase`, `pause`, `go-on`,
+        /// `redistribute 1.5`.
         change: String,
     },
-    /// A person has marked a moment.
+    /// The operator marked a moment.
     Marked {
         at_ns: u64,
         name: String,
     },
-    /// A name that is looked up during the run leads elsewhere: new connections go there.
+    /// A name resolved to other addresses during the run; new connections use them.
     AddressesChanged {
         at_ns: u64,
         host: String,
         before: Vec<SocketAddr>,
         after: Vec<SocketAddr>,
     },
-    /// An event of the scenario begins.
+    /// An event of the scenario starts.
     ActionBegun {
         at_ns: u64,
-        /// By its number in the scenario.
+        /// Its number in the scenario.
         number: u16,
         name: String,
         /// `run`, `http`, `mark`, `amend`.
         action: String,
-        /// When it was to begin.
+        /// When it was due.
         due_ns: u64,
     },
-    /// What an event of the scenario did is over, or it never began.
+    /// An event of the scenario has ended, or never started.
     ActionEnded {
         at_ns: u64,
         number: u16,
@@ -165,60 +164,60 @@ pub enum Event {
         action: String,
         status: ActionStatus,
         took_ns: u64,
-        /// How it ended, in words.
+        /// Its result in words.
         detail: Said,
-        /// What a command wrote, or the body of a response: the first and the last of it.
+        /// The start and end of a command's output or of a response's body.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         output: String,
     },
-    /// A source of other figures has told of a series for the first time.
+    /// A monitor reported a series for the first time.
     Series {
         at_ns: u64,
-        /// The source, by its index.
+        /// Index of the monitor.
         monitor: u16,
-        /// For each source from 0.
+        /// Counted from 0 for each monitor.
         number: u16,
-        /// With its labels.
+        /// Includes its labels.
         name: String,
-        /// It only grows, and begins again at 0.
+        /// It only increases, or restarts at 0.
         counter: bool,
     },
-    /// A source was read.
+    /// A monitor was read.
     Scrape {
-        /// When it was asked.
+        /// The time of the request.
         at_ns: u64,
         monitor: u16,
-        /// By the numbers of their series.
+        /// By the number of the series.
         values: Vec<(u16, f64)>,
-        /// Series that matched and were not kept.
+        /// Number of matching series that were not kept.
         #[serde(default, skip_serializing_if = "is_zero")]
         left_out: u64,
     },
-    /// A source could not be read.
+    /// A monitor could not be read.
     ScrapeFailed {
         at_ns: u64,
         monitor: u16,
         detail: Said,
     },
-    /// A round of an audit of presence is over.
+    /// A round of a presence audit.
     Audited {
-        /// When it began.
+        /// The start of the round.
         at_ns: u64,
         audit: u16,
         round: Box<Round>,
     },
-    /// The books of the target were read.
+    /// The target's counts were read.
     BooksRead {
         at_ns: u64,
         audit: u16,
         entry: Box<Entry>,
     },
-    /// What a search for the highest load has found so far; the last one counts.
+    /// The state of a capacity search; the last one is the result.
     Capacity {
         at_ns: u64,
         capacity: Box<Capacity>,
     },
-    /// What a duel has found by now: after each pair of slices, and at its end.
+    /// The state of a duel, after each pair of slices and at the end.
     Duel {
         at_ns: u64,
         duel: Box<Duel>,
@@ -226,7 +225,7 @@ pub enum Event {
     RunEnded {
         at_ns: u64,
     },
-    /// An event of a newer throng.
+    /// An event of a newer version of throng.
     #[serde(other)]
     Unknown,
 }
@@ -236,7 +235,7 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl Event {
-    /// The source that it is of, by its index.
+    /// The index of its monitor.
     pub(crate) fn monitor_mut(&mut self) -> Option<&mut u16> {
         match self {
             Event::Series { monitor, .. }
@@ -246,7 +245,7 @@ impl Event {
         }
     }
 
-    /// When it was, from the start of the run; an event of a newer throng does not say it.
+    /// Its time from the start of the run; `None` for an unknown event.
     pub fn at_ns_mut(&mut self) -> Option<&mut u64> {
         match self {
             Event::PhaseBegun { at_ns, .. }
@@ -323,7 +322,7 @@ impl Event {
     }
 }
 
-/// A change of the addresses of a name, the same in every language.
+/// A change of a name's addresses, in the same form in every language.
 pub fn moved(host: &str, before: &[SocketAddr], after: &[SocketAddr]) -> String {
     let listed = |all: &[SocketAddr]| {
         let ips: Vec<String> = all.iter().map(|address| address.ip().to_string()).collect();
@@ -333,21 +332,21 @@ pub fn moved(host: &str, before: &[SocketAddr], after: &[SocketAddr]) -> String 
 }
 
 words! {
-    /// What became of an event of the scenario.
+    /// The result of an event of the scenario.
     #[derive(Default)]
     ActionStatus {
         Done, "done", "done";
-        /// It was tried and did not succeed.
+        /// It was executed and failed.
         Failed, "failed", "failed";
-        /// It took longer than it may, and was ended.
+        /// It exceeded its timeout and was killed.
         TimedOut, "timed-out", "timed out";
-        /// The run ended before it, and ended it.
+        /// The end of the run interrupted it.
         Stopped, "stopped", "stopped";
-        /// Its time did not come.
+        /// It never became due.
         NotReached, "not-reached", "did not happen";
-        /// Its time came while the run had no controller.
+        /// It was due while the run had no controller.
         Missed, "missed", "missed";
-        /// The run was killed before it was known, or a newer throng knows it.
+        /// The run was killed first, or the word is from a newer version.
         #[default]
         #[serde(other)]
         Unknown, "unknown", "unknown";
@@ -355,15 +354,15 @@ words! {
 }
 
 words! {
-    /// What ended a run before its load was done.
+    /// The reason that a run ended early.
     StopBy {
-        /// A rule of the scenario gave it up: `stop`, `on_error: stop`.
+        /// A rule of the scenario: `stop`, `on_error: stop`.
         Rule, "rule";
-        /// A source of data had no row left, with which the run was to end.
+        /// A data source ran out of rows, and the scenario ends the run then.
         Data, "data";
-        /// The same, though the scenario does not say that the run ends with its rows.
+        /// A data source ran out of rows, and the scenario does not mention it.
         DataShort, "data-short";
-        /// throng itself has a bug: a user stood still that nothing would ever have woken.
+        /// A bug in throng: a user waited for something that would never happen.
         Bug, "bug";
     }
 }

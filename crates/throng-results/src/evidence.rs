@@ -1,5 +1,5 @@
-//! What the first failures of each kind are told by: who failed, with which row of data, what was
-//! sent and what came. Part of `failure` in `events.ndjson`, of JSON, and of `--details`.
+//! Evidence of the first failures of each kind: the user, its data row, and what was sent and
+//! received. Part of `failure` in `events.ndjson`, of JSON, and of `--details`.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use throng_metrics::Cause;
 
 use crate::directory::spelling;
 
-/// Failures of a run that have evidence: the first of each step, cause and code.
+/// Maximum number of failures with evidence: the first of each step, cause and code.
 pub const EVIDENCE_MAX: usize = 64;
-/// Of what was sent, and of what came.
+/// Maximum length of sent and of received data.
 const TEXT_CHARS_MAX: usize = 2000;
 pub(crate) const HEX_BYTES_MAX: usize = 256;
 
@@ -19,30 +19,30 @@ pub(crate) const HEX_BYTES_MAX: usize = 256;
 #[serde(default)]
 pub struct Evidence {
     pub user: u64,
-    /// Counted from 1; 0 before the first.
+    /// Counted from 1; 0 before the first iteration.
     pub iteration: u64,
     /// HTTP status; 0 without one.
     pub code: u16,
-    /// The fields of the user's rows of data: `source.column` and its value as JSON.
+    /// The fields of the user's data rows: `source.column` and its value as JSON.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub row: BTreeMap<String, String>,
-    /// Absent where it is not known: messages of long-lived connections are not kept.
+    /// Absent if unknown: messages of long-lived connections are not kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent: Option<Piece>,
-    /// Absent where nothing came, or nothing of it was kept.
+    /// Absent if nothing was received or kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub received: Option<Piece>,
 }
 
-/// Bytes that were sent or that came, shortened and without secrets.
+/// Sent or received bytes, shortened and without secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Piece {
-    /// How many there were in all.
+    /// Total number of bytes.
     pub bytes: u64,
-    /// As text; of bytes that are none a dot for each that is no graphic character of ASCII.
+    /// As text. In binary data, each byte that is not a printable ASCII character is a dot.
     pub text: String,
-    /// Of bytes that are no text.
+    /// For binary data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hex: Option<String>,
 }
@@ -59,10 +59,10 @@ pub struct FailureRow {
 }
 
 impl Piece {
-    /// The beginning of `length` bytes.
+    /// The first of `length` bytes.
     pub fn of(bytes: &[u8], length: u64, secrets: &Secrets) -> Piece {
         let masked = secrets.mask_bytes(bytes);
-        // The last character may have been cut.
+        // The last character may be incomplete.
         let valid = match std::str::from_utf8(&masked) {
             Ok(text) => Some(text),
             Err(error) if error.valid_up_to() + 4 > masked.len() && error.valid_up_to() > 0 => {
@@ -91,13 +91,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_text_or_hex_short_and_without_secrets() {
+    fn pieces_are_text_or_hex_and_contain_no_secrets() {
         let mut secrets = Secrets::default();
         secrets.add("swordfish");
         let piece = |bytes: &[u8]| Piece::of(bytes, bytes.len() as u64, &secrets);
         let text = piece("token=abc&x=swordfish ü".as_bytes());
         assert_eq!((&*text.text, text.hex), ("token=***&x=*** ü", None));
-        // A character that was cut does not make it binary.
+        // An incomplete last character does not make the data binary.
         assert_eq!(piece(b"ab\xc3").text, "ab");
         let binary = piece(b"\x00\x01swordfish\xffA");
         assert_eq!(binary.text, "..***.A");
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn records_without_evidence_are_read() {
+    fn old_run_directories_without_evidence_are_readable() {
         let line = r#"{"event":"failure","at_ns":1,"step":0,"cause":"timeout","detail":"x"}"#;
         let event: crate::Event = serde_json::from_str(line).unwrap();
         assert_eq!(serde_json::to_string(&event).unwrap(), line);

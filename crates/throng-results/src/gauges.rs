@@ -1,21 +1,21 @@
-//! How many there are at a moment in all loads on all machines together. Each load of each machine
-//! tells it of itself, and of a second there may be several parts.
+//! Merges the gauges of all loads on all machines. Each load of each machine reports its own,
+//! possibly in several parts per second.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 use throng_metrics::{Gauges, Interval, Merge as _};
 
-/// How many seconds are kept: as late as a part of one may come.
+/// Number of seconds kept, because parts can arrive that late.
 const SECONDS_MAX: usize = 8;
 
-/// See the module's description.
+/// The current gauges of all loads.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct AllGauges {
     seconds: VecDeque<(u64, Parts)>,
 }
 
-/// By machine and load. JSON has texts as keys alone: written down, it is a list of pairs.
+/// By machine and load. Serialized as a list of pairs, because JSON keys are strings.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<((u16, usize), Part)>", into = "Vec<((u16, usize), Part)>")]
 struct Parts(BTreeMap<(u16, usize), Part>);
@@ -32,7 +32,7 @@ impl From<Parts> for Vec<((u16, usize), Part)> {
     }
 }
 
-/// What a load on a machine has in a second: that of its latest phase in it.
+/// The gauges of one load on one machine in its latest phase.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Part {
     phase: u16,
@@ -40,7 +40,7 @@ struct Part {
 }
 
 impl AllGauges {
-    /// Takes what an interval of a load tells. Returns what all loads have told of its second.
+    /// Adds an interval of a load. Returns the sum of all loads for its second.
     pub fn add(&mut self, load: usize, interval: &Interval) -> Gauges {
         let second = interval.second;
         if self.seconds.iter().all(|(known, _)| *known != second) {
@@ -63,7 +63,7 @@ impl AllGauges {
         all
     }
 
-    /// What a load has told last on the first machine; nothing once loads behind it have told a
+    /// The latest gauges of a load on the first machine; none once later loads have reported a
     /// second without it.
     pub fn latest_of(&self, load: usize) -> Gauges {
         let told = |(_, parts): &(u64, Parts)| {
@@ -84,13 +84,13 @@ mod tests {
     }
 
     #[test]
-    fn loads_and_parts_of_a_second_are_added_and_phases_follow_each_other() {
+    fn loads_and_parts_of_a_second_are_added_and_phases_replace_each_other() {
         let mut all = AllGauges::default();
         assert_eq!(told(&mut all, 0, 4, 0, 100), 100);
         assert_eq!(told(&mut all, 1, 4, 3, 20), 120);
-        // A shard that is late with the same second.
+        // A shard reports the same second late.
         assert_eq!(told(&mut all, 0, 4, 0, 50), 170);
-        // The second load comes to its next phase within the second.
+        // The second load starts its next phase within the second.
         assert_eq!(told(&mut all, 1, 4, 4, 5), 155);
         assert_eq!(told(&mut all, 1, 4, 3, 9), 155);
         assert_eq!(told(&mut all, 1, 5, 4, 6), 6);

@@ -1,5 +1,4 @@
-//! What a program sees: the summary as JSON. The schema is documented in `docs/json.md`; units
-//! stand in the names.
+//! The summary as JSON. The schema is documented in `docs/json.md`; names contain units.
 
 mod actions;
 mod capacity;
@@ -27,7 +26,7 @@ use crate::summary::{
 use crate::summary::{InvalidReason, Validity};
 use crate::verdict::{headline, judge};
 
-/// The version of the schema. New fields do not raise it.
+/// Version of the schema. New fields do not change it.
 pub const JSON_FORMAT: u32 = 1;
 
 /// The summary as one object.
@@ -73,7 +72,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         "generator": generator(&summary.generator, &summary.info),
         "machines": rows(&summary.parts.machines, |row| machine(row, &summary.info)),
     });
-    // More fields than the macro takes at once.
+    // The macro does not accept this many fields at once.
     let more = [
         ("samples", rows(&summary.steps.samples, sample)),
         ("by_label", json!(summary.parts.labels)),
@@ -133,7 +132,7 @@ fn record(summary: &Summary) -> Value {
     })
 }
 
-/// Counts under their names of the table, and what is made of them beside.
+/// Counts under their names in the table, and additional fields.
 fn with(counts: &impl Counts, more: Value) -> Value {
     let mut all: Map<String, Value> =
         counts.rows().map(|(figure, count)| (figure.json.to_string(), count.into())).collect();
@@ -179,7 +178,7 @@ fn invalid_reasons(validity: &Validity) -> Vec<Value> {
     }
 }
 
-/// Some fields of a row, each with what it is called there.
+/// Selected fields of a row under the given names.
 fn fields(row: &Row, names: &[(&str, &str)]) -> Value {
     let all = json!(row);
     names.iter().map(|(name, called)| (called.to_string(), all[*name].clone())).collect()
@@ -200,7 +199,7 @@ fn pushed(row: &Row) -> Value {
     fields(row, &[same, other].concat())
 }
 
-/// Null of a counter stand its unit and its values.
+/// Unit and values are null for a counter.
 fn own(own: &OwnRow) -> Value {
     let (row, values) = (&own.row, &own.row.latency);
     let figures = own.unit.filter(|_| !values.is_empty()).map(|unit| {
@@ -275,7 +274,7 @@ fn generator(own: &Generator, info: &RunInfo) -> Value {
     value
 }
 
-/// What stands beside the verdict: the diagnostics that are no errors.
+/// The diagnostics that are not errors.
 fn warnings(summary: &Summary) -> Vec<Value> {
     let all = summary.diagnostics().into_iter();
     let told = all.filter(|told| told.severity == Severity::Warning);
@@ -286,7 +285,7 @@ fn warnings(summary: &Summary) -> Vec<Value> {
     told.map(one).collect()
 }
 
-/// As its event, with what failed in English.
+/// Like its event, with the failure in English.
 fn once(run: &OnceRun) -> Value {
     let mut value = json!(run);
     if let Some(failure) = &run.failure {
@@ -336,7 +335,7 @@ fn users(summary: &Summary) -> Value {
     )
 }
 
-/// The most users in each state.
+/// The maximum number of users in each state.
 fn population(picture: &Picture) -> Value {
     let state = |(state, most): (UserState, Most)| -> Value {
         json!({"state": state.word(), "users_max": most.users, "at_s": most.at_s})
@@ -427,7 +426,7 @@ fn machine(row: &MachineRow, info: &RunInfo) -> Value {
     json!({ "name": row.name, "shards": row.shards, "generator": own, "lost_at_ns": lost_ns })
 }
 
-/// Where machines left their hosts to others.
+/// The machines that backed off.
 fn back_offs(summary: &Summary) -> Value {
     let step = |step: &BackOff| {
         let machine = machine_name(&summary.info, step.machine);

@@ -1,8 +1,8 @@
-//! What a build server sees: the thresholds of a run as test cases, in the form of JUnit that
-//! Jenkins and GitLab read (<https://github.com/windyroad/JUnit-Schema>,
+//! The thresholds of a run as JUnit test cases for build servers, in the form that Jenkins and
+//! GitLab read (<https://github.com/windyroad/JUnit-Schema>,
 //! <https://docs.gitlab.com/ci/testing/unit_test_reports>).
 //!
-//! A run whose exit code is not 0 has a test case that did not pass, and the other way round.
+//! A test case fails if and only if the exit code is not 0.
 
 use std::fmt::Write as _;
 
@@ -23,8 +23,8 @@ const SUCCEEDED: &str = "at least one attempt succeeded";
 const SEARCHED: &str = "the search found the capacity";
 const ENDED: &str = "the run completed";
 
-/// The run as one test suite: a test case per threshold, one for the validity of the result, and
-/// one for the end of the run.
+/// The run as a test suite: a test case for each threshold, for the validity of the result, and for
+/// the end of the run.
 pub fn junit(summary: &Summary) -> String {
     let mut cases: Vec<Case> = summary.verdict.thresholds.iter().map(threshold_case).collect();
     cases.extend(summary.capacity.as_deref().map(capacity_case));
@@ -62,14 +62,14 @@ pub fn junit(summary: &Summary) -> String {
 
 struct Case {
     name: String,
-    /// What was measured, of a case that passed.
+    /// The measured value of a case that passed.
     measured: Option<String>,
     outcome: Outcome,
 }
 
 enum Outcome {
     Passed,
-    /// GitLab shows the text, Jenkins the message and the text.
+    /// GitLab shows the text; Jenkins shows the message and the text.
     Failed {
         kind: &'static str,
         message: String,
@@ -134,7 +134,7 @@ fn threshold_case(threshold: &ThresholdRow) -> Case {
     Case { name: threshold.text.clone(), measured, outcome }
 }
 
-/// Whether the service carries what it must, or whether it is known what it carries.
+/// Whether the service sustains the required load or, without one, whether its capacity is known.
 fn capacity_case(found: &Capacity) -> Case {
     let name = match found.at_least {
         Some(load) => format!("carries at least {}", found.load(load).english()),
@@ -148,7 +148,7 @@ fn capacity_case(found: &Capacity) -> Case {
     Case { name, measured, outcome: failed_by(kind, &reasons) }
 }
 
-/// Of cases with one name GitLab reads only the first.
+/// GitLab reads only the first of several cases with the same name.
 fn number_equal_names(cases: &mut [Case]) {
     for index in 1..cases.len() {
         let (before, rest) = cases.split_at_mut(index);
@@ -178,7 +178,7 @@ fn nothing_succeeded_case(summary: &Summary) -> Option<Case> {
     })
 }
 
-/// Whether the run was cut short: by a rule, by the user, or because the target is unreachable.
+/// Whether the run ended early: by a rule, by the user, or because the target is unreachable.
 fn ended_case(summary: &Summary) -> Case {
     let (kind, reasons) = match judge(summary) {
         (Exit::Interrupted, reasons) => ("interrupted", reasons),
@@ -239,14 +239,14 @@ fn measured(summary: &Summary) -> Vec<(&'static str, String)> {
     figures
 }
 
-/// The schema has times without a zone; ours are UTC.
+/// The schema has times without a time zone; these are UTC.
 fn without_zone(started: &str) -> &str {
     let whole = started.split('.').next().unwrap_or_default();
     whole.trim_end_matches('Z')
 }
 
-/// Text for an attribute or an element. What XML 1.0 cannot hold (section 2.2) is written as an
-/// escape that a person can read; what an attribute would turn into a space stays as it is.
+/// Escapes text for an attribute or an element. Characters that XML 1.0 does not allow (section
+/// 2.2) become readable escapes; whitespace that an attribute would normalize is preserved.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -257,7 +257,7 @@ fn escape(text: &str) -> String {
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&apos;"),
             '\t' | '\n' | '\r' | '\u{7f}'..='\u{9f}' | '\u{2028}' => {
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = write!(escaped, "&#{};", u32::from(c));
             }
             '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => escaped.extend(c.escape_unicode()),

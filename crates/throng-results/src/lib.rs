@@ -1,27 +1,27 @@
-//! The record of a run and all that is said about it: run directory, terminal, JSON.
+//! Run directories, and everything that is computed from them: terminal output, JSON, pages.
 //!
-//! - [`back_off`]: which machines left their hosts to others.
-//! - [`capacity`]: how much the service carries, where a search looked for it.
-//! - [`collector`]: takes the record line by line, and makes the summary of it.
-//! - [`compare`]: runs side by side, with the noise taken into account.
-//! - [`csv`]: what a data frame sees: a row for each second and step.
-//! - [`directory`]: what stands in `run.json`, and how run directories are named.
-//! - [`event`]: what stands in `events.ndjson`.
-//! - [`evidence`]: what the first failures of each kind are told by.
-//! - [`gauges`]: how many there are at a moment, in all loads together.
-//! - [`record`]: writes a run directory while the run goes on.
-//! - [`merge`]: the lines of several machines in one order.
-//! - [`read`]: reads one back, also of a run that was killed in the middle.
-//! - [`summary`]: all figures of a run, from its record and from nothing else.
-//! - [`window`]: figures of the last so many seconds, second by second.
-//! - [`verdict`]: whether the result stands, and the exit code.
-//! - [`terminal`]: what a person sees; pure functions that make text.
-//! - [`json`]: what a program sees.
-//! - [`page`]: what a browser shows.
-//! - [`junit`]: what a build server sees.
-//! - [`markdown`]: what a pull request shows.
+//! - [`back_off`]: machines that backed off.
+//! - [`capacity`]: the result of a capacity search.
+//! - [`collector`]: sums up a run line by line.
+//! - [`compare`]: compares runs, taking noise into account.
+//! - [`csv`]: one row per second and step.
+//! - [`directory`]: the contents of `run.json`, and the names of run directories.
+//! - [`event`]: the lines of `events.ndjson`.
+//! - [`evidence`]: the evidence of the first failures of each kind.
+//! - [`gauges`]: the current gauges of all loads.
+//! - [`record`]: writes a run directory during a run.
+//! - [`merge`]: merges the lines of several machines.
+//! - [`read`]: reads run directories, including those of killed runs.
+//! - [`summary`]: all results of a run, computed only from its directory.
+//! - [`window`]: results of a sliding window of seconds.
+//! - [`verdict`]: the validity of a result, and the exit code.
+//! - [`terminal`]: text for a terminal, as pure functions.
+//! - [`json`]: the summary as JSON.
+//! - [`page`]: the HTML report.
+//! - [`junit`]: JUnit XML.
+//! - [`markdown`]: Markdown for pull requests.
 //!
-//! The end of a run and `throng report` are the same code: both feed a [`Collector`].
+//! The end of a run and `throng report` use the same code: both feed a [`Collector`].
 
 #![forbid(unsafe_code)]
 

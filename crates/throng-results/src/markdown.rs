@@ -1,5 +1,5 @@
-//! What a pull request shows: tables of Markdown (GitHub Flavored Markdown,
-//! <https://github.github.com/gfm/>). It is for machines and people of any language: English.
+//! A run as Markdown tables for pull requests (GitHub Flavored Markdown,
+//! <https://github.github.com/gfm/>). Always in English.
 
 mod audits;
 mod capacity;
@@ -16,12 +16,12 @@ pub use comparison::comparison_markdown;
 pub use history::history_markdown;
 pub use summary::summary_markdown;
 
-/// A head or a word of a table.
+/// A heading or a word of a table.
 fn word(text: impl Into<String>) -> Said {
     Said::of_others(text)
 }
 
-/// What is not shown of so many rows.
+/// States how many rows are not shown.
 fn more(all: usize, most: usize, what: &str) -> String {
     match all.saturating_sub(most) {
         0 => String::new(),
@@ -29,13 +29,13 @@ fn more(all: usize, most: usize, what: &str) -> String {
     }
 }
 
-/// Notes under what stands before them.
+/// A list of notes below the preceding text.
 fn list(notes: impl IntoIterator<Item = String>) -> String {
     let lines: String = notes.into_iter().map(|note| format!("- {note}\n")).collect();
     if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
-/// Text of others: no character of it is markup, a link, a mention or the end of a cell.
+/// Escapes foreign text, so that nothing in it is markup, a link, a mention or the end of a cell.
 fn escape(text: &str) -> String {
     let mut out = String::new();
     for c in clean(text).chars() {
@@ -43,7 +43,7 @@ fn escape(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
-            // A name behind it would be told of the pull request.
+            // A name after it would be notified.
             '@' => out.push_str("&#64;"),
             c if c.is_ascii_punctuation()
                 && !matches!(c, '.' | ',' | ':' | '%' | '-' | '+' | '/') =>
@@ -53,7 +53,7 @@ fn escape(text: &str) -> String {
             c => out.push(c),
         }
     }
-    // An address would be made a link.
+    // GitHub turns addresses into links.
     out.replace("://", ":&#47;/").replace("www.", "www&#46;")
 }
 
@@ -62,7 +62,7 @@ mod tests {
     use super::escape;
 
     #[test]
-    fn what_others_have_named_is_no_markup() {
+    fn foreign_text_is_never_markup() {
         assert_eq!(escape("a|b`c`"), "a\\|b\\`c\\`");
         assert_eq!(escape("<b>&[x](y)"), "&lt;b&gt;&amp;\\[x\\]\\(y\\)");
         assert_eq!(escape("@all\nnext"), "&#64;all\\\\nnext");

@@ -1,5 +1,5 @@
-//! Several machines become one run: their lines in one order while it goes on, or their records
-//! when it is over.
+//! Merges several machines to one run: their lines during the run, or their run directories
+//! afterwards.
 
 mod order;
 mod runs;

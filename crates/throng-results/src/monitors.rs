@@ -1,5 +1,5 @@
-//! Series of other sources: what exporters said while the run went on. A gauge is told as it was, a
-//! counter as what it grew by in a second.
+//! Series of monitors during a run. Gauges are reported as read, and counters as their increase per
+//! second.
 
 mod busy;
 pub(crate) mod watch;
@@ -16,16 +16,16 @@ use crate::directory::{MonitorInfo, RunInfo};
 use crate::event::Event;
 pub(crate) use busy::Busy;
 
-/// Of a source; a record may hold anything.
+/// Maximum per monitor, because a run directory can contain anything.
 const SERIES_MAX: u16 = 1_000;
 
-/// Points of a series that are kept for findings; of a longer one, half as many.
+/// Maximum number of points per series kept for findings; beyond it, pairs are merged.
 const POINTS_MAX: usize = 4_096;
 
 fn keep(points: &mut Vec<(f64, f64)>, point: (f64, f64), is_counter: bool) {
     if points.len() >= POINTS_MAX {
-        // Of a gauge the larger of two, so that what comes near a limit stays; a counter has grown
-        // in both.
+        // For a gauge, keep the larger value, which is closer to a limit. A counter's increases are
+        // averaged.
         let one = |pair: &[(f64, f64)]| {
             let values = pair.iter().map(|it| it.1);
             let value = match is_counter {
@@ -39,29 +39,29 @@ fn keep(points: &mut Vec<(f64, f64)>, point: (f64, f64), is_counter: bool) {
     points.push(point);
 }
 
-/// What a source said.
+/// The results of a monitor.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MonitorRow {
     pub name: String,
     pub url: String,
-    /// The name of the machine that asked it, where there are several.
+    /// The machine that read it, if there are several.
     pub machine: Option<String>,
-    /// How often it was read, and how often that failed.
+    /// Successful and failed readings.
     pub read: u64,
     pub failed: u64,
-    /// Why, the last time.
+    /// The most recent reason.
     #[serde(skip)]
     pub trouble: Option<Said>,
-    /// Series that matched and were not kept, at most.
+    /// Maximum number of matching series that were not kept.
     pub left_out: u64,
     pub series: Vec<SeriesRow>,
 }
 
-/// Figures of a series while a measured phase went on. The count is 0 where there is none.
+/// Values of a series in measured phases. The count is 0 if there are none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SeriesRow {
     pub name: String,
-    /// The figures are per second.
+    /// Values are per second.
     pub counter: bool,
     pub count: u64,
     pub mean: f64,
@@ -70,7 +70,7 @@ pub struct SeriesRow {
     pub last: f64,
 }
 
-/// Makes figures out of what was read.
+/// Converts readings to values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Readings {
     known: BTreeMap<(u16, u16), Known>,
@@ -84,16 +84,16 @@ pub(crate) struct Known {
     sight: Sight,
 }
 
-/// What a series means to throng.
+/// The meaning of a series for findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Sight {
     #[default]
     None,
-    /// Findings look at it.
+    /// Used by findings.
     Kept,
-    /// Time in which a processor of the host worked.
+    /// Busy time of a host's processor.
     Works,
-    /// Time in which it had nothing to do.
+    /// Idle time of a host's processor.
     Rests,
     /// CPU time of a watched process.
     Process,
@@ -118,7 +118,7 @@ impl Readings {
         &self.known
     }
 
-    /// A source by this one reading.
+    /// The row of a monitor for a single reading.
     pub(crate) fn row(&self, name: &str, monitor: u16, figures: &[(u16, f64)]) -> MonitorRow {
         let series = figures.iter().filter_map(|&(number, figure)| {
             let known = self.known.get(&(monitor, number))?;
@@ -130,7 +130,7 @@ impl Readings {
         MonitorRow { name: name.to_string(), series, ..MonitorRow::default() }
     }
 
-    /// The figures that an event brings, by number. The first reading of a counter brings none.
+    /// The values of an event by series number. The first reading of a counter gives none.
     pub(crate) fn take(&mut self, event: &Event) -> Vec<(u16, f64)> {
         match event {
             Event::Series { monitor, number, name, counter, .. } if *number < SERIES_MAX => {
@@ -158,25 +158,24 @@ impl Known {
         }
         let (before_ns, before) = self.last.replace((at_ns, value))?;
         let seconds = at_ns.checked_sub(before_ns).filter(|passed| *passed > 0)? as f64 / 1e9;
-        // Less than before: it has begun again at 0.
+        // A smaller value means that the counter restarted at 0.
         let grown = if value < before { value } else { value - before };
         Some(grown / seconds).filter(|rate| rate.is_finite())
     }
 }
 
-/// Sums up what was read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Monitors {
     readings: Readings,
     rows: BTreeMap<u16, MonitorRow>,
     sums: BTreeMap<(u16, u16), Sum>,
-    /// Of series that findings look at: seconds of the run, and figures.
+    /// Series used by findings: seconds of the run, and values.
     watched: BTreeMap<(u16, u16), Vec<(f64, f64)>>,
-    /// By monitor: the share of all its host's processors that was busy.
+    /// By monitor: CPU usage of its host.
     busy: BTreeMap<u16, Vec<(f64, f64)>>,
-    /// Measured phases that go on, and on how many machines.
+    /// Current measured phases, and their number of machines.
     going: BTreeMap<u16, u64>,
-    /// Processors that worked for the target.
+    /// Processors that the target used.
     cores: Busy,
 }
 
@@ -200,7 +199,7 @@ impl Sum {
 }
 
 impl Monitors {
-    /// `is_measured` is that of the phase that begins or ends.
+    /// `is_measured` applies to the phase that starts or ends.
     pub(crate) fn event(&mut self, event: &Event, is_measured: impl Fn(u16) -> bool) {
         match event {
             Event::PhaseBegun { phase, .. } if is_measured(*phase) => {
@@ -236,7 +235,7 @@ impl Monitors {
         }
     }
 
-    /// Keeps what findings look at.
+    /// Keeps the values that findings use.
     fn watch(&mut self, monitor: u16, at_s: f64, figures: &[(u16, f64)]) {
         let (mut works, mut rests) = (0.0, 0.0);
         for (number, figure) in figures {
@@ -251,14 +250,14 @@ impl Monitors {
                 Sight::Rests => rests += figure,
             }
         }
-        // Without its idle time a share cannot be told.
+        // Usage cannot be computed without idle time.
         if rests > 0.0 {
             let busy = works / (works + rests);
             keep(self.busy.entry(monitor).or_default(), (at_s, busy), true);
         }
     }
 
-    /// The series that findings look at.
+    /// The series that findings use.
     pub(crate) fn watched(&self, run: &RunInfo) -> Vec<Watched> {
         let source = |monitor: u16| {
             let info = run.tables.monitors.get(usize::from(monitor));
@@ -275,7 +274,7 @@ impl Monitors {
         own.chain(busy).collect()
     }
 
-    /// Processors that worked for the target, over time.
+    /// Processors that the target used over time.
     pub(crate) fn cores(&mut self) -> Busy {
         std::mem::take(&mut self.cores)
     }
@@ -317,8 +316,8 @@ impl Monitors {
     }
 }
 
-/// What becomes of a threshold on a figure of sources: each that has it must meet it, and the one
-/// that is worst is told.
+/// The verdict of a threshold on monitors: every source with the series must meet it, and the worst
+/// is reported.
 pub(crate) fn verdict(
     threshold: &Threshold,
     monitored: &Monitored,
@@ -342,7 +341,7 @@ impl MonitorRow {
             HostFigure::Memory => {
                 let total = series("node_memory_MemTotal_bytes")?.last;
                 let left = series("node_memory_MemAvailable_bytes")?;
-                // The less is left, the more is used.
+                // Less free memory means more usage.
                 let left = match measure {
                     Measure::Min => left.max,
                     Measure::Max => left.min,
@@ -361,7 +360,7 @@ impl MonitorRow {
         }
     }
 
-    /// Share of the time of all processors in which they worked.
+    /// CPU usage of the host, from 0 to 1.
     pub(crate) fn cpu(&self) -> Option<f64> {
         let told = |sight: Sight| {
             let own =
@@ -391,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn gauges_are_as_they_were_and_counters_grow() {
+    fn gauges_are_reported_as_read_and_counters_as_increases() {
         let mut readings = Readings::default();
         readings.take(&series(0, "load", false));
         readings.take(&series(1, "requests_total", true));
@@ -403,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_hold_for_the_worst_source() {
+    fn a_threshold_applies_to_the_worst_source() {
         let row = |name: &str, idle: f64| {
             let one = |name: &str, mean: f64, min: f64| SeriesRow {
                 name: name.into(),
@@ -445,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_read_in_measured_phases_counts() {
+    fn only_readings_in_measured_phases_count() {
         let mut monitors = Monitors::default();
         let began = |phase| Event::PhaseBegun { at_ns: 0, phase };
         let ended = |phase| Event::PhaseEnded { at_ns: 0, phase };

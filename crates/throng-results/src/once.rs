@@ -1,5 +1,4 @@
-//! What is done once in a run, before and after its load: how it went, apart from all figures of
-//! the load.
+//! The setup and teardown of a run. Their results are separate from those of the load.
 
 use serde::{Deserialize, Serialize};
 use throng_base::{Said, Secrets};
@@ -11,7 +10,7 @@ pub struct OnceRun {
     pub part: OncePart,
     pub outcome: OnceOutcome,
     pub lasted_ns: u64,
-    /// Absent where all went well, and where nothing tells why not.
+    /// Absent after success, and if the cause is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<OnceFailure>,
     /// In the order of the scenario.
@@ -20,9 +19,9 @@ pub struct OnceRun {
 
 words! {
     OncePart {
-        /// Before the load; the load begins only where it is done.
+        /// Runs before the load, which starts only if it succeeds.
         Setup, "setup";
-        /// After the load, however that ended.
+        /// Runs after the load, however the load ended.
         Teardown, "teardown";
     }
 }
@@ -30,24 +29,24 @@ words! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnceOutcome {
-    /// It came to its end.
+    /// It completed.
     Done,
     Failed,
-    /// It was not done in its time.
+    /// It exceeded its timeout.
     TimedOut,
-    /// A person ended it.
+    /// The operator interrupted it.
     Interrupted,
 }
 
 /// The first step that failed, or the rule that ended it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OnceFailure {
-    /// Empty of a rule.
+    /// Empty for a rule.
     pub step: String,
-    /// Where the step is in the scenario: `shop.yaml:7:9`.
+    /// Position of the step in the scenario: `shop.yaml:7:9`.
     pub place: String,
     pub cause: Option<Cause>,
-    /// It may hold text of the target.
+    /// May contain text of the target.
     pub detail: Said,
 }
 

@@ -1,6 +1,6 @@
-//! `report.html`: a run as one file that a browser shows, without network. The page is made from
-//! `web/` (its bundle is `web/dist/report.html`); here it gets its data: the summary as in
-//! `--json`, and the figures over time.
+//! `report.html`: a run as a single file for a browser, without network access. The page is built
+//! from `web/` (its bundle is `web/dist/report.html`) and filled with data here: the summary as in
+//! `--json`, and the results over time.
 
 mod compared;
 mod live;
@@ -30,19 +30,19 @@ pub use compared::{Compared, compared_data, may_compare};
 pub use live::LivePage;
 pub use series::Series;
 
-/// The page, with a mark where its data goes.
+/// The page, with a placeholder for its data.
 fn blank() -> &'static str {
     static PAGE: OnceLock<String> = OnceLock::new();
     PAGE.get_or_init(|| packed::text(packed!("../../web/dist/report.html")))
 }
 
 const MARK: &str = "\"throng-data\"";
-/// A report asks the network for nothing; a page that is served asks its server.
+/// A report must not access the network; a served page queries its server.
 const OFFLINE: &str = "default-src 'none';";
 const ONLINE: &str = "default-src 'none'; connect-src 'self';";
-/// Of events that are shown on the time axis: the first ones.
+/// Maximum number of events on the time axis, starting with the first.
 const EVENTS_MAX: usize = 500;
-/// Of the recorded scenario.
+/// Maximum size of the recorded scenario.
 const SCENARIO_BYTES_MAX: usize = 256 * 1024;
 
 /// The page of a recorded run.
@@ -50,7 +50,7 @@ pub fn report_html(run: &Run, summary: &Summary) -> Result<String, Box<Diagnosti
     Ok(html(&report_data(run, summary)?))
 }
 
-/// What the page of a recorded run shows.
+/// The data of the page of a recorded run.
 pub fn report_data(run: &Run, summary: &Summary) -> Result<Value, Box<Diagnostic>> {
     let series = Series::read(run, summary)?;
     let mut scenario = run.scenario.clone();
@@ -83,7 +83,7 @@ pub fn report_data(run: &Run, summary: &Summary) -> Result<Value, Box<Diagnostic
     }))
 }
 
-/// The summary, and what its sentences are in other languages, as they stand in a page's data.
+/// The summary, and the Chinese renderings of its sentences, as page data.
 pub fn summary_data(summary: &Summary) -> Value {
     json!({
         "summary": summary_json(summary),
@@ -93,12 +93,12 @@ pub fn summary_data(summary: &Summary) -> Value {
     })
 }
 
-/// What sentences are in other languages, for pages that tell them in English.
+/// The Chinese renderings of sentences, for pages whose data is in English.
 pub fn renderings<'a>(sentences: impl IntoIterator<Item = &'a Said>) -> Value {
     Renderings::of_all(sentences).json()
 }
 
-/// A page that holds no figures: it asks whoever served it.
+/// A page without results, which queries its server.
 pub fn served_html(data: &Value) -> String {
     html(data).replacen(OFFLINE, ONLINE, 1)
 }
@@ -111,13 +111,13 @@ fn names(info: &RunInfo) -> Vec<String> {
     (0..).zip(&info.tables.steps).map(|(at, _)| info.step_name(at)).collect()
 }
 
-/// The data as JSON in a script element: nothing in it can end the element.
+/// The data as JSON in a script element. It cannot close the element.
 pub fn html(data: &Value) -> String {
     let data = data.to_string().replace('<', "\\u003c");
     blank().replacen(MARK, &data, 1)
 }
 
-/// What happened at a moment, for the time axis.
+/// An event for the time axis.
 fn told(event: &Event) -> Option<Value> {
     let said = || sentence(event).map(Said::english).unwrap_or_default();
     let (at_ns, kind, text) = match event {

@@ -1,5 +1,5 @@
-//! Reads a run directory back. Lines are read one after another, so that a day needs no more
-//! memory than a minute.
+//! Reads run directories. Lines are read one by one, so that memory does not depend on the length
+//! of a run.
 
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::record::lines::{Accepted, Parsed, Records};
 use crate::record::segments::{self, Chain, Checkpoint, MINUTE_S, Sums};
 use crate::summary::{Damage, Summary};
 
-/// How many run directories are read for one that fits.
+/// Maximum number of run directories that are read to find a matching one.
 const NEWEST_MAX: usize = 1_000;
 
 /// A run directory.
@@ -28,12 +28,12 @@ const NEWEST_MAX: usize = 1_000;
 pub struct Run {
     pub directory: PathBuf,
     pub info: RunInfo,
-    /// The scenario as it was run; empty when it is not there any more.
+    /// The scenario as executed; empty if the file is missing.
     pub scenario: String,
 }
 
 impl Run {
-    /// Opens the record of a run. It may still be going on.
+    /// Opens a run directory, even during the run.
     pub fn open(directory: &Path) -> Result<Run, Box<Diagnostic>> {
         let path = directory.join(RUN_FILE);
         let text = read_file(&path).map_err(|error| {
@@ -51,11 +51,12 @@ impl Run {
         Ok(Run { directory: directory.to_path_buf(), info, scenario })
     }
 
-    /// The newest run below [`RECORDS`] that fits. Only the last thousand directories are read.
+    /// The newest run below [`RECORDS`] for which `fits` is true. Only the newest thousand
+    /// directories are read.
     pub fn newest(fits: impl Fn(&Run) -> bool) -> Option<Run> {
         let entries = std::fs::read_dir(RECORDS).ok()?;
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        // Names begin with the time, to the second.
+        // Names begin with the start time in seconds.
         paths.sort_unstable_by(|a, b| b.cmp(a));
         let runs = paths.iter().take(NEWEST_MAX).filter_map(|path| Run::open(path).ok());
         let mut runs = runs.filter(fits);
@@ -72,9 +73,9 @@ impl Run {
         self.records(segments::files(&self.directory, 0), 0)
     }
 
-    /// The sums of so many seconds, in their order, each phase and machine apart: its second is the
-    /// last in a sum. Of whole minutes a long record has been summed up already; what came too
-    /// late for its sum makes another one.
+    /// The sums of this many seconds in order, separate for each phase and machine. The second of a
+    /// sum is its last. Long runs already contain the sums of whole minutes; lines that were too
+    /// late for their sum form another one.
     pub fn summed(
         &self,
         seconds: u64,
@@ -102,8 +103,7 @@ impl Run {
         self.records(vec![self.directory.join(EVENTS_FILE)], 0)
     }
 
-    /// Sums the record up, and says what of it is not there. What was summed up while the run went
-    /// on is not read again, where it is as it was.
+    /// Sums up the run, and reports what is missing. Stored sums are used if they are unchanged.
     pub fn summary(&self) -> Result<Summary, Box<Diagnostic>> {
         match Checkpoint::read(&self.directory, &self.info) {
             Some(checkpoint) => self.sum_up(checkpoint, |_| {}),
@@ -111,12 +111,12 @@ impl Run {
         }
     }
 
-    /// The same, for somebody who looks at every interval too: the record is read once.
+    /// The same, and passes each interval to `look`: the run directory is read once.
     pub fn summary_beside(&self, look: impl FnMut(&Interval)) -> Result<Summary, Box<Diagnostic>> {
         self.sum_up(Checkpoint::nothing(&self.info), look)
     }
 
-    /// Goes on from what is summed up already.
+    /// Continues from stored sums.
     fn sum_up(
         &self,
         from: Checkpoint,
@@ -144,7 +144,7 @@ impl Run {
         collector.damage(Damage {
             unreadable,
             torn,
-            // A line that is known to be lost, or that cannot be read, is told as that.
+            // A line that is lost or unreadable is reported as such.
             missing: missing
                 .saturating_sub(self.info.lines_lost.max(unreadable))
                 .saturating_sub(u64::from(torn)),
@@ -157,7 +157,7 @@ impl Run {
         Ok(summary)
     }
 
-    /// Of some files together; of lines that are numbered, those behind a number.
+    /// The records of several files; of numbered lines, only those after `last`.
     fn records<T>(&self, files: Vec<PathBuf>, last: u64) -> Result<Records<T>, Box<Diagnostic>> {
         let path = files.first().cloned().unwrap_or_default();
         match Chain::open(files) {
@@ -179,10 +179,10 @@ impl Run {
     }
 }
 
-/// Reads intervals in threads of their own, a few ahead of who takes them: one takes the lines from
-/// the disk, the others in turns make intervals of them, which takes most of the time. They are
-/// those that `Records` would have given, in its order. Nothing is told of damage: sums are made
-/// for curves, and the figures of a run come from its lines.
+/// Reads intervals in separate threads, a few ahead of `take`: one thread reads lines from disk,
+/// and the others take turns to parse them, which is most of the work. The intervals and their
+/// order are the same as with `Records`. Damage is not reported: this is used for curves, while the
+/// results of a run are computed from its lines.
 fn ahead(files: Vec<PathBuf>, mut take: impl FnMut(Interval)) {
     std::thread::scope(|scope| {
         let (mut lines, mut read) = (Vec::new(), Vec::new());
@@ -193,7 +193,7 @@ fn ahead(files: Vec<PathBuf>, mut take: impl FnMut(Interval)) {
             read.push(own);
             scope.spawn(move || {
                 let parsed = given.iter().map(|line| Parsed::of(&line));
-                // Who does not take any more has been given up.
+                // Stop if the receiver has ended.
                 parsed.map_while(|it| interval.send(it).ok()).for_each(drop);
             });
         }
@@ -204,7 +204,7 @@ fn ahead(files: Vec<PathBuf>, mut take: impl FnMut(Interval)) {
             let turns = lines.iter().cycle();
             turns.map_while(|turn| turn.send(texts.next_text()?).ok()).for_each(drop);
         });
-        // In the order of the lines: behind the last, whose turn it is has ended.
+        // In the order of the lines: the parser whose turn it is ends after the last one.
         let turns = read.iter().cycle();
         let mut accepted = Accepted::behind(0);
         let parsed = turns.map_while(|turn| turn.recv().ok()).flatten();
@@ -212,9 +212,9 @@ fn ahead(files: Vec<PathBuf>, mut take: impl FnMut(Interval)) {
     });
 }
 
-/// How many threads make intervals of lines.
+/// Number of parser threads.
 const PARSERS: usize = 2;
-/// How many lines, and how many intervals, wait for each.
+/// Maximum number of lines and of intervals that wait for each thread.
 const AHEAD_MAX: usize = 4;
 
 fn stamp(directory: &Path) -> Option<Vec<u8>> {

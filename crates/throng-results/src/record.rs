@@ -1,9 +1,9 @@
-//! Writes a run directory while the run goes on. Every line is one write to a file opened for
-//! appending, so that a kill at any moment leaves at most one torn line, at the end.
+//! Writes a run directory during the run. Every line is one write to a file opened for appending,
+//! so a kill leaves at most one torn line, at the end.
 //!
-//! - `lines`: reads lines, also torn and damaged ones.
-//! - `segments`: the lines of a long run, packed and summed up while it goes on.
-//! - `packer`: packs segments beside the run.
+//! - `lines`: reads lines, including torn and damaged ones.
+//! - `segments`: the compressed and summed lines of a long run.
+//! - `packer`: compresses segments during the run.
 
 pub(crate) mod lines;
 mod packer;
@@ -28,19 +28,19 @@ use lines::json_onto;
 use packer::Packer;
 use segments::SEGMENT_BYTES;
 
-/// Writes the record of one run.
+/// Writes the directory of one run.
 pub struct Recorder {
     directory: PathBuf,
     intervals: Lines,
     events: Lines,
-    /// How many segments were begun, and what packs them, once there is one.
+    /// The number of segments that were started, and their packer, if there are any.
     segments: u32,
     packer: Option<Packer>,
     info: RunInfo,
     segment_bytes: u64,
     /// The end of the last interval: the time of events about the recording itself.
     at_ns: u64,
-    /// Of all that was to be recorded, whether it could be or not.
+    /// Totals of everything to be recorded, even if it could not be written.
     totals: Totals,
 }
 
@@ -64,7 +64,7 @@ impl std::error::Error for RecordError {
 }
 
 impl RecordError {
-    /// What a person is told at once. The run itself goes on.
+    /// The message to the operator. The run continues.
     pub fn diagnostic(&self) -> Diagnostic {
         let help = match self.error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -91,8 +91,7 @@ impl RecordError {
 }
 
 impl Recorder {
-    /// Begins a record in `directory`, which is made when it is not there and must not hold a
-    /// record already.
+    /// Creates a run directory. `directory` may exist, but must not contain a run.
     pub fn create(
         directory: &Path,
         info: &RunInfo,
@@ -139,13 +138,13 @@ impl Recorder {
         &self.directory
     }
 
-    /// How many lines could not be written.
+    /// Number of lines that could not be written.
     pub fn lost(&self) -> u64 {
         self.intervals.lost + self.events.lost
     }
 
-    /// Appends an interval. An error is returned once for each time of trouble: later intervals
-    /// are tried again, and counted as lost without a word as long as the trouble lasts.
+    /// Appends an interval. An error is returned once per disturbance: later intervals are tried
+    /// again, and silently counted as lost until a write succeeds.
     pub fn interval(&mut self, interval: &Interval) -> Result<(), RecordError> {
         self.at_ns = interval.second.saturating_add(1).saturating_mul(1_000_000_000);
         let in_trouble = self.intervals.in_trouble;
@@ -157,14 +156,14 @@ impl Recorder {
             self.event(&Event::RecordingTrouble { at_ns, lost, detail })?;
         }
         if self.intervals.bytes >= self.segment_bytes && self.intervals.is_at_end_of_line() {
-            // What cannot be made a segment goes on as it is, until it is as long again.
+            // If the segment cannot be created, the file continues until it is as long again.
             let _ = self.end_segment();
             self.intervals.bytes = 0;
         }
         result
     }
 
-    /// The lines so far become a segment, which is packed while the run goes on.
+    /// Makes the lines so far a segment, which is compressed during the run.
     fn end_segment(&mut self) -> io::Result<()> {
         let mut builder = std::fs::DirBuilder::new();
         builder.recursive(true).private();
@@ -174,7 +173,7 @@ impl Recorder {
         let file = create_new(&new)?;
         let number = self.segments + 1;
         std::fs::rename(path, segments::plain_path(&self.directory, number))?;
-        // Readers take segments alone where there is a moment without a file behind them.
+        // Readers accept segments without a current file, which is missing for a moment.
         std::fs::rename(&new, path)?;
         self.intervals.out = Box::new(file);
         self.segments = number;
@@ -193,9 +192,9 @@ impl Recorder {
         self.events.append(machine, event)
     }
 
-    /// Writes `run.json` for the last time, with the lines lost and the totals.
+    /// Writes `run.json` for the last time, with the lost lines and the totals.
     pub fn finish(&mut self, info: &RunInfo) -> Result<(), RecordError> {
-        // Waits for the segments that are being packed.
+        // Wait until all segments are compressed.
         self.packer = None;
         let totals = Totals {
             intervals: self.intervals.number,
@@ -211,8 +210,8 @@ impl Recorder {
         self.write_info(&info).map(drop)
     }
 
-    /// Keeps room for the end of the run, which has to be told where the disk fills up meanwhile.
-    /// Where there is none already, the end is tried all the same.
+    /// Reserves space for the final `run.json`, in case the disk fills up. Without space, the write
+    /// is tried anyway.
     fn reserve_end(&self, begin_length: usize) {
         let zeros = vec![0; begin_length + END_BYTES];
         let path = self.new_info();
@@ -222,14 +221,14 @@ impl Recorder {
         }
     }
 
-    /// Replaces `run.json` in one step, so that there is always a whole one; says how long it is.
+    /// Replaces `run.json` atomically, and returns its size.
     fn write_info(&self, info: &RunInfo) -> Result<usize, RecordError> {
         let path = self.directory.join(RUN_FILE);
         let new = self.new_info();
         let write = || {
             let mut text = serde_json::to_vec_pretty(info)?;
             text.push(b'\n');
-            // Over what was reserved: emptied first, the room would be gone.
+            // Write over the reserved space: truncating the file would release it.
             let mut open = OpenOptions::new();
             let mut file = open.write(true).create(true).truncate(false).private().open(&new)?;
             file.write_all(&text)?;
@@ -239,7 +238,7 @@ impl Recorder {
             Ok(text.len())
         };
         write().map_err(|error| {
-            // What is left of the attempt is of no use; that it cannot be removed changes nothing.
+            // The incomplete file is useless; failing to remove it does no harm.
             let _ = std::fs::remove_file(&new);
             RecordError { path, error }
         })
@@ -250,10 +249,10 @@ impl Recorder {
     }
 }
 
-/// By how much `run.json` may grow until the end of the run: verdicts and reasons.
+/// Maximum growth of `run.json` until the end of the run: verdicts and reasons.
 const END_BYTES: usize = 4096;
 
-/// Makes a file of a record, for who made it alone, and the folders that it is in.
+/// Creates a file that only its owner can access, and its directories.
 pub fn create_file(path: &Path) -> Result<File, RecordError> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true).private();
@@ -262,19 +261,19 @@ pub fn create_file(path: &Path) -> Result<File, RecordError> {
         .map_err(|error| RecordError { path: path.to_path_buf(), error })
 }
 
-/// A file of lines, each one JSON value.
+/// A file with one JSON value per line.
 struct Lines {
     path: PathBuf,
     out: Box<dyn Write + Send>,
     line: Vec<u8>,
-    /// The last write failed, and this was said.
+    /// The last write failed and was reported.
     in_trouble: bool,
-    /// A piece of a line was written; the next line begins with a newline that ends it.
+    /// A line is incomplete; the next one starts with a line break.
     torn: bool,
     lost: u64,
-    /// Written since the file was begun.
+    /// Bytes written to the current file.
     bytes: u64,
-    /// Of the last line, counted from 1; one that could not be written has a number too.
+    /// The number of the last line, from 1. Lines that could not be written have a number, too.
     number: u64,
 }
 
@@ -313,7 +312,7 @@ impl Lines {
         };
         self.bytes += written as u64;
         if result.is_err() {
-            // A line that lacks only its newline is whole: the next one brings it.
+            // A line without only its line break is complete: the next line adds the break.
             self.lost += u64::from(written + 1 < self.line.len());
             self.torn |= written > 0;
         } else {
@@ -323,8 +322,8 @@ impl Lines {
     }
 }
 
-/// The JSON of a value, an object with at least one field, with its number in front, and the
-/// machine where it is not the first.
+/// Serializes an object with at least one field, preceded by its number and, except for the first
+/// machine, its machine.
 fn serialize_numbered(
     number: u64,
     machine: u16,
@@ -342,7 +341,8 @@ fn serialize_numbered(
     Ok(())
 }
 
-/// Writes a line, in one write unless the system takes only a piece. Says how much was written.
+/// Writes a line, in one write unless the system accepts only a part. Returns the number of bytes
+/// written.
 fn write_line(out: &mut dyn Write, line: &[u8]) -> (usize, io::Result<()>) {
     let mut written = 0;
     while written < line.len() {
@@ -362,7 +362,7 @@ mod tests {
 
     use super::*;
 
-    /// A disk with room for so many bytes.
+    /// A simulated disk with limited space.
     #[derive(Clone, Default)]
     struct Disk(Arc<Mutex<(usize, Vec<u8>, usize)>>);
 
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_once_and_recording_goes_on_when_there_is_room() {
+    fn a_full_disk_is_reported_once_and_recording_resumes_with_space() {
         let value = serde_json::json!({"a": 1});
         let length = 16;
         for room in 0..=3 * length {
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_full_device() {
+    fn a_full_device_is_reported() {
         let Ok(full) = OpenOptions::new().append(true).open("/dev/full") else { return };
         let mut lines = Lines::new("/dev/full".into(), Box::new(full));
         let value = serde_json::json!({"a": 1});
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_for_who_made_it() {
+    fn a_run_directory_is_accessible_only_to_its_owner() {
         use std::os::unix::fs::PermissionsExt as _;
         let parent = tempfile::tempdir().unwrap();
         let directory = parent.path().join("run");
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_never_overwritten() {
+    fn a_run_directory_is_never_overwritten() {
         let parent = tempfile::tempdir().unwrap();
         let directory = parent.path().join("a/b");
         let info = RunInfo::default();

@@ -1,5 +1,5 @@
-//! All figures of a run, made of its record and of nothing else: the summary at the end of a run
-//! and the one of `throng report` are the same.
+//! All results of a run, computed only from its run directory, so that the summary at the end of a
+//! run equals that of `throng report`.
 
 pub(crate) mod curves;
 mod latency;
@@ -36,42 +36,42 @@ use throng_metrics::Duel;
 use throng_metrics::capacity::Capacity;
 pub use validity::{HOST_CPU_BUSY, InvalidReason, LATENESS_NS_MAX, Validity};
 
-/// What was wrong with a file of lines, or with all of a record.
+/// Damage in a file of lines, or in a whole run directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
-    /// Lines that are no record, but not the last one.
+    /// Unreadable lines, except the last.
     pub unreadable: u64,
-    /// The last line was being written when the run was killed.
+    /// The last line was incomplete when the run was killed.
     pub torn: bool,
-    /// Lines that were numbered when they were written and are not there, nor known to be lost.
+    /// Numbered lines that are missing and were not counted as lost.
     pub missing: u64,
-    /// Lines with a number that was there already; they are passed over.
+    /// Lines with a number that occurred before; they are ignored.
     pub doubled: u64,
-    /// Lines whose attempts are not all good or failed.
+    /// Lines whose attempts are not all successful or failed.
     pub unequal: u64,
-    /// What the record comes to, where the end of the run says something else.
+    /// The totals of the lines, if they differ from those recorded at the end.
     pub totals: Option<Totals>,
 }
 
-/// From which second of the run on, and for how many, nothing succeeded.
+/// The start of an outage in seconds of the run, and its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outage {
     pub from_s: u64,
     pub seconds: u64,
 }
 
-/// A run in figures. Where nothing else is said they are of the measured phases only.
+/// The results of a run. Unless stated otherwise, they cover only measured phases.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// With the verdicts of the thresholds and the outcome filled in.
+    /// Includes the verdicts of the thresholds and the outcome.
     pub info: RunInfo,
-    /// Where the record is, when there is one.
+    /// The run directory, if there is one.
     pub directory: Option<PathBuf>,
-    /// The time of the measured phases: what rates are counted by.
+    /// The time of the measured phases; the base of all rates.
     pub measured: Duration,
-    /// The time of the whole run.
+    /// The length of the whole run.
     pub lasted: Duration,
-    /// The measured time in a few points; empty of what older versions have summed up.
+    /// The measured time in a few points; empty if an older version summed up the run.
     pub curves: Curves,
     pub verdict: RunVerdict,
     pub steps: StepTables,
@@ -81,143 +81,143 @@ pub struct Summary {
     pub messages: MessageTables,
     pub generator: Generator,
     pub growth: Growth,
-    /// What was read of other sources meanwhile, in the order of the scenario.
+    /// Readings of monitors, in the order of the scenario.
     pub monitors: Vec<MonitorRow>,
-    /// What audits found, in the order of the scenario.
+    /// Findings of audits, in the order of the scenario.
     pub audits: Vec<AuditRow>,
     pub events: RunEvents,
-    /// How much the service carries, where a search looked for it.
+    /// The result of a capacity search.
     pub capacity: Option<Box<Capacity>>,
-    /// How two targets differ, if the run was a duel.
+    /// The result of a duel.
     pub duel: Option<Box<Duel>>,
 }
 
-/// What the figures come to, and whether they can be relied on.
+/// The verdict of the results, and whether they are valid.
 #[derive(Clone, Debug)]
 pub struct RunVerdict {
     pub validity: Validity,
-    /// What was found in the record, and why; None of one that an older version has summed up.
+    /// The findings; `None` if an older version summed up the run.
     pub why: Option<throng_why::Judged>,
     pub thresholds: Vec<ThresholdRow>,
-    /// The run has no end: it was killed, or it still goes on.
+    /// The run was killed or is still active.
     pub unended: bool,
     pub damage: Damage,
-    /// Of the whole run: rows of which attempts were begun and have no end, or the other way round.
+    /// Of the whole run: rows whose started attempts do not match their ended ones.
     pub unbalanced: Vec<Unbalanced>,
 }
 
-/// What the steps of the scenario did.
+/// The results of the scenario's steps.
 #[derive(Clone, Debug)]
 pub struct StepTables {
-    /// All attempts together ([`StepKind::is_attempt`]): the sum of their rows.
+    /// The sum of all attempts ([`StepKind::is_attempt`]).
     pub total: Row,
-    /// One for each step of the scenario, in its order, but for the next three.
+    /// One row per step in the order of the scenario, except those of the next three fields.
     pub rows: Vec<Row>,
-    /// One for each transaction, in the order of the scenario.
+    /// One row per transaction in the order of the scenario.
     pub transactions: Vec<Row>,
-    /// One for each kind of messages that nobody asked for: how many came.
+    /// One row per kind of unsolicited message.
     pub pushed: Vec<Row>,
-    /// What the scenario counts and measures of its own, in its order.
+    /// Counters and trends of the scenario, in its order.
     pub own: Vec<OwnRow>,
     /// The most frequent first.
     pub errors: Vec<ErrorRow>,
-    /// The first failures of each kind, with what they are told by.
+    /// The first failures of each kind, with evidence.
     pub failures: Vec<FailureRow>,
-    /// The slowest attempts of the steps that are asked for, the slowest first.
+    /// The slowest attempts, the slowest first.
     pub slowest: Vec<SlowRow>,
-    /// By the name of the step: what the responses to its requests are like, where they differ.
+    /// By step name: how responses differ.
     pub samples: Vec<(String, SampleInterval)>,
     pub retries: Retries,
 }
 
-/// The same attempts, by what they were part of.
+/// The same attempts by load, phase, session, target and machine.
 #[derive(Clone, Debug)]
 pub struct PartTables {
-    /// Where there are several.
+    /// Only with several loads.
     pub loads: Vec<LoadRow>,
-    /// One for each phase, measured or not.
+    /// One row per phase, measured or not.
     pub phases: Vec<PhaseRow>,
-    /// Each phase, and each part of it with a load of its own, in the order of time.
+    /// Each phase, and each part of it with a changed load, in the order of time.
     pub levels: Vec<LevelRow>,
-    /// Iterations by their session; empty where there is only one.
+    /// Iterations by session; empty for a single session.
     pub sessions: Vec<SessionRow>,
-    /// What went to which address, in the order of the targets; empty where there is only one.
+    /// By address, in the order of the targets; empty for a single address.
     pub targets: Vec<TargetRow>,
-    /// Responses by the instance that they name, where the scenario names the header.
+    /// Responses by instance, if the scenario names a header that identifies it.
     pub instances: Vec<InstanceRow>,
-    /// Each machine for itself, where there are several.
+    /// Each machine, if there are several.
     pub machines: Vec<MachineRow>,
-    /// Where these are called differently: by label, then by value.
+    /// By label, then by value, if values differ.
     pub labels: Vec<LabelRow>,
 }
 
-/// Who was there. The maxima are of the whole run.
+/// The number of users. Maxima are those of the whole run.
 #[derive(Clone, Debug)]
 pub struct UserTables {
     pub population: Population,
     pub online_max: u64,
     /// Online or not.
     pub present_max: u64,
-    /// Starts that were due and had not begun at the end of a second, at most.
+    /// Maximum number of starts that were due and had not begun at the end of a second.
     pub backlog_max: u64,
-    /// Their states over the time of the run; None where none has a connection that lasts, and of
-    /// records of older versions.
+    /// Their states over the time of the run; `None` without long-lived connections, and for older
+    /// run directories.
     pub picture: Option<Picture>,
 }
 
-/// How connections began, lived and ended.
+/// How connections were opened, how long they lived, and how they ended.
 #[derive(Clone, Debug)]
 pub struct ConnectionTables {
     pub counts: Connections,
     pub opening: Opening,
     /// Of the whole run.
     pub open_max: u64,
-    /// The parts of a connection's life that happened, in their order.
+    /// The stages of connections that occurred, in order.
     pub stages: Vec<StageRow>,
-    /// How long connections were there, by who ended them; those that were open first.
+    /// Lifetimes of connections by the side that closed them; opened ones first.
     pub residence: Vec<ResidenceRow>,
     pub lifecycle: Lifecycle,
     pub tcp: TcpRow,
-    /// Of users with a network of their own.
+    /// Of users with a simulated network.
     pub packets: Packets,
-    /// All bytes that went over the connections, those of no step too.
+    /// All bytes of the connections, including those of no step.
     pub bytes_in: u64,
     pub bytes_out: u64,
 }
 
-/// What long-lived connections carried.
+/// Messages of long-lived connections.
 #[derive(Clone, Debug)]
 pub struct MessageTables {
     pub counts: Messages,
     pub heartbeats: HeartbeatRow,
-    /// One for each row of the ledger, in the order of the scenario.
+    /// One row per row of the ledger, in the order of the scenario.
     pub deliveries: Vec<DeliveryRow>,
 }
 
-/// What happened to the run itself.
+/// Events of the run itself.
 #[derive(Clone, Debug)]
 pub struct RunEvents {
-    /// When the run was given up because the target was gone, in nanoseconds of the run.
+    /// When the run ended because the target was lost, in nanoseconds of the run.
     pub target_lost_ns: Option<u64>,
-    /// The longest while in which nothing succeeded, between much that did.
+    /// The longest time without a success, between many successes.
     pub outage: Option<Outage>,
-    /// From which second on no user was there, though the load went on for a while: all had left.
+    /// The second after which no user was present, although the load continued for a while.
     pub deserted_s: Option<u64>,
-    /// The scenario ended the run before its load was done.
+    /// The scenario ended the run early.
     pub stopped: Option<Stopped>,
-    /// What was done once, before and after the load: in no other figure.
+    /// Setup and teardown, which are in no other result.
     pub once: Vec<OnceRun>,
-    /// What persons have changed and marked while it ran.
+    /// What the operator changed and marked during the run.
     pub changes: Changes,
-    /// What happened at set times, and where persons set marks, in the order of time.
+    /// Events of the scenario and marks of the operator, in the order of time.
     pub actions: Vec<ActionRow>,
-    /// Where machines left their hosts to others.
+    /// The machines that backed off.
     pub back_offs: BackOffs,
-    /// The lines that the scenario wrote, of the whole run.
+    /// The lines that the scenario logged in the whole run.
     pub log: Log,
 }
 
-/// A row whose figures cannot all be true.
+/// A row whose counts are inconsistent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unbalanced {
     pub name: String,
@@ -225,7 +225,7 @@ pub struct Unbalanced {
     pub ended: u64,
 }
 
-/// What one step did, or all of them together.
+/// The results of a step, or of all steps together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Row {
     pub name: String,
@@ -233,30 +233,30 @@ pub struct Row {
     pub labels: BTreeMap<String, String>,
     /// Attempts that began. Those of an unmeasured phase may end in a measured one.
     pub begun: u64,
-    /// Attempts that ended, well or not.
+    /// Attempts that ended, successful or not.
     pub count: u64,
     pub ok: u64,
     pub failed: u64,
-    /// Attempts that were cut off.
+    /// Attempts that were interrupted.
     pub interrupted: u64,
-    /// Of `ok` those that came after the load had ended: they are in no rate.
+    /// The part of `ok` that ended after the load; not included in rates.
     pub ok_after: u64,
-    /// Of what came while the load went on.
+    /// Successful attempts during the load, per second.
     pub ok_per_s: f64,
-    /// Tries that were followed by another, the most frequent cause first.
+    /// Retried tries, the most frequent cause first.
     #[serde(serialize_with = "spelled::causes")]
     pub retried: Vec<(Cause, u64)>,
     pub given_up: u64,
     pub latency: Latency,
-    /// Of what is asked and answered: from the sending on. Older records do not say it.
+    /// For requests: from the time of sending. Older run directories do not have it.
     pub service: Latency,
-    /// Of transactions: the times with the pauses of the users in them.
+    /// For transactions: the times including pauses.
     #[serde(skip)]
     pub with_pauses: Latency,
     pub first_byte: Latency,
     #[serde(serialize_with = "spelled::codes")]
     pub codes: Vec<(u16, u64)>,
-    /// Requests that were sent once more; each is one attempt all the same.
+    /// Requests that were sent again within the same attempt.
     pub resent: u64,
     #[serde(rename = "received_bytes")]
     pub bytes_in: u64,
@@ -264,21 +264,20 @@ pub struct Row {
     pub bytes_out: u64,
 }
 
-/// What became of messages that had to reach an audience.
+/// The deliveries of one row of the ledger.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeliveryRow {
     pub name: String,
     pub counts: DeliveryInterval,
     pub delivered_per_s: f64,
-    /// The first of what went wrong in each way, but for losses: those stand with the errors.
+    /// The first example of each irregularity; losses are in the errors.
     pub examples: Vec<(DeliveryCounter, Example)>,
-    /// From the stamp of the sender to each receiver; of those that had come by the end, settled
-    /// or not.
+    /// From the sender's timestamp to each receiver, for all messages received by the end.
     pub latency: Latency,
 }
 
-/// A counter, or a trend where it has a unit: its values are those of a histogram, in the unit
-/// times [`TrendUnit::scale`].
+/// A counter, or a trend if it has a unit: its values are a histogram in the unit times
+/// [`TrendUnit::scale`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnRow {
     pub row: Row,
@@ -292,7 +291,7 @@ pub struct SlowRow {
     pub slow: throng_metrics::Slow,
 }
 
-/// Who ended the run, when and why.
+/// What ended the run, when and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stopped {
     pub at_ns: u64,
@@ -301,10 +300,10 @@ pub struct Stopped {
     pub by: StopBy,
 }
 
-/// The lines that the scenario wrote.
+/// The lines that the scenario logged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Log {
-    /// All that were recorded.
+    /// The number of recorded lines.
     pub count: u64,
     /// At most [`Log::LINES_MAX`].
     pub first: Vec<LogLine>,
@@ -314,14 +313,14 @@ impl Log {
     pub const LINES_MAX: usize = 10;
 }
 
-/// Of the time: what is measured of it and more is all of it, to a person.
+/// If a larger share of the time is measured, reports treat all of it as measured.
 const MEASURED_SHARE_TOLD: f64 = 0.95;
-/// Of the good attempts: fewer that came after the load change no rate that a person looks at.
+/// A smaller share of successes after the load does not visibly change a rate.
 const AFTER_SHARE_TOLD: f64 = 0.01;
-/// How many changes are kept; the record has all.
+/// Maximum number of changes kept; the run directory has all.
 const CHANGES_MAX: usize = 1_000;
 
-/// What persons have done to a run, the first of it.
+/// The first changes by the operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     pub count: u64,
@@ -337,7 +336,7 @@ impl Changes {
     }
 }
 
-/// A change while the run went on, or a mark.
+/// A change during the run, or a mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub at_ns: u64,
@@ -347,18 +346,18 @@ pub struct Change {
 }
 
 impl Change {
-    /// Whether a person has changed the load.
+    /// Whether the operator changed the load.
     pub(crate) fn is_of_load(&self) -> bool {
         matches!(self.of, ChangeOf::Phase(_))
     }
 }
 
-/// What has changed.
+/// What changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChangeOf {
-    /// The load in this phase, by a person.
+    /// The load in this phase.
     Phase(String),
-    /// Nothing: a person has marked the moment.
+    /// Nothing: the operator marked the moment.
     Mark,
     /// The addresses of a name.
     Addresses,
@@ -377,8 +376,8 @@ pub struct StageRow {
     pub began: u64,
     pub ok: u64,
     pub failed: u64,
-    /// Neither, as the run ended; counted over the whole run. None of a stage whose end nobody
-    /// waits for: that no message came is no failure.
+    /// Neither, because the run ended; of the whole run. `None` for a stage that may lack an end: a
+    /// missing message is not a failure.
     pub cut_off: Option<u64>,
     pub latency: Latency,
     /// The most frequent first.
@@ -386,7 +385,7 @@ pub struct StageRow {
     pub errors: Vec<(Cause, u64)>,
 }
 
-/// Iterations of one of several sessions.
+/// The iterations of one of several sessions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SessionRow {
     pub name: String,
@@ -395,16 +394,16 @@ pub struct SessionRow {
     pub failed: u64,
     pub interrupted: u64,
     pub finished_per_s: f64,
-    /// Of the finished ones.
+    /// Of completed iterations.
     pub time: Latency,
 }
 
-/// What went to one of several addresses.
+/// The results of one of several addresses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TargetRow {
-    /// The target as it was written; empty of one that the run does not know.
+    /// The target as written; empty if unknown.
     pub target: String,
-    /// Of a unix socket there is none.
+    /// `None` for a unix socket.
     pub address: Option<SocketAddr>,
     pub counts: TargetInterval,
     pub ok_per_s: f64,
@@ -422,34 +421,34 @@ pub struct InstanceRow {
     pub latency: Latency,
 }
 
-/// How long those connections were there that ended in one way.
+/// The lifetimes of connections that ended in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ResidenceRow {
     pub ended: Ending,
     /// They ended before they were open.
     pub unopened: bool,
-    /// From when they were established to their end.
+    /// From the established connection to its end.
     pub time: Latency,
 }
 
 /// How connections were opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Opening {
-    /// Attempts that were refused by the target.
+    /// Attempts that the target refused.
     pub refused: u64,
     pub per_s_mean: f64,
-    /// The most in one second.
+    /// The maximum in one second.
     pub per_s_max: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HeartbeatRow {
     pub counts: Heartbeats,
-    /// Of all steps that are heartbeats.
+    /// Of all heartbeats.
     pub latency: Latency,
 }
 
-/// What the kernel said of the connections that were looked at.
+/// The kernel's data about sampled connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TcpRow {
     pub count: u64,
@@ -459,15 +458,14 @@ pub struct TcpRow {
     pub backlog_bytes_max: u64,
 }
 
-/// How the generator kept to the limits that it was given (`--max-cpu`, `--max-memory`); of the
-/// whole run.
+/// Paused growth due to limits (`--max-cpu`, `--max-memory`), in the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Growth {
-    /// Seconds in which it let nobody come.
+    /// Seconds with paused growth.
     pub held_seconds: u64,
-    /// The first time.
+    /// The first pause.
     pub held: Option<Hold>,
-    /// From then on nobody came any more.
+    /// When growth ended.
     pub given_up: Option<Hold>,
 }
 
@@ -487,7 +485,7 @@ pub struct PhaseRow {
     pub load: usize,
     pub name: String,
     pub measured: bool,
-    /// False: the run ended before.
+    /// False if the run ended before the phase started.
     pub begun: bool,
     #[serde(rename = "lasted_ns", serialize_with = "spelled::nanos")]
     pub lasted: Duration,
@@ -495,25 +493,25 @@ pub struct PhaseRow {
     pub ok: u64,
     pub failed: u64,
     pub ok_per_s: f64,
-    /// In its last whole second, as the next two.
+    /// In its last full second, like the next two fields.
     pub users_online: u64,
     pub users_present: u64,
-    /// The users who shall be there at its end, when it is about users.
+    /// The target number of users at its end, if it has one.
     pub users_planned: Option<u64>,
-    /// Online at the ends of its seconds, at least and at most.
+    /// Minimum and maximum online at the ends of its seconds.
     pub users_online_min: u64,
     pub users_online_max: u64,
     pub users_present_max: u64,
     pub connections_opened: u64,
     pub opened_per_s: f64,
-    /// Lives of connections that broke.
+    /// Connections that were lost.
     pub broken: u64,
-    /// Seconds in which the generator let nobody come.
+    /// Seconds with paused growth.
     pub held_seconds: u64,
     pub latency: Latency,
 }
 
-/// A load that was kept for a while, and what each step did at it.
+/// A load that was held for a while, and the results of each step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LevelRow {
     /// The number of its load.
@@ -521,69 +519,69 @@ pub struct LevelRow {
     pub load: usize,
     /// Of its phase.
     pub name: String,
-    /// The change of the load that it began with, as in [`Event::Amended`](crate::Event).
+    /// The load change at its start, as in [`Event::Amended`](crate::Event).
     pub change: Option<String>,
     pub measured: bool,
     pub at_ns: u64,
     #[serde(rename = "lasted_ns", serialize_with = "spelled::nanos")]
     pub lasted: Duration,
-    /// The load changed then; the second of the change belongs to the level.
+    /// The time of the next change; the second of the change belongs to this level.
     #[serde(skip)]
     pub kept_to_ns: u64,
     /// Attempts that began per second.
     pub rate_per_s: f64,
-    /// At its end, as the open connections.
+    /// At its end, like the open connections.
     pub users_online: u64,
     pub connections_open: u64,
     pub opened_per_s: f64,
-    /// Processors that the generator used, on average.
+    /// Mean number of processors used by the generator.
     pub cores: f64,
-    /// Users present in its whole seconds, on average; None with several loads, and in seconds that
-    /// are too short.
+    /// Mean number of users present in its full seconds; `None` with several loads, or if it is too
+    /// short.
     pub users_mean: Option<f64>,
-    /// By Little's law: attempts per second times response time and pause.
+    /// By Little's law: attempts per second times the sum of response time and pause.
     pub users_explained: Option<f64>,
-    /// Processors that worked for the target, where a source tells it.
+    /// Processors used by the target, if a monitor reports it.
     pub target_cores: Option<f64>,
-    /// CPU time of the target for an attempt, in seconds.
+    /// CPU time of the target per attempt, in seconds.
     pub target_cpu_s: Option<f64>,
-    /// Memory of the target at the end of the level, where a source tells it.
+    /// Memory of the target at the end of the level, if a monitor reports it.
     pub target_memory_bytes: Option<u64>,
-    /// Its growth since the first reading, for each open connection.
+    /// Its growth since the first reading, per open connection.
     pub target_connection_bytes: Option<u64>,
     #[serde(skip)]
     pub total: Row,
-    /// The steps that had attempts.
+    /// The steps with attempts.
     #[serde(skip)]
     pub steps: Vec<Row>,
 }
 
-/// What one of several loads did in the phases that count.
+/// The results of one of several loads in its measured phases.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LoadRow {
     pub name: String,
-    /// From the begin of its first phase to the end of its last.
+    /// From the start of its first phase to the end of its last.
     #[serde(rename = "lasted_ns", serialize_with = "spelled::nanos")]
     pub lasted: Duration,
     pub count: u64,
     pub ok: u64,
     pub failed: u64,
     pub ok_per_s: f64,
-    /// In the last whole second of the load.
+    /// In the last full second of the load.
     pub users_online: u64,
     pub users_online_max: u64,
     pub users_present_max: u64,
-    /// Users that came, and iterations that began.
+    /// Users that started, and iterations that began.
     pub users_started: u64,
     pub iterations_started: u64,
-    /// Starts that were due and never happened, and those that were dropped.
+    /// Starts that were due and never happened, and starts that were dropped.
     pub unmet: u64,
     pub dropped: u64,
     pub connections_opened: u64,
     pub latency: Latency,
 }
 
-/// How often a step failed for one cause.
+/// The number of failures of a step with the same cause.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ErrorRow {
     pub step: String,
@@ -591,8 +589,8 @@ pub struct ErrorRow {
     #[serde(serialize_with = "spelled::blame")]
     pub blame: Blame,
     pub count: u64,
-    /// Of all attempts of all steps that ended, 0 to 1. None of what is no attempt, as of a
-    /// rendezvous or a delivery: it is in no such sum.
+    /// Share of all ended attempts, 0 to 1. `None` for failures that are not attempts, such as
+    /// rendezvous and deliveries.
     pub share: Option<f64>,
     pub example: Option<Example>,
 }
@@ -607,22 +605,22 @@ pub struct Example {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ThresholdRow {
     pub text: String,
-    /// The name of the only load, and of the only phase, that counts.
+    /// The name of the only measured load, and of the only measured phase.
     pub load: Option<String>,
     pub phase: Option<String>,
     #[serde(serialize_with = "spelled::unit")]
     pub unit: Unit,
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// A percentile of so few values that it is the largest of them; tables do not show it.
+    /// The percentile is the largest of this many values; tables do not show it.
     pub largest_of: Option<u64>,
-    /// The unmeasured phase that alone has a figure for it.
+    /// The only phase with a value; it is not measured.
     #[serde(skip)]
     pub only_in: Option<String>,
 }
 
 impl ThresholdRow {
-    /// What was measured, if anything was.
+    /// The measured value, if there is one.
     pub(crate) fn figure(&self) -> Option<f64> {
         match self.verdict {
             Verdict::Met(it) | Verdict::NotMet(it) | Verdict::Indeterminate(it) => Some(it),
@@ -630,7 +628,7 @@ impl ThresholdRow {
         }
     }
 
-    /// Why there is no figure.
+    /// Why there is no value.
     pub(crate) fn unknown(&self) -> Said {
         match &self.only_in {
             Some(phase) => {
@@ -641,71 +639,70 @@ impl ThresholdRow {
     }
 }
 
-/// What the generator says about itself.
+/// The generator's own metrics.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Generator {
-    /// How late it was with what was due.
+    /// The delay between due times and actual starts.
     pub lateness: Latency,
-    /// What it began in one waking.
+    /// How many events it started per wake-up.
     #[serde(skip)]
     pub together: Together,
-    /// How long a shard did nothing though something was due, on average; and the longest time.
+    /// Mean time in which a shard did nothing although work was due, and the longest such time.
     pub lost_ns: u64,
     pub lost_longest_ns: u64,
     /// Seconds in which the lateness was above [`LATENESS_NS_MAX`] at p99.
     pub late_seconds: u64,
-    /// Seconds from which there are figures.
+    /// Seconds with results.
     pub seconds: u64,
     /// User and system time of this process.
     pub cpu_ns: u64,
-    /// Processors used, on average.
+    /// Mean number of processors used.
     pub cores: f64,
-    /// CPU time for each attempt.
+    /// CPU time per attempt.
     pub cpu_per_attempt_ns: f64,
     #[serde(rename = "memory_max_bytes")]
     pub memory_bytes_max: u64,
-    /// Shares of all processors of the host, by everything that ran there.
+    /// CPU usage of the whole host by all programs.
     pub host_cpu_mean: f64,
     pub host_cpu_max: f64,
-    /// The first second of the run in which the host was busy at
-    /// [`HOST_CPU_BUSY`] or more.
+    /// The first second of the run with a CPU usage of the host of [`HOST_CPU_BUSY`] or more.
     #[serde(rename = "host_busy_from_s")]
     pub host_busy_from: Option<u64>,
-    /// The most good answers in a second that was not late.
+    /// Maximum number of successes in a second that was not late.
     pub sustained_per_s: u64,
-    /// The most, or the least of what is left, in any second; the counters are sums.
+    /// The maximum, or minimum of what is left, in any second; sums for counters.
     #[serde(skip)]
     pub resources: Resources,
 }
 
-/// What one of several machines says about itself.
+/// The metrics of one of several machines.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MachineRow {
     pub name: String,
     pub shards: u64,
     pub generator: Generator,
-    /// When it was gone before its load was over, and how.
+    /// When and how it was lost.
     pub lost: Option<(u64, Said)>,
 }
 
-/// The figures of all machines that have a label alike.
+/// The results of all machines with the same value of a label.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LabelRow {
     pub label: String,
-    /// None of those that do not have the label, and where `others` are together.
+    /// `None` for machines without the label, and for a row with `others`.
     pub value: Option<String>,
-    /// How many values are together in this row; 0 where it is that of one.
+    /// The number of values in this row; 0 for a single value.
     pub others: usize,
     pub machines: u64,
     pub users_max: u64,
     /// All attempts.
     pub total: Row,
-    /// The steps that are attempts; none where there would be too many.
+    /// The steps that are attempts; empty if there would be too many.
     pub steps: Vec<Row>,
 }
 
 impl ErrorRow {
-    /// What to do next, in a few words.
+    /// A short hint at what to do next.
     pub fn next(&self) -> Said {
         match (self.cause, self.blame) {
             (Cause::DeliveryLost, Blame::Scenario) => Cause::MessagesJoined.next(),
@@ -713,62 +710,61 @@ impl ErrorRow {
         }
     }
 
-    /// Whether it is a failed attempt, and so among the failures of all attempts.
+    /// Whether it is a failed attempt, and thus counts among the failures of all attempts.
     pub fn is_attempt(&self) -> bool {
         self.share.is_some()
     }
 }
 
 impl Summary {
-    /// What is told of the length of the run: the measured time alone, where that is nearly all.
-    /// The time in which the last users leave goes without saying.
+    /// Whether nearly all of the run was measured, so that only that time is shown. The time in
+    /// which the last users leave is not worth mentioning.
     pub(crate) fn is_measured_throughout(&self) -> bool {
         self.measured >= self.lasted.mul_f64(MEASURED_SHARE_TOLD)
     }
 
-    /// How many good attempts came after the load had ended, where the rates show that.
+    /// The number of successes after the load, if it is visible in the rates.
     pub(crate) fn ok_after_told(&self) -> Option<u64> {
         let total = &self.steps.total;
         let is_told = total.ok_after as f64 > total.ok as f64 * AFTER_SHARE_TOLD;
         is_told.then_some(total.ok_after)
     }
 
-    /// The most users who were there at the end of a second.
+    /// The maximum number of users at the end of a second.
     pub(crate) fn users_most(&self) -> u64 {
         self.users.present_max.max(self.users.online_max)
     }
 
-    /// Whether a person let nobody come for a while.
+    /// Whether the operator paused growth.
     pub(crate) fn was_paused(&self) -> bool {
         self.events.changes.first.iter().any(|change| change.is_of_load() && change.what == "pause")
     }
 
-    /// Whether there were connections that live longer than one answer.
+    /// Whether there were long-lived connections.
     pub(crate) fn is_long_lived(&self) -> bool {
         self.steps.rows.iter().any(|row| row.kind == StepKind::Connect)
             || self.connections.stages.iter().any(|row| !row.stage.opens())
     }
 
-    /// Good ends of lives among all that ended, 0 to 1.
+    /// Share of complete lives among all that ended, 0 to 1.
     pub(crate) fn complete_share(&self) -> Option<f64> {
         let ended = self.connections.lifecycle.complete + self.connections.lifecycle.broken;
         (ended > 0).then(|| self.connections.lifecycle.complete as f64 / ended as f64)
     }
 }
 
-/// Where the time of the users went.
+/// The steps that took most of the users' time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slowest<'a> {
-    /// The step that took longest on average, and its share of the time that all of them took
-    /// together, 0 to 1.
+    /// The step with the longest mean time, and its share of the total time, 0 to 1.
     pub(crate) step: &'a Row,
     pub(crate) share: f64,
-    /// The step that most of the time went to, with its share.
+    /// The step with the largest share of the total time, and that share.
     pub(crate) most: (&'a Row, f64),
 }
 
 impl Summary {
-    /// Whether every attempt of the run is a request: that is what reports call them then.
+    /// Whether every attempt is a request; reports then call them requests.
     pub(crate) fn only_requests(&self) -> bool {
         let mut attempts = self.steps.rows.iter().filter(|row| row.kind.is_attempt()).peekable();
         attempts.peek().is_some() && attempts.all(|row| row.kind.is_request())
@@ -779,7 +775,7 @@ impl Summary {
         if self.only_requests() { say!("requests") } else { say!("attempts") }
     }
 
-    /// Nothing where fewer than two steps have times: staying and waiting for others are none.
+    /// `None` if fewer than two steps have times; staying and rendezvous do not count.
     pub(crate) fn slowest(&self) -> Option<Slowest<'_>> {
         let is_timed =
             |row: &&Row| row.kind.is_timed() && row.kind.is_attempt() && !row.latency.is_empty();
@@ -797,7 +793,7 @@ impl Summary {
 }
 
 impl DeliveryRow {
-    /// Of those that were expected, 0 to 1.
+    /// Share of expected deliveries, 0 to 1.
     pub(crate) fn lost_share(&self) -> Option<f64> {
         let expected = self.counts.expected;
         (expected > 0).then(|| self.counts.lost as f64 / expected as f64)
@@ -805,7 +801,7 @@ impl DeliveryRow {
 }
 
 impl HeartbeatRow {
-    /// Of those that were sent, 0 to 1.
+    /// Share of sent messages, 0 to 1.
     pub(crate) fn lost_share(&self) -> Option<f64> {
         let sent = self.counts.sent;
         (sent > 0).then(|| self.counts.lost as f64 / sent as f64)
@@ -847,8 +843,7 @@ impl Row {
     }
 }
 
-/// Which steps of a run are attempts ([`StepKind::is_attempt`]). A step that the run file does not
-/// know is.
+/// Which steps of a run are attempts ([`StepKind::is_attempt`]). An unknown step is one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Attempts {
     by_step: Vec<bool>,
@@ -863,13 +858,13 @@ impl Attempts {
         self.by_step.get(step.index()).copied().unwrap_or(true)
     }
 
-    /// All attempts together.
+    /// The sum of all attempts.
     pub(crate) fn total(&self, interval: &Interval) -> StepInterval {
         interval.sum(|step| self.holds(step))
     }
 }
 
-/// Whether users only connect and stay, though their hearts may beat.
+/// Whether users only connect and stay, possibly with heartbeats.
 pub(crate) fn only_stays(info: &RunInfo) -> bool {
     let mut attempts = info.tables.steps.iter().filter(|step| step.kind.is_attempt()).peekable();
     attempts.peek().is_some() && attempts.all(|step| step.kind.is_idle())

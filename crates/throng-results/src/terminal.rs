@@ -1,16 +1,16 @@
-//! What a person sees. Pure functions: figures in, text out; the width, the language and whether
-//! colours are wanted come with the [`Style`]. Printing is the caller's.
+//! Text for a terminal, as pure functions. The [`Style`] contains the width, the language and
+//! whether to use colors; the caller prints.
 //!
-//! - `columns`: tables by what their columns show of a row.
-//! - [`comparison`]: runs side by side.
-//! - `curve`: a row of figures, drawn with a character for each.
-//! - `details`: the evidence of failures, behind the report.
-//! - [`findings`]: what was found in a run, and why.
+//! - `columns`: tables, defined by their columns.
+//! - [`comparison`]: compared runs.
+//! - `curve`: sparklines.
+//! - `details`: the evidence of failures, after the report.
+//! - [`findings`]: the findings in a run, and their causes.
 //! - [`history`]: the runs of a folder.
-//! - [`live`]: the line of every second and the line that moves.
-//! - [`report`]: all figures of a run, section by section: `--details`.
-//! - `summary`: what a person wants first, in few lines.
-//! - `table`, `text`: columns, cutting, wrapping, numbers.
+//! - [`live`]: the line of each second, and the progress line.
+//! - [`report`]: all results of a run, section by section: `--details`.
+//! - `summary`: the most important results in a few lines.
+//! - `table`, `text`: columns, truncation, wrapping, numbers.
 
 mod chains;
 pub(crate) mod columns;
@@ -38,7 +38,7 @@ pub(crate) use report::known_text;
 
 use crate::summary::Summary;
 
-/// What is printed of a run, every line ending in a newline: in short, or with all details.
+/// The summary of a run, short or with all details. Every line ends with a line break.
 pub fn summary_text(summary: &Summary, style: &Style) -> String {
     let text = match style.details {
         false => summary::short_text(summary, style),
@@ -51,21 +51,21 @@ pub fn summary_text(summary: &Summary, style: &Style) -> String {
     if style.ascii { text::ascii(&text) } else { text }
 }
 
-/// For whom the text is.
+/// How to format text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// ANSI colours.
+    /// Use ANSI colors.
     pub colour: bool,
-    /// In columns. Narrower than [`Style::WIDTH_MIN`] counts as that.
+    /// In columns; at least [`Style::WIDTH_MIN`].
     pub width: usize,
     pub language: Language,
-    /// With everything that is known, in as many lines as it takes.
+    /// Show everything.
     pub details: bool,
-    /// A terminal that shows no more than ASCII, but for what others have named.
+    /// Use only ASCII, except in foreign text.
     pub ascii: bool,
-    /// What is told of is what `throng report` shows when it is given no run.
+    /// The run is the one that `throng report` shows by default.
     pub newest: bool,
-    /// The page of the run is in its directory, for a browser.
+    /// The run directory contains the HTML page.
     pub page: bool,
 }
 
@@ -74,7 +74,7 @@ impl Style {
     /// Wider text is hard to read.
     const WIDTH_MAX: usize = 110;
 
-    /// 80 columns of English without colours: what a file or a pipe gets.
+    /// 80 columns of English without colors, for files and pipes.
     pub fn plain() -> Style {
         Style {
             colour: false,
@@ -87,8 +87,8 @@ impl Style {
         }
     }
 
-    /// A sentence or a label of ours in the language of the person.
-    #[allow(clippy::needless_pass_by_value)] // Most are made where they are told.
+    /// Renders a message or label in the user's language.
+    #[allow(clippy::needless_pass_by_value)] // Most are temporary values.
     fn say(&self, said: Said) -> String {
         said.render(self.language)
     }
@@ -97,13 +97,13 @@ impl Style {
         self.width.clamp(Style::WIDTH_MIN, Style::WIDTH_MAX)
     }
 
-    /// Text in a colour, in lines that fit.
+    /// Wraps colored text.
     fn paragraph(&self, ink: Ink, text: &str) -> String {
         let lines = text::wrap(text, self.columns()).into_iter();
         lines.map(|line| self.paint(ink, &line) + "\n").collect()
     }
 
-    /// Counts with their words: those that are 0 say nothing.
+    /// The counts that are not 0, with their words.
     fn counts(&self, counts: &[(u64, Said)]) -> Vec<String> {
         let told = counts.iter().filter(|(count, _)| *count > 0);
         let text = |(count, words): &(u64, Said)| words.clone().filled(&[&format_count(*count)]);
@@ -117,7 +117,7 @@ impl Style {
         }
     }
 
-    /// Text in a colour, by its code.
+    /// Colors text by an ANSI code.
     pub fn ink(&self, code: &str, text: &str) -> String {
         throng_base::columns::paint(self.colour, code, text)
     }
@@ -131,13 +131,13 @@ impl Style {
     }
 }
 
-/// What a piece of text is, which decides its colour.
+/// The role of a text, which determines its color.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Ink {
     #[default]
     Plain,
     Bold,
-    /// What is only read when it is looked for.
+    /// Details of minor interest.
     Dim,
     Good,
     Bad,

@@ -1,3 +1,3 @@
-//! What the tests of all modules use.
+//! Helpers for the tests of all modules.
 
 pub(crate) mod sample;

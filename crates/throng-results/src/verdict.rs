@@ -1,4 +1,4 @@
-//! Whether the result stands, and what the shell is told. The generator accuses itself first.
+//! Determines the validity of a result and the exit code. The generator is suspected first.
 
 mod actions;
 mod addresses;
@@ -27,24 +27,24 @@ use once::failed_text;
 use throng_metrics::Duel;
 use throng_metrics::capacity::Capacity;
 
-/// Share of due starts that may never happen.
+/// Share of due starts that may remain unmet.
 pub const UNMET_SHARE_MAX: f64 = 0.01;
-/// Share of the time a start keeps a user busy: less lateness than that is no reason why no user
-/// was free.
+/// Share of the time that a start keeps a user busy: less lateness does not explain why no user was
+/// free.
 pub const LATENESS_SHARE_MAX: f64 = 0.1;
-/// Lateness (p99) above which no latency of the run means anything.
+/// Lateness (p99) above which no latency of the run is meaningful.
 pub const LATENESS_INVALID_NS_MAX: u64 = 100_000_000;
 /// Share of attempts that may fail because of this host.
 pub const GENERATOR_ERRORS_SHARE_MAX: f64 = 0.01;
-/// Share of a phase's users who may never have been there when the generator held them back.
+/// Share of a phase's users that may be missing due to paused growth.
 pub const HELD_SHARE_MAX: f64 = 0.01;
-/// Share of the time that a shard may have lost, standing still though something was due; where
-/// it is more than this in all, so that one pause of a busy host does not decide on a short run.
+/// Share of the time that a shard may lose while work is due. A minimum total time also applies, so
+/// that one pause of a busy host does not decide a short run.
 pub const LOST_SHARE_MAX: f64 = 0.1;
 pub const LOST_NS_MAX: u64 = 1_000_000_000;
-/// The same, before it is said beside the verdict.
+/// The same, for a note beside the verdict.
 pub const LOST_SHARE_TOLD: f64 = 0.01;
-/// Share of the seconds that may be late before it is said beside the verdict.
+/// Share of late seconds for a note beside the verdict.
 pub const LATE_SECONDS_SHARE_MAX: f64 = 0.1;
 impl InvalidReason {
     /// The reason as a sentence.
@@ -121,7 +121,7 @@ impl InvalidReason {
     }
 }
 
-/// The rule by which a run is marked invalid.
+/// Determines whether a run is valid.
 pub(crate) fn validity(summary: &Summary) -> Validity {
     let mut reasons = Vec::new();
     let lateness = &summary.generator.lateness;
@@ -146,7 +146,7 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
             }
         }
     }
-    // A threshold judges what was left out.
+    // A threshold covers the missing load.
     let back_offs = &summary.events.back_offs.machines[..];
     let back_offs = if judges_generated(summary) { &[] } else { back_offs };
     reasons.extend(back_offs.iter().map(|first| {
@@ -160,7 +160,7 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
     if failed as f64 > attempts as f64 * GENERATOR_ERRORS_SHARE_MAX {
         reasons.push(InvalidReason::GeneratorErrors { failed, attempts });
     }
-    // What was due while a person let nobody come is not missed.
+    // Starts due while the operator paused growth are not missed.
     if is_unmet && !is_late && !summary.was_paused() {
         let needed = users_needed(summary);
         reasons.push(InvalidReason::TooFewUsers { unmet, due, needed });
@@ -177,7 +177,7 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
         let (at_ns, detail) = (stopped.at_ns, stopped.reason.clone());
         reasons.push(InvalidReason::DataEnded { at_ns, detail });
     }
-    // Users who only stay have done what they were asked for when they are there.
+    // Users that only stay connected have done their work once they are connected.
     let are_there = only_stays(&summary.info) && summary.connections.open_max > 0;
     let is_given_up = stopped_by_rule(summary).or_else(|| stopped_by_bug(summary)).is_some();
     let cut_off = summary.users.population.interrupted;
@@ -197,7 +197,7 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
     }
 }
 
-/// Why what a generator measured is not about the target: it was late, or stood still.
+/// Whether the generator was late or stopped, so that its results do not describe the target.
 fn not_in_time(own: &Generator, measured: Duration) -> Vec<InvalidReason> {
     let mut reasons = Vec::new();
     let (p99_ns, max_ns) = (own.lateness.at(Percentile::P99), own.lateness.max_ns);
@@ -212,8 +212,8 @@ fn not_in_time(own: &Generator, measured: Duration) -> Vec<InvalidReason> {
     reasons
 }
 
-/// Attempts that went well, but for connecting and staying: that is no answer. Where users do
-/// nothing else their connects are.
+/// Successful attempts, except connecting and staying, which are not responses. If users do nothing
+/// else, connects count.
 fn answered(summary: &Summary) -> u64 {
     let attempts = || summary.steps.rows.iter().filter(|row| row.kind.is_attempt());
     let idles = attempts().all(|row| [StepKind::Connect, StepKind::Stay].contains(&row.kind));
@@ -221,12 +221,12 @@ fn answered(summary: &Summary) -> u64 {
     attempts().filter(counts).map(|row| row.ok).sum()
 }
 
-/// Why the users who were wanted were not there, when the generator's own limits are the reason.
+/// Users missing because of the generator's own limits.
 fn held(summary: &Summary) -> Vec<InvalidReason> {
     if let Some(hold) = &summary.growth.given_up {
         return vec![InvalidReason::GrowthGivenUp { hold: hold.clone() }];
     }
-    // Who ended the run before its time has no users to miss.
+    // A run that was stopped early misses no users.
     let info = &summary.info;
     if summary.events.stopped.is_some() || info.interrupted || summary.verdict.unended {
         return Vec::new();
@@ -246,7 +246,7 @@ fn held(summary: &Summary) -> Vec<InvalidReason> {
     summary.parts.phases.iter().filter_map(reason).collect()
 }
 
-/// Whether there is a threshold on these deliveries.
+/// Whether a threshold applies to these deliveries.
 fn has_threshold(summary: &Summary, row: &DeliveryRow) -> bool {
     let own = StepId(row.counts.step);
     summary.info.tables.thresholds.iter().any(|info| match &info.threshold.subject {
@@ -256,7 +256,7 @@ fn has_threshold(summary: &Summary, row: &DeliveryRow) -> bool {
     })
 }
 
-/// Whether there is a threshold on what is sent, expected, handled or delivered.
+/// Whether a threshold applies to sent, expected, handled or delivered messages.
 fn has_threshold_on_messages(summary: &Summary) -> bool {
     let is_message = |step: &StepId| {
         summary.info.tables.steps.get(step.index()).is_some_and(|step| step.kind.is_message())
@@ -274,7 +274,7 @@ fn dropped_text(dropped: u64) -> Said {
     say!("{dropped} messages were dropped because too many were waiting for one user")
 }
 
-/// A limit of the generator, for a person.
+/// The name of a limit of the generator.
 fn limit_word(limit: &str) -> Said {
     match limit {
         LIMIT_CPU => say!("CPU"),
@@ -283,7 +283,7 @@ fn limit_word(limit: &str) -> Said {
     }
 }
 
-/// That nobody came any more, as a sentence.
+/// States that growth ended.
 fn given_up_text(hold: &Hold) -> Said {
     let at = duration(hold.at_ns);
     match hold.detail.clone().cleaned() {
@@ -292,7 +292,7 @@ fn given_up_text(hold: &Hold) -> Said {
     }
 }
 
-/// How many starts were due, those that happened and those that did not.
+/// The number of due starts, both those that happened and those that did not.
 fn due(summary: &Summary) -> u64 {
     summary.users.population.due()
 }
@@ -304,22 +304,22 @@ fn busy_ns(summary: &Summary) -> Option<f64> {
     (users > 0 && done > 0).then_some(busy)
 }
 
-/// How many users the rate would have needed. Starts are only unmet while every user is busy, so
-/// users times what was due by what was done; pauses of the users are in that.
+/// The number of users that the rate needs. Starts are unmet only while every user is busy, so it
+/// is the number of users times the ratio of due to completed starts. This includes pauses.
 fn users_needed(summary: &Summary) -> Option<u64> {
     let (users, done) = (summary.info.users_planned, summary.users.population.iterations_started);
     let needed = users as f64 * due(summary) as f64 / done as f64;
     (users > 0 && done > 0 && summary.users.population.unmet > 0).then_some(needed.ceil() as u64)
 }
 
-/// Starts that were dropped, as the load has it.
+/// Dropped starts, in the words of the load.
 pub(crate) fn starts_dropped_text(summary: &Summary) -> Said {
     let (dropped, due) = (summary.users.population.dropped, due(summary));
     let (count, share) = (format_count(dropped), percent(dropped, due));
     say!("{count} starts were dropped ({share:.1} %): no user was free for them")
 }
 
-/// Starts that never happened, for a person who thinks that the generator was late.
+/// Explains unmet starts to a user who suspects that the generator was late.
 pub(crate) fn unmet_text(summary: &Summary) -> Said {
     let unmet = format_count(summary.users.population.unmet);
     if summary.was_paused() {
@@ -333,7 +333,7 @@ pub(crate) fn unmet_text(summary: &Summary) -> Said {
     }
 }
 
-/// Whether the result is invalid because of this host and this program.
+/// Whether the result is invalid because of this host or throng.
 pub(crate) fn generator_is_to_blame(summary: &Summary) -> bool {
     match &summary.verdict.validity {
         Validity::Valid => false,
@@ -341,15 +341,15 @@ pub(crate) fn generator_is_to_blame(summary: &Summary) -> bool {
     }
 }
 
-/// What the shell is told about a run.
+/// The exit code of a run.
 pub fn exit_code(summary: &Summary) -> Exit {
     judge(summary).0
 }
 
-/// The exit code and why it is not 0.
+/// The exit code, and the reasons if it is not 0.
 pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<Said>) {
     let thresholds = || match (&summary.capacity, &summary.duel) {
-        // A search has judged them level by level.
+        // The search judged them per level.
         (Some(capacity), _) => capacity.judge(),
         (None, Some(duel)) => duel.judge(),
         (None, None) => judge_thresholds(summary),
@@ -357,17 +357,17 @@ pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<Said>) {
     ended_otherwise(summary).unwrap_or_else(thresholds)
 }
 
-/// What was found by a run that looked for it, where that decides on its exit code.
+/// The result of a capacity search, if it determines the exit code.
 pub(crate) fn deciding_capacity(summary: &Summary) -> Option<&Capacity> {
     summary.capacity.as_deref().filter(|_| ended_otherwise(summary).is_none())
 }
 
-/// What a duel found, if that decides on the exit code of the run.
+/// The result of a duel, if it determines the exit code.
 pub(crate) fn deciding_duel(summary: &Summary) -> Option<&Duel> {
     summary.duel.as_deref().filter(|_| ended_otherwise(summary).is_none())
 }
 
-/// Whatever its thresholds say: why the run shows nothing good, or nothing at all.
+/// Reasons why the run failed regardless of its thresholds.
 fn ended_otherwise(summary: &Summary) -> Option<(Exit, Vec<Said>)> {
     if let Some(stopped) = stopped_by_bug(summary) {
         return Some((Exit::Bug, vec![bug_text(stopped)]));
@@ -431,15 +431,15 @@ fn judge_thresholds(summary: &Summary) -> (Exit, Vec<Said>) {
     }
 }
 
-/// What grew in a load that was to stay as it was (`--soak`).
+/// What grew in a load that should be stable (`--soak`).
 fn unstable(summary: &Summary) -> Option<Said> {
     let stability = summary.verdict.why.as_ref()?.stability.as_ref()?;
     let grows = stability.measures.iter().find(|it| it.trend == Trend::Grows)?;
     summary.info.mode.soak.then(|| say!("unstable: {}", grows.text()))
 }
 
-/// The most frequent cause, when much was tried and nothing went well: whatever the thresholds say,
-/// such a run has shown nothing good.
+/// The most frequent cause if there were many attempts and no success. Such a run fails regardless
+/// of its thresholds.
 pub(crate) fn nothing_succeeded(summary: &Summary) -> Option<Cause> {
     let total = &summary.steps.total;
     let first = || summary.steps.errors.iter().find(|row| row.is_attempt()).map(|row| row.cause);
@@ -455,11 +455,11 @@ fn nothing_succeeded_text(summary: &Summary) -> Said {
     )
 }
 
-/// Whether the generator was short of processor time in so much of a valid run that whoever reads
-/// the verdict must know it.
+/// Whether the generator of a valid run lacked processor time for so long that the verdict must
+/// mention it.
 pub(crate) fn is_strained(summary: &Summary) -> bool {
     let own = &summary.generator;
-    // A search has judged that level by level.
+    // The search judged this per level.
     if summary.capacity.is_some() {
         return false;
     }
@@ -467,20 +467,20 @@ pub(crate) fn is_strained(summary: &Summary) -> bool {
         || lost_share(summary) > LOST_SHARE_TOLD
 }
 
-/// How many source ports were left at least, where that was less than a tenth of all.
+/// The minimum number of remaining source ports, if it was below a tenth of all.
 pub(crate) fn ports_scarce(summary: &Summary) -> Option<u64> {
     let left = summary.generator.resources.ports_left?;
     let all = left.saturating_add(summary.connections.open_max);
     (left.saturating_mul(10) < all).then_some(left)
 }
 
-/// The result is valid but for thresholds that throng's own lateness can explain.
+/// Whether the result is valid except for thresholds that throng's own lateness can explain.
 pub(crate) fn is_indeterminate(summary: &Summary) -> bool {
     let is = |threshold: &ThresholdRow| matches!(threshold.verdict, Verdict::Indeterminate(_));
     summary.verdict.validity == Validity::Valid && summary.verdict.thresholds.iter().any(is)
 }
 
-/// Of the measured time, 0 to 1.
+/// Share of the measured time, 0 to 1.
 fn lost_share(summary: &Summary) -> f64 {
     summary.generator.lost_ns as f64 / summary.measured.as_nanos().max(1) as f64
 }
@@ -494,12 +494,12 @@ fn lost_text(lost_ns: u64, measured_ns: u64, longest_ns: u64) -> Said {
     )
 }
 
-/// The stop of the run, when a rule gave it up. An end of the data is an end in order.
+/// The stop of the run by a rule. Running out of data is a regular end.
 pub(crate) fn stopped_by_rule(summary: &Summary) -> Option<&Stopped> {
     stopped_by(summary, StopBy::Rule)
 }
 
-/// The stop of the run, when throng found a bug of its own.
+/// The stop of the run because of a bug in throng.
 pub(crate) fn stopped_by_bug(summary: &Summary) -> Option<&Stopped> {
     stopped_by(summary, StopBy::Bug)
 }
@@ -508,12 +508,12 @@ fn stopped_by(summary: &Summary, by: StopBy) -> Option<&Stopped> {
     summary.events.stopped.as_ref().filter(|stopped| stopped.by == by)
 }
 
-/// That a bug ended the run, as a sentence.
+/// States that a bug ended the run.
 pub(crate) fn bug_text(stopped: &Stopped) -> Said {
     say!("throng has a bug: {}", stopped.reason.clone().cleaned())
 }
 
-/// That a rule gave the run up, as a sentence.
+/// States that a rule stopped the run.
 pub(crate) fn rule_text(stopped: &Stopped) -> Said {
     let at = duration(stopped.at_ns);
     match stopped.reason.clone().cleaned() {
@@ -522,12 +522,12 @@ pub(crate) fn rule_text(stopped: &Stopped) -> Said {
     }
 }
 
-/// Whether there ever was a connection: what was never reached cannot be lost.
+/// Whether there ever was a connection: a target that was never reached cannot be lost.
 pub(crate) fn was_reached(summary: &Summary) -> bool {
     summary.connections.counts.opened > 0 || summary.connections.open_max > 0
 }
 
-/// No answer was good, and nothing got as far as a connection that could be used.
+/// No attempt succeeded, and no usable connection was opened.
 pub(crate) fn is_unreachable(summary: &Summary) -> bool {
     let mut errors = summary.steps.errors.iter().filter(|row| row.is_attempt()).peekable();
     summary.steps.rows.iter().filter(|row| row.kind.is_attempt()).all(|row| row.ok == 0)
@@ -535,7 +535,7 @@ pub(crate) fn is_unreachable(summary: &Summary) -> bool {
         && errors.all(|row| is_connecting(row.cause))
 }
 
-/// Whether the cause tells that there was no connection that could be used.
+/// Whether the cause means that no usable connection was opened.
 pub fn is_connecting(cause: Cause) -> bool {
     matches!(
         cause,
@@ -599,7 +599,7 @@ pub(crate) fn record_trouble(summary: &Summary) -> Vec<Said> {
     reasons
 }
 
-/// Whether a threshold says how much of the load has to be generated.
+/// Whether a threshold applies to the share of generated load.
 fn judges_generated(summary: &Summary) -> bool {
     summary.info.tables.thresholds.iter().any(|it| it.threshold.subject == Subject::Generated)
 }
@@ -613,8 +613,8 @@ fn backed_off(summary: &Summary, reason: &InvalidReason) -> Diagnostic {
 }
 
 impl Summary {
-    /// How much of its load the run generated, at most 1: less where machines left their hosts to
-    /// other programs or were lost.
+    /// The share of its load that the run generated, at most 1. It is lower if machines backed off
+    /// or were lost.
     pub(crate) fn generated(&self) -> f64 {
         self.events.back_offs.generated(&self.info, self.lasted.as_nanos() as u64)
     }
@@ -624,8 +624,8 @@ impl Summary {
         say!("{percent} % of the load was generated; hosts were busy with other programs")
     }
 
-    /// What a person must know before looking at any figure: why the result is invalid, and
-    /// why the run was shorter than its load.
+    /// What a user must know before reading any result: why the result is invalid, and why the run
+    /// was shorter than its load.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let mut diagnostics = Vec::new();
         if let Validity::Invalid { reasons } = &self.verdict.validity {
@@ -690,7 +690,7 @@ impl Summary {
         diagnostics
     }
 
-    /// Whatever was tried has failed.
+    /// Every attempt failed.
     fn failed_throughout(&self) -> Diagnostic {
         let message = say!("no attempt in this run succeeded");
         let mut told =
@@ -703,7 +703,7 @@ impl Summary {
         told.help(say!("run one user with `throng try` first"))
     }
 
-    /// The generator kept to its limits, so that users were missing.
+    /// Growth was paused due to the generator's limits, so users were missing.
     fn held_back(&self, reasons: &[InvalidReason]) -> Diagnostic {
         let mut told =
             Diagnostic::error("generator-limited", say!("this host could not sustain the load"));
@@ -735,7 +735,7 @@ impl Summary {
         })
     }
 
-    /// The load is another than its `streams` say.
+    /// The load was lower than `streams` specifies.
     fn few_streams(&self, max: u64) -> Diagnostic {
         let (limited, all) =
             (self.connections.counts.streams_limited, self.connections.counts.http2);
@@ -750,7 +750,7 @@ impl Summary {
             .help(say!("lower `streams` (--streams) to {max}, or use more users (--users)"))
     }
 
-    /// An error where a threshold stands on messages.
+    /// An error if a threshold applies to messages.
     fn dropped(&self) -> Diagnostic {
         let message = say!("throng dropped incoming messages");
         let told = match has_threshold_on_messages(self) {
@@ -835,13 +835,13 @@ fn packets_text(packets: &Packets) -> Said {
 const DROPPED_HELP: Said =
     say!("reduce the handler time per message, or spread the messages over more users");
 
-/// The words of the limits in [`crate::Event::Held`].
+/// Words of limits in [`crate::Event::Held`].
 const LIMIT_CPU: &str = "cpu";
 const LIMIT_MEMORY: &str = "memory";
 const LIMIT_HOST_MEMORY: &str = "host-memory";
-/// Where nothing succeeded; the table of errors has all.
+/// Maximum number of causes if nothing succeeded; the table of errors has all.
 const CAUSES_TOLD_MAX: usize = 3;
-/// Of the reason; the record has the whole.
+/// Maximum length of a reason; the run directory has the full text.
 const REASON_CHARS_MAX: usize = 300;
 
 fn stop(stopped: &Stopped) -> Diagnostic {

@@ -1,5 +1,5 @@
-//! Figures of the last so many seconds, second by second, while a run goes on and from its record:
-//! thresholds that must be met in every stretch, and rules that end a run.
+//! Sliding windows of seconds, during a run and from its directory: thresholds over every stretch,
+//! and rules that end a run.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,20 +13,19 @@ use crate::event::Event;
 use crate::monitors::watch::Watch;
 use crate::monitors::{MonitorRow, Readings};
 
-/// A threshold over a stretch of seconds that goes with the time. Lines come in the order of their
-/// seconds.
+/// A threshold over a sliding window. Lines must be in the order of their seconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Window {
     threshold: Threshold,
     seconds: u64,
-    /// The seconds of the stretch, but for the one that goes on. Sums of two stacks, so that each
-    /// second is added twice, however long the stretch is: of the older ones the sum up to the
-    /// newest of them, of the newer ones each by itself and all together.
+    /// The seconds of the window except the current one, as two stacks, so that each second is
+    /// added twice, regardless of the length: older seconds have the sums up to the newest of them,
+    /// and newer ones are stored individually and as a sum.
     older: Vec<(u64, Interval)>,
     newer: VecDeque<(u64, Interval)>,
     newer_sum: Interval,
     current: Option<(u64, Interval)>,
-    /// The first whole second of all: a place that begins later than the run begins inside one.
+    /// The first full second: a later phase starts within a second.
     first: Option<u64>,
 }
 
@@ -43,8 +42,8 @@ impl Window {
         }
     }
 
-    /// Takes a line of a phase that counts, and how many there are at its moment. Returns the
-    /// second that is over by it, and the figure of the stretch that ends with it, if there is one.
+    /// Adds a line of a phase that counts, with the current gauges. If this completes a second,
+    /// returns it with the value of the window that ends there, if there is one.
     pub(crate) fn add(&mut self, interval: &Interval, gauges: &Gauges) -> Option<(u64, f64)> {
         let mut part = self.threshold.part(interval);
         part.gauges = gauges.clone();
@@ -63,7 +62,7 @@ impl Window {
         }
     }
 
-    /// The second that goes on is over.
+    /// Ends the current second.
     pub(crate) fn end_second(&mut self) -> Option<(u64, f64)> {
         let (second, sum) = self.current.take()?;
         self.newer_sum.merge_later(&sum);
@@ -79,7 +78,7 @@ impl Window {
         Some((second, figure))
     }
 
-    /// Seconds that lie before the stretch that ends with this one.
+    /// Drops seconds before the window that ends with `last`.
     fn forget(&mut self, last: u64) {
         let is_old = |second: u64| second + self.seconds <= last;
         loop {
@@ -100,7 +99,7 @@ impl Window {
     }
 }
 
-/// Whether a threshold was met in every stretch of its seconds.
+/// Whether a threshold was met in every window.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Stretches {
     window: Window,
@@ -110,7 +109,7 @@ pub(crate) struct Stretches {
 }
 
 impl Stretches {
-    /// Where it is one over stretches.
+    /// `None` unless the threshold is over a window.
     pub(crate) fn of(threshold: &Threshold, info: &RunInfo) -> Option<Stretches> {
         let seconds = threshold.over_s;
         (seconds > 0).then(|| Stretches {
@@ -136,7 +135,7 @@ impl Stretches {
     }
 
     pub(crate) fn verdict(&mut self) -> Verdict {
-        // The last second may be a part of one, which makes a rate smaller than it was.
+        // The last second may be incomplete, which lowers a rate.
         if self.window.threshold.measure != Measure::Rate {
             let told = self.window.end_second();
             self.take(told);
@@ -149,7 +148,7 @@ impl Stretches {
     }
 }
 
-/// Whether a threshold was met in the seconds behind each moment of a name.
+/// Whether a threshold was met in the seconds after each mark of a name.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Behind {
     threshold: Threshold,
@@ -158,7 +157,7 @@ pub(crate) struct Behind {
     moments: Vec<Moment>,
 }
 
-/// The seconds behind one of them, as far as they have come: the one that it lies in is the first.
+/// The seconds after a mark, starting with its own, so far.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Moment {
     from: u64,
@@ -167,14 +166,14 @@ struct Moment {
 }
 
 impl Behind {
-    /// Where it is one around moments.
+    /// `None` unless the threshold is relative to marks.
     pub(crate) fn of(threshold: &Threshold, info: &RunInfo) -> Option<Behind> {
         let around = threshold.around.clone()?;
         let phases = phases(threshold, info);
         Some(Behind { threshold: threshold.clone(), around, phases, moments: Vec::new() })
     }
 
-    /// A moment has this name. It may be told twice.
+    /// A mark with this name was set. It may be passed twice.
     pub(crate) fn marked(&mut self, at_ns: u64, name: &str) {
         let from = at_ns / 1_000_000_000;
         let is_new = self.moments.iter().all(|moment| moment.from != from);
@@ -199,7 +198,7 @@ impl Behind {
         }
     }
 
-    /// The worst of all moments.
+    /// The worst of all marks.
     pub(crate) fn verdict(&self) -> Verdict {
         let judge = |it: &Moment| {
             let time = Duration::from_secs(it.until - it.from);
@@ -221,7 +220,7 @@ impl Behind {
     }
 }
 
-/// Further moments of one name are not looked at.
+/// Maximum number of marks per name; further ones are ignored.
 const MOMENTS_MAX: usize = 100;
 
 /// By phase: whether it counts for a threshold.
@@ -234,19 +233,19 @@ pub(crate) fn phases(threshold: &Threshold, info: &RunInfo) -> Vec<bool> {
     (0..).zip(&info.tables.phases).map(counts).collect()
 }
 
-/// A record may tell of phases that its run does not know.
+/// A run directory can contain unknown phases.
 fn counts(phases: &[bool], interval: &Interval) -> bool {
     phases.get(usize::from(interval.phase)).copied().unwrap_or(phases.is_empty())
 }
 
-/// How long a condition is looked at that does not say it.
+/// The default window of a condition.
 pub const ABORT_OVER_S: u64 = 10;
 
-/// The rules that end a run, while it goes on.
+/// Evaluates the rules that end a run.
 #[derive(Clone, Debug, Default)]
 pub struct AbortRules {
     all: Vec<Rule>,
-    /// Of sources beside the run, by their numbers.
+    /// Names of monitors, by index.
     sources: Vec<String>,
     readings: Readings,
 }
@@ -255,22 +254,22 @@ pub struct AbortRules {
 struct Rule {
     rule: AbortRule,
     window: Window,
-    /// Of a figure of sources, which have nothing of lines.
+    /// For a condition on monitors, which do not appear in lines.
     watch: Option<Watch>,
     /// By phase: whether it counts.
     phases: Vec<bool>,
-    /// From which second on it holds without a break.
+    /// Since which second the condition has been true.
     since: Option<u64>,
 }
 
-/// What a rule says at the end of a second.
+/// The state of a rule at the end of a second.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ruling {
-    /// It holds; the run ends after so long, unless it stops to hold.
+    /// The condition is true. The run ends after `left` unless the condition becomes false.
     Warned { rule: AbortRule, figure: f64, left: Duration },
-    /// It does not hold any more.
+    /// The condition is no longer true.
     Cleared { rule: AbortRule },
-    /// The run ends here.
+    /// The run ends now.
     Aborted { rule: AbortRule, figure: f64 },
 }
 
@@ -290,7 +289,7 @@ impl AbortRules {
         AbortRules { all: rules.iter().map(rule).collect(), sources, ..AbortRules::default() }
     }
 
-    /// Takes what was read of a source beside the run.
+    /// Adds a reading of a monitor.
     pub fn read(&mut self, event: &Event) -> Vec<Ruling> {
         let (source, at_ns, is_read) = match event {
             Event::Series { monitor, at_ns, .. } | Event::Scrape { monitor, at_ns, .. } => {
@@ -312,7 +311,7 @@ impl AbortRules {
         self.all.iter_mut().filter_map(|rule| rule.read(source, row.as_ref(), second)).collect()
     }
 
-    /// Takes a line of the run, and how many there are at its moment.
+    /// Adds a line of the run, with the current gauges.
     pub fn add(&mut self, interval: &Interval, gauges: &Gauges) -> Vec<Ruling> {
         let mut rulings = Vec::new();
         for rule in &mut self.all {
@@ -374,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_holds_where_one_source_is_over_it() {
+    fn a_rule_applies_if_one_source_exceeds_it() {
         let monitored =
             Monitored { source: String::new(), figure: HostFigure::Series("load".into()) };
         let condition = Threshold::new(
@@ -409,14 +408,14 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_is_the_sum_of_its_seconds() {
+    fn a_window_is_the_sum_of_its_seconds() {
         let mut random = Random::new(8);
         for over in [1, 2, 3, 7, 30] {
             let mut window = Window::new(&threshold(Comparison::Less, 0.5, over), over);
             let mut all: Vec<(u64, u64, u64)> = Vec::new();
             let mut second = 5;
             for _ in 0..300 {
-                // In some seconds nothing happens.
+                // In some seconds, nothing happens.
                 second += 1 + random.below(3) / 2;
                 let count = 1 + random.below(9);
                 let failed = random.below(count + 1);
@@ -436,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn gauges_of_a_stretch_are_those_of_its_end() {
+    fn gauges_of_a_window_are_those_of_its_end() {
         let online = Threshold {
             subject: Subject::UsersOnline,
             measure: Measure::Count,
@@ -452,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn one_bad_stretch_misses_a_threshold() {
+    fn a_threshold_fails_if_one_window_exceeds_it() {
         let info = RunInfo::default();
         let of = |over| Stretches::of(&threshold(Comparison::Less, 0.2, over), &info);
         let mut stretches = of(3).expect("one");

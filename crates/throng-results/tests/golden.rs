@@ -1,7 +1,7 @@
-//! Twenty recorded runs, of every kind that there is, with what is made of them: JSON, CSV,
-//! Markdown and the texts of the terminal. A change of figures that is not meant shows here.
+//! Twenty recorded runs of every kind, with their JSON, CSV, Markdown and terminal output.
+//! Unintended changes of results are detected here.
 //!
-//! `UPDATE_EXPECT=1` writes the texts anew; the message names the first line that differs.
+//! `UPDATE_EXPECT=1` rewrites the outputs; the message names the first line that differs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use throng_results::markdown::summary_markdown;
 use throng_results::terminal::{Style, summary_text};
 use throng_results::{Run, Summary, summary_json};
 
-/// A file of `tests/golden`, packed.
+/// A compressed file of `tests/golden`.
 #[derive(Serialize, Deserialize)]
 struct Golden {
     /// The run directory.
@@ -26,7 +26,7 @@ struct Golden {
 const PACKING_LEVEL: i32 = 19;
 
 #[test]
-fn recorded_runs_are_told_as_before() {
+fn reports_of_recorded_runs_are_unchanged() {
     let paths = golden_files();
     assert!(paths.len() >= 20, "{} records", paths.len());
     for path in paths {
@@ -60,7 +60,7 @@ fn golden_files() -> Vec<PathBuf> {
     paths
 }
 
-/// All texts that are made of a record.
+/// All outputs for a run directory.
 fn told(files: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let directory = tempfile::tempdir().expect("a folder");
     for (name, text) in files {

@@ -35,7 +35,7 @@ pub(crate) fn load(target: &str, mut print: impl FnMut(String)) -> Exit {
     lines.exit()
 }
 
-#[allow(clippy::print_stdout)] // An example prints.
+#[allow(clippy::print_stdout)]
 fn main() {
     let target = std::env::args().nth(1).unwrap_or_else(|| "http://127.0.0.1:8080".into());
     load(&target, |line| println!("{line}"));

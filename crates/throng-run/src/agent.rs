@@ -1,7 +1,7 @@
-//! The machine of an agent. A child process, `throng post`, generates the load. It reads orders
-//! from its standard input, as any process of a run does, and writes its messages to a file: so the
-//! agent cannot block it, and no line is lost when the agent is killed. When its standard input
-//! ends, it stops its load gracefully.
+//! Starts and supervises the load generators of this machine. Each is a child process (`throng
+//! post`) that reads orders from standard input, like every process of a run, and appends its
+//! messages to a file. The agent therefore cannot block it, and no line is lost if the agent is
+//! killed. When its standard input ends, the child stops its load gracefully.
 
 mod bounds;
 mod spool;
@@ -33,15 +33,15 @@ use crate::wire::{Assignment, Heard, Order, PlanDetails};
 use bounds::Bounds;
 use spool::{ERRORS_FILE, SENT_FILE, Spooled};
 
-/// See the module's description.
+/// Starts the child processes of an agent.
 pub struct Supervisor {
-    /// Where parts of runs lie, a directory each.
+    /// Contains one directory per part of a run.
     pub directory: PathBuf,
-    /// Flags of its owner: limits of what a child may take of this machine.
+    /// Flags set by the owner of the machine, which limit the child's resources.
     pub flags: Vec<String>,
-    /// Up to where a child may go, whatever is ordered.
+    /// Maximum load of a child. Orders cannot raise it.
     pub ceiling: Ceiling,
-    /// What a record says of this host.
+    /// Facts about this host for the run directory.
     pub host: Raw,
 }
 
@@ -104,7 +104,7 @@ impl Supervisor {
         let words = ["throng", "rerun", &bundle].map(String::from).into_iter();
         Assignment {
             words: words.chain(told.flags.clone()).chain(self.flags.clone()).collect(),
-            // Each of its files was checked by its digest.
+            // The digest of each file has been checked.
             scenario: None,
             inputs: told.inputs.clone(),
             machine: MachineInfo { name, part: begin.part, ..MachineInfo::default() },
@@ -121,7 +121,7 @@ impl Supervisor {
     ) -> io::Result<(LoadProcess, Spooled)> {
         let lines =
             File::options().create_new(true).append(true).private().open(home.join(LINES_FILE))?;
-        // It belongs to what is opened, so the child holds it for as long as it lives.
+        // The lock belongs to the open file, so the child holds it until it exits.
         lines.try_lock()?;
         let errors =
             File::options().create(true).append(true).private().open(home.join(ERRORS_FILE))?;
@@ -131,7 +131,7 @@ impl Supervisor {
         let said = input.try_clone()?;
         in_own_group(&mut command).stdin(theirs).stdout(lines).stderr(errors);
         let mut child = command.spawn()?;
-        // Its own handles of the lines and of the socket are closed with it.
+        // Closes the agent's handles of the file and the socket.
         drop(command);
         let announced = Announced::default();
         let heard = Arc::clone(&announced);
@@ -139,7 +139,7 @@ impl Supervisor {
         let (sender, texts) = channel::<String>();
         std::thread::spawn(move || {
             for text in texts {
-                // One that is gone has its end in its file.
+                // If the child has exited, its file shows how.
                 if input.write_all(text.as_bytes()).and_then(|()| input.write_all(b"\n")).is_err() {
                     return;
                 }
@@ -167,7 +167,7 @@ impl Supervisor {
         Ok((process, spool))
     }
 
-    /// Removes what was sent wholly so long ago.
+    /// Removes the parts whose results were sent completely at least `kept` ago.
     pub fn tidy(&self, kept: Duration) {
         let Ok(entries) = fs::read_dir(&self.directory) else { return };
         for home in entries.flatten().map(|entry| entry.path()) {
@@ -182,12 +182,11 @@ impl Supervisor {
     }
 }
 
-/// The place of a part in its plan.
+/// The index of a part in its plan.
 fn place(begin: &Begin<'_>) -> usize {
     begin.plan.parts.iter().position(|it| it.part == begin.part).unwrap_or(usize::MAX)
 }
 
-/// The child of a part.
 pub struct LoadProcess {
     sender: Sender<String>,
     lines: PathBuf,
@@ -197,10 +196,10 @@ pub struct LoadProcess {
     ended: Arc<OnceLock<ExitStatus>>,
 }
 
-/// What a child has announced to those of other machines, and was not asked for yet.
+/// Announcements from a child to other machines that the agent has not collected yet.
 type Announced = Arc<Mutex<Vec<String>>>;
 
-/// More is lost, which the others notice.
+/// Further announcements are dropped; their receivers detect the gap.
 const ANNOUNCED_MAX: usize = 64;
 
 fn listen(said: LocalStream, announced: &Announced) {
@@ -219,14 +218,14 @@ impl Child for LoadProcess {
 
     fn order(&mut self, order: &str) -> bool {
         let Ok(order) = serde_json::from_str::<Order>(order) else { return false };
-        // Whatever is ordered, its owner's word stands.
+        // The owner's limits apply to every order.
         let is_allowed = self.bounds.allow(&order);
         self.say(&Heard::<()>::Order(if is_allowed { order } else { Order::Decline }));
         is_allowed
     }
 
     fn announced(&mut self) -> Vec<String> {
-        // Behind its end nothing is on the way any more but what is being read.
+        // After the child's exit, only what the listener is still reading can arrive.
         if self.ended.get().is_some()
             && let Some(listener) = self.listener.take()
         {
@@ -236,7 +235,7 @@ impl Child for LoadProcess {
     }
 
     fn hear(&mut self, announced: &str, error_ns: u64) {
-        // What is no JSON is none of ours.
+        // Ignore announcements that are not valid JSON.
         if let Ok(announced) = serde_json::from_str::<&RawValue>(announced) {
             self.say(&Heard::Announced(Announcement { announced, error_ns }));
         }

@@ -1,5 +1,5 @@
-//! The bundle of a run: its scenario and all files that it was compiled from, in the run directory.
-//! Written before the load starts, and compiled again from there.
+//! Stores the scenario and all files that it was compiled from in the run directory, before the
+//! load starts. The run compiles the scenario from these copies.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write as _};
@@ -23,20 +23,20 @@ use throng_scenario::{
 
 use crate::Operator;
 
-/// So many bytes of files are copied, beside those of protocols.
+/// Maximum total size of copied files. Protocol files do not count.
 pub const COPIED_BYTES_MAX: u64 = 64 << 20;
-/// No copy in a record is larger.
+/// Maximum size of one copy.
 const COPY_BYTES_MAX: usize = 1 << 30;
-/// What is read at once.
+/// Bytes per read.
 const PIECE_BYTES: usize = 1 << 20;
 /// The role of the scenario itself.
 const SCENARIO: &str = "scenario";
-/// Of a private key in a file (RFC 7468).
+/// Ends the label of a private key in a file (RFC 7468).
 const KEY_LABEL: &[u8] = b"PRIVATE KEY-----";
 
-/// Copies the files of a scenario into the directory of its run. Gives the scenario as it is
-/// recorded; `info` learns what there is. `masks` is the program whose secrets are masked; None
-/// keeps them, for generators, which have to send them.
+/// Copies the files of a scenario into the run directory, lists them in `info`, and returns the
+/// scenario as recorded. `masks` is the program whose secrets are masked. Generators pass `None`,
+/// because they send the secrets.
 pub fn write(
     directory: &Path,
     (recorded, masks): (&Recorded, Option<&Program>),
@@ -45,7 +45,7 @@ pub fn write(
 ) -> Result<String, RecordError> {
     let mut writer = Writer { directory, masks, left: bytes_max };
     let mut files: Vec<Option<FileInfo>> = vec![None; recorded.files.len()];
-    // What belongs to the language is always copied, so it comes first.
+    // Protocol files are always copied, so they come before the size limit applies.
     for protocols in [true, false] {
         for (file, told) in recorded.files.iter().zip(&mut files) {
             if (file.role == FileRole::Protocol) == protocols {
@@ -78,7 +78,7 @@ pub fn write(
         changed: changed_info(recorded.load),
         environment: recorded.environment.iter().map(variable_info).collect(),
         masked: masked != text,
-        // The command said it, or the record of the run that is taken over.
+        // Set by the command, or by the record of the run that is taken over.
         search: info.sources.bundle.take().and_then(|bundle| bundle.search),
     });
     Ok(masked)
@@ -117,7 +117,7 @@ fn variable_info(variable: &throng_scenario::RecordedVariable) -> VariableInfo {
 struct Writer<'a> {
     directory: &'a Path,
     masks: Option<&'a Program>,
-    /// How many bytes may still be copied.
+    /// Bytes that may still be copied.
     left: u64,
 }
 
@@ -144,7 +144,7 @@ impl Writer<'_> {
                 },
             ))
         });
-        // One that cannot be read any more is told by its reader.
+        // The code that uses the file reports that it is unreadable.
         let Ok((size, input)) = opened else {
             return Ok(FileInfo { no_copy: Some(NoCopy::Unreadable), ..told });
         };
@@ -179,16 +179,16 @@ impl Writer<'_> {
 struct Copied {
     bytes: u64,
     sha256: String,
-    /// There is one in it, so that no copy is left.
+    /// The file contains a secret, so it is not copied.
     has_secret: bool,
 }
 
-/// Takes what is read, by whole lines, and writes it as long as there is no secret in it.
+/// Copies whole lines until it finds a secret.
 struct Copying<'a> {
     out: Option<(std::fs::File, PathBuf)>,
-    /// What to look for; None where nothing is secret.
+    /// Secrets to search for; `None` if there are none.
     secrets: Option<&'a Secrets>,
-    /// Not written yet.
+    /// Input that has not been written yet.
     lines: Vec<u8>,
     is_first: bool,
     has_secret: bool,
@@ -245,7 +245,7 @@ fn copy(
     }
 }
 
-/// Whether these lines hold what must not be told. The first one may name columns.
+/// Whether these lines contain a secret. The first line may name columns.
 fn holds_secret(secrets: &Secrets, lines: &[u8], is_first: bool) -> bool {
     let has_column = || {
         let first = lines.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -259,7 +259,7 @@ fn holds_secret(secrets: &Secrets, lines: &[u8], is_first: bool) -> bool {
     is_first && has_column() || has_key() || !secrets.ranges(lines).is_empty()
 }
 
-/// Whether the scenario itself calls a column of this file by the name of a secret.
+/// Whether the scenario names a column of this file like a secret.
 fn has_secret_columns(program: &Program, file: &Path) -> bool {
     let secrets = &program.secrets;
     program.data.iter().any(|source| {
@@ -274,17 +274,17 @@ fn has_secret_columns(program: &Program, file: &Path) -> bool {
     })
 }
 
-/// What `throng rerun` gives beside the run directory.
+/// Options of `throng rerun`.
 #[derive(Debug, Default)]
 pub struct Given {
-    /// Secrets that are masked in the record.
+    /// Values of secrets that are masked in the run directory.
     pub set: Vec<(String, String)>,
     pub labels: Vec<(String, String)>,
-    /// Runs with what has changed all the same.
+    /// Run even if files have changed.
     pub allow_changed: bool,
-    /// The scenario is named as it was at first, where its directory is only for the moment.
+    /// Keep the recorded name of the scenario, because its directory is temporary.
     pub as_it_was: bool,
-    /// Variables of the environment that are known from where the run was started.
+    /// Environment variables of the process that started the run.
     pub environment: BTreeMap<String, String>,
 }
 
@@ -294,15 +294,15 @@ impl Given {
     }
 }
 
-/// A scenario without mistakes; its warnings have been told.
+/// A valid scenario whose warnings have been reported.
 pub struct Loaded {
     pub program: Program,
     pub warnings: usize,
     pub recorded: Recorded,
 }
 
-/// Compiles the scenario of a run from its directory alone; what is wrong is told. Files by
-/// reference must be as they were.
+/// Compiles the scenario of a run from the run directory alone, and reports errors. Files that were
+/// not copied must be unchanged.
 pub fn load(run: &Run, given: &Given, errors: &dyn Operator) -> Result<Loaded, Exit> {
     compiled(run, given)
         .map_err(|diagnostics| {
@@ -342,9 +342,9 @@ fn compiled(run: &Run, given: &Given) -> Result<(Loaded, Vec<Diagnostic>), Vec<D
     };
     let (mut program, warnings, mut recorded) = compile_recorded(&source, &compiled)?;
     program.changes.extend(changes);
-    // Where the scenario has none, its file gave it one.
+    // If the scenario has no name, its file name was used.
     program.name.clone_from(&run.info.name);
-    // The record tells the files by where they were at first, and all that was set.
+    // Record the original paths of the files and all given values.
     for file in &mut recorded.files {
         let origin = run
             .info
@@ -366,14 +366,15 @@ fn compiled(run: &Run, given: &Given) -> Result<(Loaded, Vec<Diagnostic>), Vec<D
     Ok((Loaded { program, warnings: warnings.len(), recorded }, warnings))
 }
 
-/// Where the copy of a file is; None where there is none, or no path inside the directory.
+/// The path of a file's copy; `None` if there is no copy, or if the path leads out of the
+/// directory.
 fn copy_of(run: &Run, file: &FileInfo) -> Option<PathBuf> {
     let copy = Path::new(file.copy.as_deref()?);
     let is_inside = copy.components().all(|part| matches!(part, Component::Normal(_)));
     is_inside.then(|| whole(&run.directory.join(copy)))
 }
 
-/// The file that is read where the scenario of a bundle names this path.
+/// The file to read for a path that the scenario of a bundle names.
 fn readable(run: &Run, path: &Path) -> Option<PathBuf> {
     let path = whole(path);
     let is_it = |file: &&FileInfo| {
@@ -400,8 +401,8 @@ fn without_bundle(run: &Run) -> Diagnostic {
     refused(message, help)
 }
 
-/// Looks at all that the run was made of. Gives the text of the scenario, and what has changed
-/// where that is allowed.
+/// Checks all inputs of the run. Returns the text of the scenario, and what has changed if changes
+/// are allowed.
 fn verified(
     run: &Run,
     bundle: &BundleInfo,
@@ -441,7 +442,7 @@ fn verified(
     }
 }
 
-/// Secrets that nothing can give again, and values that are none.
+/// Reports secrets without a value, and values that are not secrets.
 fn unfit_secrets(text: &str, bundle: &BundleInfo, given: &Given) -> Vec<Diagnostic> {
     let masked = if bundle.masked { masked_in(text) } else { Masked::default() };
     let lines = masked.lines.iter().map(|line| {
@@ -476,7 +477,7 @@ fn not_there(copy: &str, error: &io::Error) -> Diagnostic {
     refused(message, say!("restore the recorded version"))
 }
 
-/// Of a copy, as long as that is a file in the directory and no link to elsewhere.
+/// Reads a copy. It must be a regular file in the directory, not a symbolic link.
 fn copied_bytes(run: &Run, file: &FileInfo) -> io::Result<Vec<u8>> {
     let outside = || io::Error::new(io::ErrorKind::InvalidInput, "it is outside the directory");
     let path = copy_of(run, file).ok_or_else(outside)?;
@@ -487,7 +488,7 @@ fn copied_bytes(run: &Run, file: &FileInfo) -> io::Result<Vec<u8>> {
     plain::read(&path, COPY_BYTES_MAX)
 }
 
-/// A file that was not copied, where it is not as it was.
+/// Describes how a file that was not copied has changed.
 fn changed_file(file: &FileInfo) -> Option<Said> {
     let path = Path::new(&file.path);
     let read = plain::open(path).and_then(|mut input| {

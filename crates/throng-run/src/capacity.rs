@@ -1,5 +1,5 @@
-//! A run whose load is set by a search, level by level, until it has found the highest load at
-//! which the thresholds are met.
+//! Runs a capacity search: sets the load level by level until it has found the highest load that
+//! meets the thresholds.
 
 use std::net::ToSocketAddrs as _;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use crate::desk::pilot::{Wanted, share};
 use crate::guard::Guard;
 use crate::{Conduct, Operator, SearchOptions};
 
-/// Beyond the budget: a drain or a recovery that has begun may end.
+/// Time beyond the budget in which a drain or a recovery may finish.
 const GRACE: Duration = Duration::from_secs(300);
-/// Without a rate to begin from.
+/// Initial rate if none is given.
 const BASE_PER_S: f64 = 50.0;
-/// Of a command line that says nothing of users: as many as a search needs at thousands per second.
+/// Default number of users for `bench`, enough for a search at thousands of requests per second.
 pub const USERS_MIN: u64 = 1_000;
 
-/// Runs it with a search in place of its load.
+/// Runs the program with a search instead of its load.
 pub fn search(conduct: Conduct<'_>, options: &SearchOptions) -> Exit {
     let errors = conduct.operator;
     match guarded(&conduct.program, options, errors) {
@@ -33,8 +33,8 @@ pub fn search(conduct: Conduct<'_>, options: &SearchOptions) -> Exit {
     }
 }
 
-/// With the load that a search varies in place of the scenario's. Each process of a run and each
-/// agent of a fleet compiles the scenario itself, so each does this.
+/// Replaces the scenario's load by one that the search can vary. Each process of a run and each
+/// agent of a fleet compiles the scenario, so each calls this.
 pub fn searching(
     mut conduct: Conduct<'_>,
     options: &SearchOptions,
@@ -61,8 +61,8 @@ fn mistake(message: Said, help: Said) -> Box<Diagnostic> {
     Box::new(Diagnostic::error("capacity-unclear", message).help(help))
 }
 
-/// A search goes to the limit of a service: where that is public and no list allows it, a person
-/// has to say so.
+/// A search overloads the service. A public target must be in a list of allowed targets, or the
+/// user must confirm it.
 fn guarded(program: &Program, options: &SearchOptions, errors: &dyn Operator) -> Result<(), Exit> {
     if options.yes || !Guard::read(errors)?.lists.is_empty() {
         return Ok(());
@@ -82,7 +82,7 @@ fn guarded(program: &Program, options: &SearchOptions, errors: &dyn Operator) ->
     }
 }
 
-/// The first target with a public address. One that has none yet is told later.
+/// The first target with a public address. Names that do not resolve yet are checked at the start.
 fn public_host(program: &Program) -> Option<String> {
     let is_open = |target: &&throng_program::Target| {
         let addresses = (target.host_alone(), target.port).to_socket_addrs();
@@ -92,7 +92,7 @@ fn public_host(program: &Program) -> Option<String> {
     program.targets.iter().find(is_open).map(|target| target.host.clone())
 }
 
-/// What the search varies, and from where.
+/// Prepares the load that the search varies, and its first level.
 fn prepare(program: &mut Program, options: &SearchOptions) -> Result<Wanted, Box<Diagnostic>> {
     let load = varied(program, options)?;
     let (unit, drive, base) = driven(&program.loads[load], options)?;
@@ -112,7 +112,7 @@ fn prepare(program: &mut Program, options: &SearchOptions) -> Result<Wanted, Box
     let phase = Phase { name, drive: at(drive, base), time: Some(time), churn, measured: true };
     program.loads[load].phases = vec![phase];
     for other in program.loads.iter_mut().enumerate().filter(|(it, _)| *it != load) {
-        // What goes on beside goes on for as long.
+        // Loads that run in parallel last as long as the search.
         if let Some(last) = other.1.phases.last_mut() {
             last.time = last.time.map(|_| time);
         }
@@ -148,7 +148,7 @@ fn prepare(program: &mut Program, options: &SearchOptions) -> Result<Wanted, Box
     Ok(Wanted { settings, shares, plain, load, varied, at_least, peak, options })
 }
 
-/// A threshold that needs more attempts than the highest level has within the budget.
+/// Rejects a threshold that needs more attempts than the highest level can make within the budget.
 fn refuse_rare(settings: &Settings) -> Result<(), Box<Diagnostic>> {
     let attempts = settings.goals.attempts_min();
     let most = settings.max.map(|max| max * settings.budget_s);
@@ -164,7 +164,7 @@ fn refuse_rare(settings: &Settings) -> Result<(), Box<Diagnostic>> {
     Err(mistake(message, say!("use a lower percentile, or raise --max or --budget")))
 }
 
-/// The load that is varied: the only one, or the one that is named.
+/// The load to vary: the named one, or the only one.
 fn varied(program: &Program, options: &SearchOptions) -> Result<usize, Box<Diagnostic>> {
     let names: Vec<&str> = program.loads.iter().map(|load| load.name.as_str()).collect();
     let named = options.vary.as_deref().filter(|name| !["rate", "users"].contains(name));
@@ -172,7 +172,6 @@ fn varied(program: &Program, options: &SearchOptions) -> Result<usize, Box<Diagn
     match named {
         Some(name) => names.iter().position(|one| *one == name).ok_or_else(|| {
             let message = say!("the scenario has no load `{name}`");
-            // The only load has no name.
             let help = match names.len() {
                 1 => say!("vary `rate` or `users`"),
                 _ => say!("vary `rate`, `users`, or one of its loads: {list}"),
@@ -187,7 +186,7 @@ fn varied(program: &Program, options: &SearchOptions) -> Result<usize, Box<Diagn
     }
 }
 
-/// What is varied of the load, how it is driven, and a level that is surely light.
+/// The unit that the search varies, the drive of the load, and a level that is certainly low.
 fn driven(load: &Load, options: &SearchOptions) -> Result<(LoadUnit, Drive, f64), Box<Diagnostic>> {
     let wants_users = options.vary.as_deref() == Some("users");
     let paced = load.phases.iter().filter_map(|phase| Some((&phase.drive, phase.drive.rate()?)));
@@ -241,7 +240,7 @@ fn at(mut drive: Drive, level: f64) -> Drive {
     drive
 }
 
-/// The thresholds of the load: those that are shares of attempts, and those that are not.
+/// The thresholds of the load: shares of attempts, and all others.
 fn goals(
     program: &Program,
     load: usize,
@@ -250,7 +249,7 @@ fn goals(
         it.around.is_none() && it.load.is_none_or(|number| usize::from(number) == load)
     };
     let all = program.thresholds.iter().filter(is_of);
-    // A level is judged as a whole.
+    // Thresholds apply to the whole level.
     let all = all.map(|it| Threshold { load: None, phase: None, over_s: 0, ..it.clone() });
     let (shares, plain): (Vec<_>, Vec<_>) = all.partition(|it| share(it).is_some());
     let is_of_the_load = |it: &&Threshold| {

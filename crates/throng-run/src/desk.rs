@@ -1,5 +1,5 @@
-//! The side of a run that controls it: receives the messages of the posts, records, sums and shows
-//! them, handles signals, and gives orders. There is one per run.
+//! Controls a run: receives the messages of the posts; records, merges and shows them; handles
+//! signals; gives orders. Each run has one desk.
 
 mod act;
 mod addresses;
@@ -52,29 +52,29 @@ use redistribute::Parts;
 use rules::Holds;
 use steer::Steer;
 
-/// How often the operator hears how far the run is.
+/// Interval of progress updates to the operator.
 const REDRAW: Duration = Duration::from_millis(200);
-/// What is left of a second at the end of a run gets a line of its own from this length on.
+/// Minimum length of a final partial second that gets its own progress line.
 const LINE_TIME_MIN: Duration = Duration::from_millis(250);
-/// What ties a desk to its posts.
+/// Connects a desk to its posts.
 pub(crate) struct Posts {
-    /// Zero is the start of the run.
+    /// The clock of the run; zero is its start.
     pub(crate) clock: Clock,
     pub(crate) orders: Orders,
     pub(crate) lines: UnboundedReceiver<(u16, Message)>,
-    /// How many users more than planned can be there at once.
+    /// Maximum number of users beyond the plan.
     pub(crate) users_spare: Spare,
-    /// What some of them leave out is made by the others.
+    /// If some posts generate less load, the others generate more.
     pub(crate) redistributes: bool,
-    /// Ends when posts of a fleet know that there are no more orders.
+    /// Ends when the posts of a fleet know that no orders follow.
     pub(crate) closing: Option<JoinHandle<()>>,
 }
 
-/// How orders come to the posts.
+/// Delivers orders to the posts.
 pub(crate) enum Orders {
-    /// Posts in this process, or in others of this machine, by their numbers.
+    /// Posts on this machine, in this or other processes, by number.
     Here(Vec<UnboundedSender<Order>>),
-    /// So many machines of a fleet; each order with the one that it is not for.
+    /// The number of machines in a fleet. Each order can exclude one machine.
     Fleet(usize, UnboundedSender<(Option<usize>, Order)>),
 }
 
@@ -86,12 +86,12 @@ impl Orders {
         }
     }
 
-    /// Posts on other machines, which read the views of audits themselves.
+    /// Whether the posts are on other machines, which read the views of audits themselves.
     fn is_fleet(&self) -> bool {
         matches!(self, Orders::Fleet(..))
     }
 
-    /// To all but, perhaps, one of them. One whose load is over obeys nothing any more.
+    /// Sends an order to all posts except, optionally, one. Posts whose load has ended ignore it.
     fn give(&self, except: Option<usize>, order: Order) {
         match self {
             Orders::Here(posts) => {
@@ -107,55 +107,55 @@ impl Orders {
     }
 }
 
-/// Where what is told of a run goes, besides the terminal.
+/// Receivers of a run's results in addition to the terminal.
 pub(crate) struct Outlets {
     pub(crate) recorder: Option<Recorder>,
     pub(crate) exports: Opened,
     pub(crate) live: Option<Live>,
     pub(crate) hosts: Hosts,
-    /// What the books of the target said before the load, by audit.
+    /// The target's counts before the load, by audit.
     pub(crate) before: BooksBefore,
 }
 
-/// See the module's description.
 pub(crate) struct Desk<'a> {
     conduct: &'a Conduct<'a>,
     posts: Posts,
     info: RunInfo,
     recorder: Option<Recorder>,
     exports: Exports,
-    /// Taken when the run begins.
+    /// Taken when the run starts.
     hosts: Hosts,
     live_page: Option<Live>,
-    /// What is asked over the socket and from the live page.
+    /// Requests from the socket and the live page.
     asked: (UnboundedSender<Asked>, UnboundedReceiver<Asked>),
     merge: Merge,
     addresses: AddressChanges,
     collector: Collector,
-    /// The second that has figures but no line yet.
+    /// The second whose results have arrived but are not printed.
     pending: Option<u64>,
     line_until: Time,
     running: Running,
     steer: Steer,
-    /// Sets the load, in a search for the capacity.
+    /// Sets the load in a capacity search.
     pilot: Option<Pilot>,
-    /// Compares the sides, in a duel.
+    /// Compares the sides in a duel.
     duel: Option<DuelControl>,
-    /// What is done at set times.
+    /// The scheduled events.
     events: Option<Events>,
     parts: Parts,
     audits: Option<Audits>,
     loss: Loss,
-    /// Of all machines together.
+    /// Gauges of all machines together.
     gauges: AllGauges,
     rules: AbortRules,
     holds: Holds,
     stops: u32,
-    /// Posts whose load is over, when the last of them was, and whether all ended well.
+    /// Posts whose load has ended, when the last one ended, and whether all ended without an error.
     over: usize,
     ended_ns: u64,
     whole: bool,
-    /// Orders of the desk that had the run before, and up to when it is only read again.
+    /// Orders of an earlier desk that are still to be replayed, and the time up to which the run is
+    /// replayed.
     past: VecDeque<Past>,
     since: Time,
 }
@@ -214,13 +214,13 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// The desk of a run that another has had before, with the orders that this one gave.
+    /// A desk that takes over a run, with the orders of the earlier desk.
     pub(crate) fn behind(mut self, past: VecDeque<Past>) -> Desk<'a> {
         (self.past, self.since) = (past, self.posts.clock.now());
         self
     }
 
-    /// `setup` is what was done before, where there was something to do.
+    /// `setup` is the result of the scenario's setup, if it has one.
     pub(crate) async fn work(
         mut self,
         setup: Option<OnceRun>,
@@ -295,14 +295,14 @@ impl<'a> Desk<'a> {
         Ending { conduct, info, collector, recorder, live }.conclude(whole)
     }
 
-    /// Takes what has come so far. A second is printed when all that was told of it has come: with
-    /// several loads that is more than one line.
+    /// Processes the messages received so far. A second is printed when all its lines have arrived:
+    /// one per load.
     fn messages(&mut self, machine: u16, message: Message) {
         self.message(machine, message);
         while let Ok((machine, message)) = self.posts.lines.try_recv() {
             self.message(machine, message);
         }
-        // A phase that ended inside this second leaves a part of it to come.
+        // If a phase ended within this second, the rest of the second is still missing.
         let is_over = |second: u64| self.posts.clock.now() >= Time::from_secs(second + 1);
         if self.pending.is_some_and(is_over) {
             self.print_line();
@@ -379,7 +379,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Follows what happens, and says at once what a person has to know.
+    /// Processes an event, and immediately prints what the operator must know.
     fn tell(&mut self, machine: u16, event: &Event) {
         self.events.iter_mut().for_each(|events| events.hear(event));
         match event {
@@ -406,8 +406,8 @@ impl<'a> Desk<'a> {
                 let moved = moved(host, before, after);
                 self.say(say!("the target's addresses have changed: {moved}"));
             }
-            // A rule or a bug that ends the run on one machine ends it on all. Rows are each
-            // machine's own: the others go on until theirs are used up, so that none is left over.
+            // If a rule or a bug stops one machine, all stop. Rows of data are divided between the
+            // machines: each continues until its own are used, so that none is left over.
             Event::Stopped { by: StopBy::Rule | StopBy::Bug, .. } => {
                 self.posts.orders.give(Some(usize::from(machine)), Order::Stop);
             }
@@ -419,7 +419,7 @@ impl<'a> Desk<'a> {
         self.conduct.operator.say(text);
     }
 
-    /// Says something about the run, and records it.
+    /// Prints and records a notice about the run.
     fn notice(&mut self, text: Said, at_ns: u64) {
         self.event(&Event::Notice { at_ns, text: text.english() });
         self.say(text);
@@ -451,7 +451,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Ends the run, as the target is not there.
+    /// Ends the run because the target is unreachable.
     fn give_up(&mut self, why: Said, at: Time) {
         self.stops = 1;
         let at_ns = at.as_nanos();
@@ -493,7 +493,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Ends or holds the run where one of its rules wants it.
+    /// Stops the run or pauses its growth if a rule requires it.
     fn apply_rules(&mut self, interval: &Interval) {
         let load = self.running.load_of(interval.phase);
         let gauges = self.gauges.add(load, interval);
@@ -539,14 +539,14 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// Recording failed: said at once; the run goes on.
+/// Reports a recording error immediately. The run continues.
 fn trouble(operator: &dyn Operator, diagnostic: &Diagnostic) {
     operator.diagnostic(diagnostic);
     operator.say(say!("the run continues; results that cannot be recorded are lost"));
 }
 
-/// Waits for what receivers have not taken yet, and says what they never took. That changes
-/// nothing of the result: the record has it all.
+/// Waits for the receivers to accept the remaining metrics, and reports what they did not accept.
+/// The result does not change, because the run directory is complete.
 fn losses(exports: Exports) -> impl Iterator<Item = Said> {
     let finished = exports.finish().into_iter();
     finished.filter_map(|(wanted, throng_export::Told { seconds, lost, trouble })| {
@@ -556,7 +556,7 @@ fn losses(exports: Exports) -> impl Iterator<Item = Said> {
     })
 }
 
-/// The next key; waits forever if no keys are read.
+/// The next key; pending if no keys are read.
 async fn pressed(keys: &mut Option<UnboundedReceiver<u8>>) -> Option<u8> {
     match keys {
         Some(keys) => match keys.recv().await {

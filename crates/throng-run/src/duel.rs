@@ -1,5 +1,5 @@
-//! A duel: the same load on two targets in turn, slice by slice. What both sides do, and whether
-//! they can be compared; [`crate::Opponent`] is the side that this makes.
+//! Prepares a duel: applies the same load to two targets in alternating slices, and checks whether
+//! they can be compared. The result for the second side is a [`crate::Opponent`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,26 +11,26 @@ use throng_scenario::Url;
 
 use crate::Opponent;
 
-/// How long it goes on if it is not decided earlier.
+/// Maximum duration, unless the duel is decided earlier.
 const TIME: Duration = Duration::from_mins(5);
 /// Each slice of a rate is two points of a curve, and each pair is kept until the end.
 const TIME_MAX: Duration = Duration::from_hours(24);
 
-/// How a duel goes.
+/// Settings of a duel.
 pub struct Terms {
     slice: Duration,
-    /// Whole pairs of slices.
+    /// A multiple of the length of a pair.
     time: Duration,
     within: f64,
     conditions: Vec<Condition>,
 }
 
 impl Terms {
-    /// Slices of this length, for a time, until the interval of confidence is `within` the share;
-    /// side B must meet the conditions.
+    /// Alternates slices of this length until the confidence interval is `within` the share, but at
+    /// most for the given time. Side B must meet the conditions.
     ///
     /// # Errors
-    /// The slices or the time are too short or too long, or a condition is none.
+    /// The slices or the time are too short or too long, or a condition is invalid.
     pub fn new(
         slice: Duration,
         time: Option<Duration>,
@@ -70,10 +70,10 @@ fn mistake(code: &'static str, message: Said, help: Said) -> Box<Diagnostic> {
     Box::new(Diagnostic::error(code, message).help(help))
 }
 
-/// The only target of a scenario becomes another.
+/// Replaces the only target of a scenario.
 ///
 /// # Errors
-/// The scenario has several targets, or the URL is of another kind than its target.
+/// The scenario has several targets, or the scheme of the URL differs from that of its target.
 pub fn redirect(program: &mut Program, url: &str) -> Result<(), Box<Diagnostic>> {
     let help = say!("write it as in the scenario: `--target http://127.0.0.1:8080`");
     let [target] = program.targets.as_mut_slice() else {
@@ -98,11 +98,11 @@ pub fn redirect(program: &mut Program, url: &str) -> Result<(), Box<Diagnostic>>
     Ok(())
 }
 
-/// Gives both sides the same load in their own slices; `name` says what each is, by its first
-/// target. The program of side A, and side B.
+/// Gives both sides the same load in alternating slices; `name` names each side by its first
+/// target. Returns the program of side A, and side B.
 ///
 /// # Errors
-/// The programs cannot be compared, or have what a duel cannot do.
+/// The programs cannot be compared, or use a feature that a duel does not support.
 pub fn prepare(
     mut programs: [Program; 2],
     terms: Terms,
@@ -138,7 +138,7 @@ pub fn prepare(
     Ok((a, Opponent { program: Arc::new(b), plan }))
 }
 
-/// What both sides must have alike, and what a duel cannot do.
+/// Checks what must be equal on both sides, and what a duel does not support.
 fn comparable(programs: &[Program; 2]) -> Result<(), Box<Diagnostic>> {
     let [a, b] = programs;
     let alone = say!("remove it from the scenario of the duel");
@@ -164,7 +164,7 @@ fn comparable(programs: &[Program; 2]) -> Result<(), Box<Diagnostic>> {
     }
 }
 
-/// What the scenario drives, at its highest level: a rate if it has one, or users.
+/// The highest level that the scenario sets: a rate if it has one, otherwise users.
 fn driven(program: &Program) -> Result<Drive, Box<Diagnostic>> {
     let load = &program.loads[0];
     let paced = load.phases.iter().filter_map(|phase| Some((&phase.drive, phase.drive.rate()?)));
@@ -186,7 +186,7 @@ fn driven(program: &Program) -> Result<Drive, Box<Diagnostic>> {
     }
 }
 
-/// A rate is zero in the slices of the other side; users rest there by themselves.
+/// The rate is zero in the slices of the other side; users pause in them.
 fn in_turn(mut drive: Drive, turns: Turns, time: Duration) -> Drive {
     if let Some(rate) = drive.rate_mut() {
         let peak = rate.peak();
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_that_of_one_side_at_any_time() {
+    fn only_one_side_generates_load_at_any_time() {
         let time = Duration::from_secs(40);
         let slice = Duration::from_secs(5);
         let rates = Side::BOTH.map(|side| {

@@ -10,7 +10,7 @@ use crate::files::{write_files, write_html, write_page};
 use crate::live::Live;
 use crate::{Conduct, Line};
 
-/// A run that is over, or that never began.
+/// A run that has ended or failed to start.
 pub(crate) struct Ending<'a> {
     pub(crate) conduct: &'a Conduct<'a>,
     pub(crate) info: RunInfo,
@@ -30,7 +30,7 @@ impl Ending<'_> {
         }
     }
 
-    /// Sums up, records the end, prints. `whole` is false where a shard ended by a panic.
+    /// Computes the summary, records the end and prints both. `whole` is false if a shard panicked.
     pub(crate) fn conclude(mut self, whole: bool) -> Exit {
         let (output, errors) = (&self.conduct.settings, self.conduct.operator);
         self.info.time.ended = Some(timestamp(wall_now()));
@@ -47,7 +47,7 @@ impl Ending<'_> {
         }
         let page = self.recorder.is_some().then(|| write_page(&summary, None));
         let page = page.transpose().unwrap_or_else(|diagnostic| {
-            // The record has all that the page would show.
+            // The run directory contains everything that the page would show.
             errors.diagnostic(&diagnostic);
             None
         });

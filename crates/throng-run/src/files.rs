@@ -1,5 +1,5 @@
-//! Files written for a run in addition to its record: the page, and the reports that a CI server
-//! and a pull request show.
+//! Writes files in addition to the run directory: the HTML page, and reports for a CI server and a
+//! pull request.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -17,10 +17,10 @@ use crate::Settings;
 const JUNIT: &str = "--junit";
 const MARKDOWN: &str = "--markdown";
 const HTML: &str = "--html";
-/// In the directory of a run.
+/// Path in the run directory.
 pub const PAGE_FILE: &str = "report.html";
 
-/// Writes the page of a recorded run, where nothing else is said into its directory; what it shows.
+/// Writes the page of a recorded run, by default into its directory, and returns its data.
 pub fn write_page(summary: &Summary, path: Option<&Path>) -> Result<Value, Box<Diagnostic>> {
     let directory = summary.directory.clone().unwrap_or_default();
     let own = directory.join(PAGE_FILE);
@@ -29,17 +29,17 @@ pub fn write_page(summary: &Summary, path: Option<&Path>) -> Result<Value, Box<D
     write_html(&data, path).map(|()| data)
 }
 
-/// Writes a page that was made of records.
+/// Writes a page from its data.
 pub fn write_html(data: &Value, path: &Path) -> Result<(), Box<Diagnostic>> {
     let page = html(data);
-    // What a run has heard is for who started it, as its record is.
+    // Results are readable only by the owner, like the run directory.
     let written =
         write_whole(path, OpenOptions::new().private(), |file| file.write_all(page.as_bytes()));
     written.map_err(|error| unwritable(HTML, path, &error))
 }
 
-/// Whether all can be written, before what they say is known. What a file holds stays, and none is
-/// left that was not there; pipes and devices are not tried, as opening one may wait.
+/// Checks that all outputs can be written before the run produces results. Existing files stay
+/// unchanged, and no new file remains. Pipes and devices are not opened, because that can block.
 pub(crate) fn tried(output: &Settings) -> Result<(), Box<Diagnostic>> {
     for (flag, path) in [(JUNIT, &output.junit), (MARKDOWN, &output.markdown), (HTML, &output.html)]
     {
@@ -58,7 +58,7 @@ fn try_file(flag: &'static str, path: &Path) -> Result<(), Box<Diagnostic>> {
     tried.map_err(|error| unwritable(flag, path, &error))
 }
 
-/// The verdict for a CI server, and the summary for a pull request; what cannot be written is told.
+/// Writes the result for a CI server and the summary for a pull request, and reports failures.
 pub fn write_files(
     junit_path: Option<&Path>,
     markdown_path: Option<&Path>,
@@ -86,15 +86,15 @@ pub fn unwritable(flag: &'static str, path: &Path, error: &io::Error) -> Box<Dia
     Box::new(error.help(say!("set {flag} to a writable path")))
 }
 
-/// Writes a file beside where it is to be and puts it there when it is whole: half of one would be
-/// taken for all of it. What was there before stays until then. A pipe or a device is written to.
-/// `options` say who may read a new one.
+/// Writes a temporary file and renames it when it is complete, so that no reader sees half a file.
+/// An existing file is kept until then. Pipes and devices are written directly. `options` sets the
+/// permissions of a new file.
 pub fn write_whole(
     path: &Path,
     options: &mut OpenOptions,
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
-    // A link stays one.
+    // Keep a symbolic link.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let there = fs::metadata(path).ok();
     if there.as_ref().is_some_and(|there| !there.is_file()) {
@@ -103,13 +103,13 @@ pub fn write_whole(
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.new", std::process::id()));
     let beside = path.with_file_name(name);
-    // One that was killed, whose number we have, may have left it.
+    // A killed process with the same ID may have left this file.
     let _ = fs::remove_file(&beside);
     let whole = || {
         let open = options.write(true).create_new(true).open(&beside);
         let mut file = match open {
             Ok(file) => file,
-            // A folder that takes no new file may hold one that can be written.
+            // A directory that accepts no new files may contain a writable one.
             Err(_) if there.is_some() => {
                 return write(&mut OpenOptions::new().write(true).truncate(true).open(path)?);
             }
@@ -128,19 +128,19 @@ pub fn write_whole(
     written
 }
 
-/// A path inside of a directory; None where it leads out of it.
+/// A path inside a directory; `None` if it leads out of it.
 pub fn inside(directory: &Path, path: &str) -> Option<PathBuf> {
     let path = Path::new(path);
     let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
     (is_inside && path.components().next().is_some()).then(|| directory.join(path))
 }
 
-/// A directory, and those above it, which nobody else may read.
+/// Creates a directory and its parents, accessible only to the owner.
 pub fn private_directory(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).private().create(path)
 }
 
-/// A file, and the directories above it, which nobody else may read.
+/// Creates a file and its parent directories, accessible only to the owner.
 pub fn private_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         private_directory(parent)?;

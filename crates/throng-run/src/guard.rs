@@ -1,6 +1,6 @@
-//! Protects against load on services of others, and against too much load: reads the allow-lists of
-//! targets and the budget, and without a list reports a public address. The engine decides what a
-//! list allows.
+//! Protects services of others against load, and any service against too much: reads the lists of
+//! allowed targets and the budget, and warns about a public address if there is no list. The engine
+//! enforces the lists.
 
 pub mod permit;
 
@@ -16,16 +16,16 @@ use throng_program::Program;
 
 use crate::Operator;
 
-/// The variable of the environment that is a list.
+/// Environment variable with a list of allowed targets.
 const VARIABLE: &str = "THRONG_TARGETS";
-/// The list that `throng mcp` gives to its runs, and what it calls it.
+/// Environment variable by which `throng mcp` passes its list, under its own name.
 pub const MCP_VARIABLE: &str = "THRONG_MCP_TARGETS";
 pub const MCP_LIST: &str = "throng mcp --allow";
-/// Of all users of this machine.
+/// List for all users of this machine.
 const MACHINE_FILE: &str = "/etc/throng/targets";
 const LIST_BYTES_MAX: usize = 16 << 20;
 
-/// The lists that exist, and the budget; all of them hold.
+/// All existing lists, and the budget. A target must be in every list.
 #[derive(Debug)]
 pub struct Guard {
     pub lists: Vec<AllowList>,
@@ -34,7 +34,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// A list that cannot be read allows nothing.
+    /// An unreadable list allows nothing.
     pub fn read(errors: &dyn Operator) -> Result<Guard, Exit> {
         let budget = Budget::of_environment();
         match read().and_then(|lists| Ok((lists, budget?))) {
@@ -47,7 +47,7 @@ impl Guard {
         }
     }
 
-    /// One line that names the first public address, where no list says what may be loaded.
+    /// Warns about the first public address if no list exists.
     pub fn warn(&self, program: &Program, run: &Run, errors: &dyn Operator) {
         if !self.lists.is_empty() || self.has_warned.get() {
             return;
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_public_address_is_named() {
+    fn the_first_public_address_is_named() {
         assert_eq!(
             sentence("shop.example", "192.0.2.1", 0),
             "shop.example (192.0.2.1) is a public address: load only services you own"

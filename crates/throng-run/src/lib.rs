@@ -1,6 +1,6 @@
-//! Conducts a run: turns a compiled program into load, a record and a verdict. Independent of the
-//! terminal and the command line: the program that starts a run is its [`Operator`] and receives
-//! each [`Line`].
+//! Conducts a run: generates the load of a compiled program, records it and evaluates the result.
+//! It does not depend on the terminal or the command line: the program that starts a run is its
+//! [`Operator`] and receives each [`Line`].
 //!
 //! - [`run()`]: a run in its own thread, as a stream of lines; for programs that embed throng.
 //!   [`Conduct`]: the same in this thread, with all options of the command line.
@@ -80,17 +80,17 @@ pub use options::{FLEET, HostLimits, SearchOptions, Settings};
 use post::{Post, limits};
 pub use processes::child::{assignment, generate};
 
-/// `throng resume`: a run of a fleet whose controller is gone is taken over, up to its end.
+/// `throng resume`: takes over a fleet run whose controller is lost, up to its end.
 pub fn resume(asked: &fleet::Resume, operator: &dyn Operator) -> Exit {
     with_files(&asked.settings, operator, fleet::resume(asked, operator))
 }
 
-/// `throng collect`: the results that agents have kept on their disks become one run.
+/// `throng collect`: merges the results on the disks of agents into one run.
 pub fn collect(asked: &fleet::Collect, operator: &dyn Operator) -> Exit {
     with_files(&asked.settings, operator, fleet::collect(asked, operator))
 }
 
-/// Files that cannot be written are told before anything is done.
+/// Reports unwritable files before anything is sent.
 fn with_files(
     settings: &Settings,
     errors: &dyn Operator,
@@ -104,32 +104,32 @@ fn with_files(
     runtime.block_on(work)
 }
 
-/// The load of a run begins now, on so many shards.
+/// Records the start of the load, and its number of shards.
 fn begins(info: &mut RunInfo, shards: u64) {
     info.generator.shards = shards;
     info.generator.machines.iter_mut().for_each(|machine| machine.shards = shards);
     info.time.zero_unix_ns = u64::try_from(wall_now().as_nanos()).unwrap_or(u64::MAX);
 }
 
-/// A run that is to be.
+/// A run that has not started.
 pub struct Conduct<'a> {
     pub program: Arc<Program>,
-    /// Sets the load level by level, in place of the scenario.
+    /// Sets the load level by level instead of the scenario.
     pub search: Option<Search>,
-    /// The other side of a duel; the program of this run is that of side A.
+    /// The other side of a duel. The program of this run is side A.
     pub duel: Option<Opponent>,
-    /// The scenario as it is run.
+    /// The scenario as executed.
     pub recorded: Recorded,
-    /// The id of the run that is repeated.
+    /// The ID of the run that is rerun.
     pub rerun_of: Option<String>,
-    /// The command line, for the record; passwords in it are masked there.
+    /// The command line for the run directory, where its passwords are masked.
     pub command: Vec<String>,
     pub settings: Settings,
     pub limits: HostLimits,
     pub operator: &'a dyn Operator,
 }
 
-/// Side B of a duel, and how the duel goes.
+/// Side B of a duel, and the settings of the duel.
 #[derive(Clone)]
 pub struct Opponent {
     pub program: Arc<Program>,
@@ -137,7 +137,7 @@ pub struct Opponent {
 }
 
 impl<'a> Conduct<'a> {
-    /// A run of this program alone, with the defaults of everything else.
+    /// A run of this program, with defaults for everything else.
     pub fn new(
         program: Arc<Program>,
         recorded: Recorded,
@@ -169,7 +169,7 @@ impl<'a> Conduct<'a> {
             errors.say(say!("nothing was sent"));
             return Exit::Usage;
         }
-        // Agents know themselves what they are fit for.
+        // Agents check their own host.
         let fit = match self.settings.fleet.is_some() {
             true => Ok(()),
             false => self.preflight(errors),
@@ -190,7 +190,7 @@ impl<'a> Conduct<'a> {
         runtime.block_on(self.conduct(&guard, errors))
     }
 
-    /// Whether this host has what the run needs; what it lacks is told.
+    /// Checks that this host meets the requirements of the run, and reports what is missing.
     fn preflight(&self, errors: &dyn Operator) -> Result<(), Exit> {
         let stops = preflight(&self.program, self.limits.force);
         stops.iter().for_each(|diagnostic| errors.diagnostic(diagnostic));
@@ -203,7 +203,7 @@ impl<'a> Conduct<'a> {
         Err(Exit::HostUnfit)
     }
 
-    /// What the search may come to, where there is one.
+    /// The highest level of the search, if there is one.
     fn searched(&self) -> Option<Searched> {
         self.search.as_ref().map(|wanted| Searched {
             varies_users: wanted.settings.unit == LoadUnit::Users,
@@ -222,7 +222,7 @@ impl<'a> Conduct<'a> {
             errors.say(say!("nothing was sent"));
             return Exit::Usage;
         }
-        // Heard from before there is anything on the disk; acted on once the run is there.
+        // Signals are caught before anything is written, and handled once the run exists.
         let mut signals = match hear(errors) {
             Ok(signals) => signals,
             Err(exit) => return exit,
@@ -270,7 +270,7 @@ impl<'a> Conduct<'a> {
                 return not_begun(&self, setup.told, info, ends, (&options, signals)).await;
             }
             told = Some(setup.told);
-            // The clock of the load begins now.
+            // The clock of the load starts now.
             info.time.started = timestamp(wall_now());
         }
         let bus = fleet.as_ref().map(Fleet::bus);
@@ -284,7 +284,7 @@ impl<'a> Conduct<'a> {
         }
     }
 
-    /// The load is made by this process.
+    /// Generates the load in this process.
     async fn here(
         &self,
         setup: Option<OnceRun>,
@@ -330,12 +330,12 @@ impl<'a> Conduct<'a> {
         tokio::join!(first, second, desk.work(setup, options, signals)).2
     }
 
-    /// What is run here: the program, and in a duel that of the other side.
+    /// The programs that run here: two in a duel, otherwise one.
     fn programs(&self) -> impl Iterator<Item = &Arc<Program>> {
         std::iter::once(&self.program).chain(self.duel.iter().map(|duel| &duel.program))
     }
 
-    /// Starts all of it at the same moment.
+    /// Starts all programs at the same moment.
     fn start(&self, options: &Options) -> Result<Vec<Run>, StartError> {
         let ready = self.programs().map(|program| prepare(program, options));
         let ready = ready.collect::<Result<Vec<_>, _>>()?;
@@ -343,7 +343,7 @@ impl<'a> Conduct<'a> {
         Ok(ready.into_iter().map(|one| one.begin(clock.clone())).collect())
     }
 
-    /// Who is told of the run while it goes on: ports are taken and files made.
+    /// Opens the exports, the live page and the socket: takes ports and creates files.
     fn open(
         &self,
         info: &RunInfo,
@@ -356,7 +356,7 @@ impl<'a> Conduct<'a> {
         Ok((exports, Live::open(self.settings.live.as_deref(), about, errors)?))
     }
 
-    /// The load is made elsewhere: by the agents of a fleet, or by processes of this machine.
+    /// Generates the load on the agents of a fleet, or in several processes.
     async fn elsewhere(
         &self,
         setup: Option<OnceRun>,
@@ -385,7 +385,7 @@ impl<'a> Conduct<'a> {
         }
     }
 
-    /// The fleet that is to make the load, if one is.
+    /// The fleet that generates the load, if any.
     async fn fleet(
         &self,
         signals: &mut StopRequests,
@@ -398,7 +398,7 @@ impl<'a> Conduct<'a> {
         Fleet::gather(self, directory, &wanted, (signals, errors)).await.map(Some)
     }
 
-    /// Of one of so many processes.
+    /// Options of one of several processes.
     fn options(&self, guard: &Guard, processes: u64) -> Options {
         let room = throng_host::room(&throng_host::Root::default()).map(|room| room / processes);
         Options {
@@ -411,13 +411,13 @@ impl<'a> Conduct<'a> {
         }
     }
 
-    /// This process's part of the load, of which other processes or machines have the rest.
+    /// This process's share of the load; other processes or machines have the rest.
     fn share(&self) -> Share {
         let part = self.settings.part;
         part.map_or(Share::WHOLE, LoadPart::share)
     }
 
-    /// Who makes the load, where that is not this process alone.
+    /// The machines that generate the load, unless it is only this process.
     fn machines(&self) -> Vec<MachineInfo> {
         if let Some(part) = self.settings.part {
             let host = throng_host::facts(env!("CARGO_PKG_VERSION"));
@@ -431,7 +431,7 @@ impl<'a> Conduct<'a> {
         self.settings.processes.filter(|it| *it > 1).map_or_else(Vec::new, processes::machines)
     }
 
-    /// What is known of the run before it begins.
+    /// Describes the run before its start.
     fn describe(&self) -> RunInfo {
         let (program, share) = (&self.program, self.share());
         RunInfo {
@@ -525,7 +525,7 @@ impl<'a> Conduct<'a> {
         phases.map(phase).collect()
     }
 
-    /// As reports name them, each once.
+    /// The targets as reports name them, without duplicates.
     fn targets(&self) -> Vec<String> {
         let mut targets = Vec::new();
         for target in self.programs().flat_map(|program| &program.targets) {
@@ -578,7 +578,7 @@ impl<'a> Conduct<'a> {
     }
 }
 
-/// The sides of a duel, as the record names them.
+/// The sides of a duel, for the run directory.
 fn sides() -> Vec<MachineInfo> {
     let machine = |(number, side): (u64, Side)| MachineInfo {
         name: side.name().into(),
@@ -588,15 +588,15 @@ fn sides() -> Vec<MachineInfo> {
     (0..).zip(Side::BOTH).map(machine).collect()
 }
 
-/// Without work there is nothing to wait for.
+/// Returns immediately if there is no work.
 async fn wait(work: Option<impl Future<Output = ()>>) {
     if let Some(work) = work {
         work.await;
     }
 }
 
-/// As nice as this process was told to be. Before there is another thread: those that are started
-/// take it over.
+/// Sets the niceness of this process. Must be called before another thread starts, because threads
+/// inherit it.
 fn be_nice(limits: &HostLimits) -> Result<(), Box<Diagnostic>> {
     let Some(nice) = limits.nice else { return Ok(()) };
     throng_host::set_nice(nice).map_err(|error| {
@@ -609,10 +609,10 @@ fn be_nice(limits: &HostLimits) -> Result<(), Box<Diagnostic>> {
     })
 }
 
-/// What all that a process has to wait for runs on.
+/// The runtime for everything that a process waits for.
 ///
-/// Built before any shard has a descriptor table of its own: shards wake this runtime by a
-/// descriptor that their tables must have too.
+/// It must be built before any shard has its own descriptor table: shards wake this runtime through
+/// a descriptor that must also exist in their tables.
 fn runtime(errors: &dyn Operator) -> Option<Runtime> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let told = |error: &std::io::Error| {
@@ -637,7 +637,7 @@ fn step_info(step: &throng_program::Step) -> StepInfo {
     StepInfo { name, kind, labels: step.labels.clone(), unit: step.unit }
 }
 
-/// Nothing was sent: says why.
+/// Reports why the run did not start and nothing was sent.
 pub fn not_started(error: &StartError, errors: &dyn Operator) -> Exit {
     let (exit, diagnostic) = start_failed(error);
     errors.diagnostic(&diagnostic);
@@ -653,20 +653,20 @@ fn networks(sessions: &[Session]) -> Vec<NetworkInfo> {
     sessions.iter().filter_map(of).collect()
 }
 
-/// The same, for a run whose record is there already.
+/// The same, for a run that already has a directory.
 fn unbegun(error: &StartError, recorder: Option<Recorder>, errors: &dyn Operator) -> Exit {
     forget(recorder);
     not_started(error, errors)
 }
 
-/// Leaves no empty record behind.
+/// Removes an empty run directory.
 fn forget(recorder: Option<Recorder>) {
     if let Some(recorder) = recorder {
         let _ = std::fs::remove_dir_all(recorder.directory());
     }
 }
 
-/// Why a run could not be started, and what the shell is told.
+/// The exit code and the reason of a failed start.
 fn start_failed(error: &StartError) -> (Exit, Diagnostic) {
     match error {
         StartError::Resolve { host, reason } => (
@@ -697,11 +697,11 @@ fn start_failed(error: &StartError) -> (Exit, Diagnostic) {
     }
 }
 
-/// Options whose value is `user:password`, and those whose value may be `file:password`.
+/// Options whose value is `user:password`, or may be `file:password`.
 const OF_USERS: [&str; 5] = ["--auth", "-a", "-u", "--user", "--proxy-user"];
 const OF_CERTIFICATES: [&str; 2] = ["--cert", "-E"];
 
-/// The steps in which users start, on this machine.
+/// The steps in which users start on this machine.
 fn stairs(drive: &Drive, from: u64, share: &Share) -> Option<Stairs> {
     let Drive::Users(Users { to, coming: Coming::Steps { size, every } }) = drive else {
         return None;
@@ -710,8 +710,8 @@ fn stairs(drive: &Drive, from: u64, share: &Share) -> Option<Stairs> {
     (*to > from).then_some(Stairs { from, size, every_ns: every.as_nanos() as u64 })
 }
 
-/// The command line without secrets. Behind an option the password is known by its place, also
-/// where it is a word like others.
+/// The command line without secrets. The position after an option identifies a password, even if it
+/// looks like an ordinary word.
 fn masked_command(secrets: &Secrets, words: &[String]) -> Vec<String> {
     let mut before = "";
     let masked = words.iter().map(|word| {
@@ -721,7 +721,7 @@ fn masked_command(secrets: &Secrets, words: &[String]) -> Vec<String> {
     masked.collect()
 }
 
-/// A word that has a password by its option: the one before it, or that it begins with.
+/// Masks the password of an option, either in this word or in the word after it.
 fn masked_password(before: &str, word: &str) -> Option<String> {
     let options = || OF_USERS.iter().chain(&OF_CERTIFICATES).copied();
     let own = || {
@@ -734,7 +734,7 @@ fn masked_password(before: &str, word: &str) -> Option<String> {
     let given = options().find(|option| *option == before).map(|option| (option, 0));
     let (option, start) = given.or_else(own)?;
     let value = &word[start..];
-    // A URL, which `-u` may have, is masked as one.
+    // The value of `-u` can be a URL, which is masked as such.
     let colon = match OF_USERS.contains(&option) {
         true if value.contains("://") => None,
         true => value.find(':'),
@@ -744,7 +744,7 @@ fn masked_password(before: &str, word: &str) -> Option<String> {
     (kept.len() < word.len()).then(|| format!("{kept}{}", throng_base::secret::MASK))
 }
 
-/// A word of the command line without secrets; `--set name=value` gives them to variables.
+/// Masks a word of the command line; `--set name=value` sets variables.
 fn masked_word(secrets: &Secrets, word: &str) -> String {
     let given = word.strip_prefix("--set=").unwrap_or(word);
     match given.split_once('=') {

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::{Conduct, Line, Operator, Settings, StopRequests};
 
-/// Runs a program in a thread of its own. `recorded` is its scenario, for the run directory.
+/// Runs a program in a separate thread. `recorded` is its scenario, for the run directory.
 pub fn run(program: Program, recorded: Recorded, settings: Settings) -> Lines {
     let (tell, lines) = channel();
     let (stop, stops) = unbounded_channel();
@@ -35,7 +35,7 @@ impl Lines {
         let _ = self.stop.send(());
     }
 
-    /// Waits until the run has ended; what `throng run` would exit with.
+    /// Waits until the run has ended, and returns the exit code of `throng run`.
     pub fn exit(self) -> Exit {
         self.thread.join().unwrap_or(Exit::Bug)
     }
@@ -56,7 +56,7 @@ struct Embedder {
 
 impl Operator for Embedder {
     fn tell(&self, line: Line<'_>) {
-        // Who reads no lines still has the run.
+        // The run continues if its lines are not read.
         let _ = self.tell.send(line.into_owned());
     }
 

@@ -1,6 +1,6 @@
-//! `--live`: the page of a current run, in its own thread. The desk passes recorded lines to it and
-//! never waits: if the thread falls behind, lines are dropped and counted. The final report has all
-//! lines, because it is created from the record.
+//! `--live`: serves the page of a current run from a separate thread. The desk passes recorded
+//! lines to it and never waits: if the thread falls behind, lines are dropped and counted. The
+//! final report has all lines, because it is created from the run directory.
 
 pub mod link;
 mod page;
@@ -21,50 +21,50 @@ use crate::control::socket::Asked;
 use link::Link;
 use page::Watched;
 
-/// What may wait for the thread, for each machine.
+/// Maximum number of lines per machine that wait for the thread.
 const WAITING_MAX: usize = 120;
-/// Of the processor, the thread gives way to those that make the load.
+/// The threads that generate load take precedence.
 const NICE: i32 = 5;
 
-/// What a page is told.
+/// A message to the thread.
 enum Told {
     Begun(Box<Begun>),
     Line(Box<Interval>),
     Event(Box<Event>),
-    /// Lines were dropped.
+    /// The number of dropped lines.
     Missed(u64),
 }
 
-/// The run begins.
+/// The start of the run.
 struct Begun {
     info: RunInfo,
-    /// Of its record, where there is one.
+    /// The run directory, if there is one.
     directory: Option<PathBuf>,
-    /// It hears what is asked of it.
+    /// Receives the commands from the page.
     asked: UnboundedSender<Asked>,
 }
 
-/// What the page becomes when the run is over.
+/// Replaces the page after the run.
 struct End {
-    /// Where there is a record.
+    /// Present if there is a run directory.
     report: Option<Value>,
-    /// With its renderings.
+    /// Includes its formatted values.
     summary: Value,
 }
 
-/// The page of a run that is to begin, or goes on.
+/// The page of a run that has not ended.
 pub(crate) struct Live {
-    /// None when the run is over.
+    /// `None` after the run.
     lines: Option<Sender<Told>>,
     thread: JoinHandle<()>,
     end: Arc<Mutex<Option<End>>>,
-    /// Lines that were dropped since the last that was not.
+    /// Lines dropped since the last one that was sent.
     missed: u64,
 }
 
 impl Live {
-    /// Takes the port, prints the link and answers there, where a page is wanted. The run begins
-    /// later: behind its setup, where it `has_setup`.
+    /// If a page is wanted, binds its port, prints the link and serves it. The run starts later,
+    /// after its setup if it `has_setup`.
     pub(crate) fn open(
         address: Option<&str>,
         (machines, has_setup): (usize, bool),
@@ -79,7 +79,7 @@ impl Live {
         let at_end = Arc::clone(&end);
         let thread = std::thread::Builder::new().name("live".into());
         let thread = thread.spawn(move || {
-            // One that is nicer already stays so.
+            // Keep a higher niceness.
             let _ = throng_host::set_nice(NICE);
             let watched = Watched::new(has_setup, gate, at_end);
             throng_web::server::in_thread(watched.work(server, told));
@@ -88,7 +88,7 @@ impl Live {
         Ok(thread.ok().map(live))
     }
 
-    /// The run begins. `info` has its clock; `directory` is that of its record.
+    /// The run starts. `info` has its start time, and `directory` is the run directory.
     pub(crate) fn begin(
         &mut self,
         info: &RunInfo,
@@ -115,14 +115,14 @@ impl Live {
         self.missed += u64::from(lines.try_send(told).is_err());
     }
 
-    /// The run is over: what waits is told first, then the report.
+    /// The run has ended: sends the remaining lines, then the report.
     pub(crate) fn end(&mut self, report: Option<Value>, summary: Value) {
         let end = End { report, summary };
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
         self.lines = None;
     }
 
-    /// Waits until all viewers have the report, so long and no longer.
+    /// Waits until all viewers have the report, up to a limit.
     pub(crate) fn leave(self) {
         drop(self.lines);
         let _ = self.thread.join();

@@ -30,14 +30,14 @@ use crate::Operator;
 use crate::fleet::bus;
 use crate::live::link::{Access, Link};
 
-/// Of an output that nothing reads.
+/// Timeout of a blocked output.
 const IDLE_MAX: Duration = Duration::from_secs(60);
-/// Before its first one: whoever starts it goes on to prepare a run.
+/// Timeout before the first reader, which may still prepare its run.
 const FIRST_READER_MAX: Duration = Duration::from_secs(600);
-/// Of maxima, where a reader does not say it: as long as a scenario's `monitor` waits by default.
+/// Window of maxima if the reader does not set one: the default interval of a scenario's `monitor`.
 const WINDOW: Duration = Duration::from_secs(5);
-/// With 19, a reading took up to 1.2 s beside 12 threads that always compute, on 2 cores; with 10,
-/// at most 0.05 s, and that is when readings matter most.
+/// With niceness 19, a reading took up to 1.2 s beside 12 busy threads on 2 cores; with 10, at most
+/// 0.05 s. Readings matter most on a busy host.
 const NICE: i32 = 10;
 const EVERY_MIN: Duration = Duration::from_millis(100);
 
@@ -110,7 +110,7 @@ pub struct MonitorOptions {
 }
 
 impl MonitorOptions {
-    /// The services beside the host; `password` is that of Redis.
+    /// The services to read in addition to the host. `password` is for Redis.
     fn services(&self, password: Option<&str>) -> Vec<Service> {
         let redis = |place: &String| Service::Redis {
             place: place.clone(),
@@ -158,7 +158,7 @@ fn haproxy(text: &str) -> Result<String, String> {
     Err(help.spoken())
 }
 
-/// A name for labels, and a line for the shell.
+/// Splits an option into a name for labels and a shell command.
 fn command(text: &str) -> Result<(String, String), String> {
     let (name, line) = text.split_once('=').unwrap_or_default();
     let is_name = !name.is_empty() && name.len() <= 64 && !name.contains(char::is_control);
@@ -172,18 +172,18 @@ fn wanted(text: &str) -> Result<Wanted, String> {
     text.parse::<Wanted>().map_err(|reason| reason.spoken())
 }
 
-/// Serves until the operator stops it, or there are no readers. `tell` says something to the
-/// operator from any thread.
+/// Serves until the operator stops it or readers stop. `tell` passes a message to the operator from
+/// any thread.
 ///
 /// # Errors
-/// Something is wrong with the options, or the address cannot be used.
+/// An option is invalid, or the address cannot be used.
 pub fn monitor(
     options: MonitorOptions,
     token: Option<Token>,
     errors: &dyn Operator,
     tell: impl Fn(Said) + Send + Sync + 'static,
 ) -> Result<Exit, Box<Diagnostic>> {
-    // What is already lower stays as it is.
+    // Keep a higher niceness.
     drop(set_nice(NICE));
     let every = options.every;
     if options.stdio && !(EVERY_MIN..=WINDOW_MAX).contains(&every) {
@@ -230,12 +230,12 @@ pub fn monitor(
     })
 }
 
-/// When readers came last, and for how long none may come.
+/// The time of the last request, and the timeout.
 #[derive(Clone)]
 struct Idle {
     clock: Clock,
     max: Option<Duration>,
-    /// Of the last reader; 0 before the first one.
+    /// Time of the last request; 0 before the first.
     last: Arc<AtomicU64>,
 }
 
@@ -255,7 +255,7 @@ impl Idle {
         })
     }
 
-    /// Until no reader has come for too long.
+    /// Waits until the timeout has passed without a request.
     async fn over(&self, errors: &dyn Operator) {
         while !self.is_over() {
             tokio::time::sleep(Duration::from_millis(500)).await;
@@ -270,13 +270,13 @@ fn not_listening(address: &str, cause: &Said) -> Box<Diagnostic> {
     Box::new(told.help(say!("set {} to an address of this host and a free port", "--listen")))
 }
 
-/// What a server shows and proves, from two files of PEM.
+/// The certificate and key of the server, from two PEM files.
 fn tls((cert, key): (&Path, &Path)) -> Result<Arc<ServerConfig>, Said> {
     let (chain, key) = (pem::certificates(cert)?, pem::private_key(key)?);
     tls_config(chain, key).map_err(|error| Said::of_others(error.to_string()))
 }
 
-/// Answers readers until it is stopped, or none comes any more.
+/// Serves readers over HTTP until it is stopped or idle.
 fn listen(
     (link, tls): (Link, Option<Arc<ServerConfig>>),
     readings: Readings,
@@ -322,7 +322,7 @@ fn listen(
     Exit::Success
 }
 
-/// Answers readers over the bus of a fleet until it is stopped, or none comes any more.
+/// Serves readers over the bus of a fleet until it is stopped or idle.
 fn join(token: Token, readings: &Readings, idle: &Idle, errors: &dyn Operator) -> Exit {
     let (name, address) = (token.identity.name.clone(), token.identity.address);
     let answered = async {
@@ -347,7 +347,7 @@ fn join(token: Token, readings: &Readings, idle: &Idle, errors: &dyn Operator) -
     }
 }
 
-/// Says how the connection is, until it will never come again.
+/// Reports the state of the connection until the bus rejects it permanently.
 async fn watch(bus: &Nats, errors: &dyn Operator) -> Said {
     let mut link = bus.link();
     let mut was_up = false;
@@ -368,7 +368,7 @@ async fn watch(bus: &Nats, errors: &dyn Operator) -> Said {
     }
 }
 
-/// Answers each question; what is none is passed over.
+/// Replies to each request, and ignores invalid ones.
 async fn answer(bus: &Nats, name: &str, readings: &Readings, idle: &Idle) -> Result<(), Said> {
     let asked = bus.subscribe(&names::monitor(name)).await;
     let mut asked = asked.map_err(|error| bus::told(&error))?;
@@ -404,8 +404,8 @@ fn reply(request: &Request, readings: &Readings) -> Reply {
     }
 }
 
-/// Writes readings to standard output until the other end is closed, or takes nothing any more.
-#[allow(clippy::disallowed_methods)] // Readings are due at times.
+/// Writes readings to standard output until the reader closes it or stops reading.
+#[allow(clippy::disallowed_methods)] // Waits between readings.
 fn write(readings: Readings, clock: &Clock, every: Duration, errors: &dyn Operator) -> Exit {
     let (tell, told) = channel();
     let clock = clock.clone();
@@ -441,7 +441,7 @@ fn write(readings: Readings, clock: &Clock, every: Duration, errors: &dyn Operat
     }
 }
 
-/// Without what programs do not need again with each reading.
+/// Removes what programs do not need with every reading.
 fn plain(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with("# HELP "));
     lines.flat_map(|line| [line, "\n"]).collect()

@@ -19,15 +19,15 @@ use crate::ending::Ending;
 use crate::live::Live;
 use crate::{Conduct, Line, StopRequests, start_failed};
 
-/// What came of it.
+/// The result of a setup or teardown.
 pub(crate) struct Done {
     pub(crate) told: OnceRun,
-    /// What it has saved, by its slots.
+    /// The saved values, by slot.
     pub(crate) values: Arc<[Value]>,
 }
 
-/// Does the part, where the scenario has it. A first signal lets the step that is being done end,
-/// a second one does not.
+/// Runs the setup or teardown, if the scenario has it. The first signal lets the current step end;
+/// the second interrupts it.
 pub(crate) async fn do_once(
     conduct: &Conduct<'_>,
     part: OncePart,
@@ -64,7 +64,7 @@ pub(crate) async fn do_once(
     Ok(Some(Done { told, values: keep.values() }))
 }
 
-/// The teardown, where the scenario has one; one that cannot be started has failed.
+/// Runs the teardown, if the scenario has one. If it cannot start, it has failed.
 pub(crate) async fn tear_down(
     conduct: &Conduct<'_>,
     options: &Options,
@@ -87,7 +87,7 @@ pub(crate) async fn tear_down(
     }
 }
 
-/// The setup was not done: the load does not begin, and what was set up is torn down.
+/// The setup failed: the load does not start, and the teardown runs.
 pub(crate) async fn not_begun(
     conduct: &Conduct<'_>,
     setup: OnceRun,
@@ -98,7 +98,7 @@ pub(crate) async fn not_begun(
     info.interrupted = setup.outcome == OnceOutcome::Interrupted;
     let collector = Collector::new(&info);
     if let Some(live) = &mut live {
-        // Nobody hears any more what is asked of the run.
+        // No one receives the commands to this run.
         let directory = recorder.as_ref().map(Recorder::directory);
         live.begin(&info, directory, unbounded_channel().0);
     }
@@ -111,7 +111,7 @@ pub(crate) async fn not_begun(
     ending.conclude(true)
 }
 
-/// What the engine has told of it.
+/// What the engine reported.
 #[derive(Default)]
 struct Seen {
     sum: Interval,
@@ -170,7 +170,7 @@ impl Seen {
         OnceRun { part, outcome, lasted_ns: lasted.as_nanos() as u64, failure, steps }
     }
 
-    /// The first step that failed; or else the rule that ended it.
+    /// The first step that failed, or else the rule that ended the part.
     fn failure(&self, once: &Once, program: &Program) -> Option<OnceFailure> {
         let masked = |said: &Said| {
             let mut said = said.clone();

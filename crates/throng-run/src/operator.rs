@@ -11,34 +11,34 @@ use throng_results::{Event, RunInfo, Summary};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// What a run reports, in the order in which it happens.
-#[allow(clippy::large_enum_variant)] // Lines are borrowed, or one at a time.
+#[allow(clippy::large_enum_variant)] // At most one line exists at a time, or it is borrowed.
 pub enum Line<'a> {
     /// A sentence about the run.
     Said(Said),
     /// An error, or a warning.
     Diagnostic(Cow<'a, Diagnostic>),
-    /// All that is wrong with a scenario.
+    /// All errors in a scenario.
     Mistakes(Cow<'a, [Diagnostic]>),
-    /// Text as it is: a table, or what a process of the run wrote on its standard error before it
-    /// was lost.
+    /// Text to print unchanged: a table, or what a process of the run wrote to standard error
+    /// before it was lost.
     Text(Cow<'a, str>),
     /// The scenario's own message (`log`): when, in nanoseconds since the start of the load, and
     /// the user's number, from 1. Both are missing in `setup` and `teardown`.
     Log { at: Option<(u64, u64)>, text: Cow<'a, str> },
     /// How `setup` or `teardown` ended.
     Once(Said),
-    /// A defect of throng.
+    /// A bug in throng.
     Bug(Said),
-    /// The load begins; the clock's zero is its start.
+    /// The load starts; this is the zero of the clock.
     Began { info: Cow<'a, RunInfo>, clock: Clock },
-    /// The results of a second, or of its part in a phase; `gauges` are of all loads.
+    /// The results of a second, or of its part in a phase; `gauges` cover all loads.
     Interval { interval: Cow<'a, Interval>, gauges: Cow<'a, Gauges> },
-    /// What happened, as `events.ndjson` has it, without secrets.
+    /// An event as in `events.ndjson`, without secrets.
     Event(Cow<'a, Event>),
     /// All results up to this time have been reported.
     Second(Time),
-    /// How far the run is, a few times per second; only if [`Operator::sees_progress`]. Without a
-    /// value, no phase is running.
+    /// Progress of the run, several times per second, if [`Operator::sees_progress`]. `None` if no
+    /// phase is running.
     Progress(Option<Progress>),
     /// The operator asked to stop.
     Interrupted,
@@ -48,7 +48,7 @@ pub enum Line<'a> {
     Summary { summary: Cow<'a, Summary>, has_page: bool },
 }
 
-/// See the module's description. Nothing here may wait for the run.
+/// Watches and controls a run. Its methods must not wait for the run.
 pub trait Operator {
     fn tell(&self, line: Line<'_>);
 
@@ -61,18 +61,18 @@ pub trait Operator {
         Ok(StopRequests::none())
     }
 
-    /// Keys that are pressed during the load, as [`crate::control::command::of_key`] reads them.
-    /// Called once, when the load begins.
+    /// Keys pressed during the load, as [`crate::control::command::of_key`] reads them. Called
+    /// once, when the load starts.
     fn keys(&self) -> Option<UnboundedReceiver<u8>> {
         None
     }
 
-    /// Whether [`Line::Progress`] is wanted.
+    /// Whether to send [`Line::Progress`].
     fn sees_progress(&self) -> bool {
         false
     }
 
-    /// The key for help was pressed. False if the operator cannot show any.
+    /// The help key was pressed. Returns false if the operator cannot show help.
     fn helps(&self) -> bool {
         false
     }
@@ -86,12 +86,12 @@ impl StopRequests {
         StopRequests(Some(requests))
     }
 
-    /// Nobody stops the run.
+    /// Never stops the run.
     pub fn none() -> StopRequests {
         StopRequests(None)
     }
 
-    /// The next request; waits forever if none can come.
+    /// The next request; pending forever if none can arrive.
     pub async fn next(&mut self) {
         if let Some(requests) = &mut self.0
             && requests.recv().await.is_some()
@@ -108,7 +108,7 @@ impl dyn Operator + '_ {
         self.tell(Line::Said(said));
     }
 
-    /// A line of text as it is.
+    /// Prints a line of text unchanged.
     pub fn line(&self, line: &str) {
         self.tell(Line::Text(Cow::Owned(format!("{line}\n"))));
     }
@@ -129,7 +129,7 @@ impl dyn Operator + '_ {
 }
 
 impl Line<'_> {
-    /// The same, for a reader that keeps it.
+    /// A copy that the receiver can keep.
     pub fn into_owned(self) -> Line<'static> {
         match self {
             Line::Said(said) => Line::Said(said),

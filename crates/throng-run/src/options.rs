@@ -1,6 +1,6 @@
-//! The options of a run in addition to its program: where its results go, which machines generate
-//! the load, and the limits on their resources. They are flags of the command line too, so that
-//! each is described once; the defaults are those of `throng run`.
+//! The options of a run in addition to its program: where results are written, which machines
+//! generate the load, and the limits on their resources. They are also flags of the command line,
+//! so that each is described once. The defaults are those of `throng run`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use throng_fleet::presence::AGENTS_MAX;
 use throng_program::Output;
 use throng_results::BuildInfo;
 
-/// The directory with the keys of a fleet, where none is named.
+/// Default directory of a fleet's keys.
 pub const FLEET: &str = "throng-fleet";
 
-/// Where results go, and who generates the load.
+/// Where results are written, and which machines generate the load.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Output")]
 pub struct Settings {
-    // Of the program that conducts the run; recorded, and compared with that of agents.
+    // The build of the program that conducts the run; recorded, and compared with that of agents.
     #[arg(skip)]
     pub build: BuildInfo,
     // Returns memory that the calling thread has freed to the system.
@@ -71,7 +71,7 @@ pub struct Settings {
     /// descriptors
     #[arg(long, visible_alias = "threads", value_parser = shards)]
     pub shards: Option<usize>,
-    // Above 1 only for the program `throng`, which is started again with the same command line.
+    // Above 1 only for the program `throng`, which starts itself with the same command line.
     /// Generate the load in this many processes, each with its own descriptors and memory; their
     /// results are merged
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -142,7 +142,7 @@ pub struct HostLimits {
 }
 
 impl HostLimits {
-    /// As flags, for another process.
+    /// The flags for a child process.
     pub(crate) fn flags(&self) -> Vec<String> {
         let HostLimits { max_cpu, max_memory, max_bandwidth, max_packets, .. } = self;
         let flags = [
@@ -214,7 +214,7 @@ fn load_part(text: &str) -> Result<LoadPart, String> {
     read().ok_or_else(wrong)
 }
 
-/// More machines than a run could have.
+/// More parts than any run has.
 const PARTS_MAX: u64 = 1 << 20;
 
 /// Agents of a fleet.

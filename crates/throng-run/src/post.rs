@@ -1,6 +1,5 @@
-//! The side of a run that generates the load: the engine, the resources that it uses, and their
-//! limits. Sends [`Message`]s about what happens and executes [`Order`]s. Every machine of a run
-//! has one.
+//! Generates the load of a run on one machine: the engine, its resources and their limits. Sends
+//! [`Message`]s about what happens and executes [`Order`]s. Every machine of a run has a post.
 
 pub(crate) mod announcer;
 pub(crate) mod auditor;
@@ -31,16 +30,15 @@ use limits::{Deed, Limits, Reason, is_growing};
 use polite::{Polite, Portion};
 use resources::Watcher;
 
-/// Resources are looked at with every interval, and without one after this time: shards that have
-/// no processor to run on hand nothing over. While users come memory is looked at more often, as it
-/// may be gone within a second.
+/// Resources are read with every interval, or after this time without one, because shards that get
+/// no processor deliver no intervals. While users are added, memory is read more often, because it
+/// can run out within a second.
 const LOOK_AFTER: Duration = Duration::from_millis(1500);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Where lines go.
+/// Receives lines with the number of their machine.
 pub(crate) type Lines = UnboundedSender<(u16, Message)>;
 
-/// See the module's description.
 pub(crate) struct Post {
     program: Arc<Program>,
     run: Run,
@@ -49,24 +47,25 @@ pub(crate) struct Post {
     running: Running,
     watcher: Watcher,
     limits: Limits,
-    /// Where other machines have ledgers as well.
+    /// Present if other machines also have ledgers.
     announcer: Option<Announcer>,
     auditor: Option<Auditor>,
-    /// Where this host is shared with others who come first.
+    /// Present with `--back-off`.
     polite: Option<Polite>,
-    /// So much of its part it makes by itself, and so much when it makes what others leave out.
+    /// The portion of its part that the host allows, and the factor by which it replaces other
+    /// machines.
     own: f64,
     taken: f64,
     looked: Time,
-    /// What was seen since the last interval.
+    /// Readings since the last interval.
     resources: Option<Resources>,
-    /// Of the last interval: its second and phase, and how many there were.
+    /// Second and phase of the last interval.
     last: (u64, u16),
     gauges: Gauges,
     all_gauges: AllGauges,
-    /// Nobody comes any more, so that nobody can be held back.
+    /// No users are added anymore, so growth cannot be paused.
     is_stopping: bool,
-    /// Kinds of failures whose evidence was told.
+    /// Kinds of failures whose evidence was sent.
     evidenced: Vec<(u16, Cause, u16)>,
 }
 
@@ -100,19 +99,19 @@ impl Post {
         }
     }
 
-    /// One that announces to other machines what its users send, and hears of theirs.
+    /// A post that exchanges announcements with other machines.
     pub(crate) fn announcing(self, announcer: Option<Announcer>) -> Post {
         Post { announcer, ..self }
     }
 
-    /// One that compares its users with what the target says of them.
+    /// A post that compares its users with the target's data.
     pub(crate) fn auditing(self, auditor: Option<Auditor>) -> Post {
         Post { auditor, ..self }
     }
 
-    /// Until the load is over. Where there is nobody any more to give orders, it ends in order.
+    /// Works until the load ends. If the desk is lost, the load ends gracefully.
     pub(crate) async fn work(mut self, mut orders: UnboundedReceiver<Order>) {
-        // A host that has too little already lets nobody come.
+        // If the host is already at a limit, no users start.
         self.look();
         let mut look = tokio::time::interval(LOOK_EVERY);
         let mut obeys = true;
@@ -149,7 +148,7 @@ impl Post {
         let at_ns = self.run.clock.now().as_nanos();
         let whole = self.run.join();
         if let Some(mut announcer) = self.announcer {
-            // What was missed behind the last interval is a part of that.
+            // Announcements missed after the last interval are counted in it.
             let ((second, phase), machine) = (self.last, self.machine);
             let mut rest = Interval { second, phase, ..Interval::default() };
             unwatched(&mut announcer, &mut rest);
@@ -161,8 +160,8 @@ impl Post {
         let _ = self.lines.send((self.machine, Message::Over { at_ns, whole }));
     }
 
-    /// Whoever gives orders is gone before the load is over. Its own lines tell of it: they may be
-    /// all that is ever heard of this part.
+    /// The desk was lost before the end of the load. The post records this in its lines, which may
+    /// be all that remains of this part.
     fn left_alone(&self) {
         let (at_ns, machine) = (self.run.clock.now().as_nanos(), self.machine);
         let detail = say!("it received no more commands, so it ended its load gracefully");
@@ -200,13 +199,13 @@ impl Post {
         self.is_stopping |= matches!(order, Order::Stop | Order::Abort);
     }
 
-    /// Tells which users are online.
+    /// Sends the list of online users.
     fn presence(&self, ask: Option<u64>) {
         let known = self.run.presences.as_ref().map(Presences::snapshot).unwrap_or_default();
         self.tell(Message::Presence { ask, known });
     }
 
-    /// The other side may be gone: then nothing can be told.
+    /// Fails silently if the desk is lost.
     fn tell(&self, message: Message) {
         let _ = self.lines.send((self.machine, message));
     }
@@ -245,7 +244,7 @@ impl Post {
                 let user = line.user.map_or(0, |user| user.0);
                 self.event(&Event::Log { at_ns: line.at.as_nanos(), user, text: line.text });
             }
-            // Only `throng try` asks for them.
+            // Only `throng try` requests traces.
             Update::Trace(_) => {}
         }
     }
@@ -273,13 +272,13 @@ impl Post {
         let load = self.running.load_of(interval.phase);
         self.gauges = self.all_gauges.add(load, &interval);
         self.look();
-        // Of posts in one process the first one tells what the process takes.
+        // If several posts share a process, the first reports the process's resources.
         interval.generator.resources = self.resources.take().filter(|_| self.machine == 0);
         self.tell(Message::Interval(Box::new(interval)));
     }
 
-    /// An example of a failure. Shards do not know of each other: the first of each kind keeps its
-    /// evidence.
+    /// Sends an example of a failure. Shards are independent, so evidence is kept only for the
+    /// first example of each kind.
     fn failure(&mut self, example: Example) {
         let Example { at, step, cause, mut detail, evidence } = example;
         let evidence = evidence.filter(|evidence| {
@@ -290,7 +289,7 @@ impl Post {
             }
             is_new
         });
-        // A password of the user's row is one wherever it was sent.
+        // A password from the user's data row is masked wherever it was sent.
         let mut secrets = self.program.secrets.clone();
         let row = || evidence.iter().flat_map(|evidence| &evidence.row);
         let column_of = |name: &str| name.rsplit('.').next().unwrap_or_default().to_string();
@@ -326,7 +325,7 @@ impl Post {
         self.event(&Event::Failure { at_ns, step, cause, detail, evidence });
     }
 
-    /// Looks at this process and its host, and keeps to the limits.
+    /// Reads the resources of this process and its host, and enforces the limits.
     fn look(&mut self) {
         let now = self.run.clock.now();
         self.looked = now;
@@ -346,7 +345,8 @@ impl Post {
         }
     }
 
-    /// Between two looks, while users come: memory may be gone within a second.
+    /// Reads memory between intervals while users are added, because it can run out within a
+    /// second.
     fn look_at_memory(&mut self) {
         let now = self.run.clock.now();
         let seen = self.watcher.look_at_memory(&self.gauges);
@@ -355,7 +355,7 @@ impl Post {
         }
     }
 
-    /// Whether users are to come who are not there.
+    /// Whether users are still to be added.
     fn is_growing(&self) -> bool {
         let loads = self.program.loads.iter().enumerate();
         let mut growing = loads.map(|(number, load)| {
@@ -365,8 +365,8 @@ impl Post {
         !self.is_stopping && growing.any(|growing| growing)
     }
 
-    /// Makes another portion of this machine's part of the load, whatever anybody orders; the desk
-    /// hears of it.
+    /// Changes the portion of this machine's part that it generates, regardless of orders, and
+    /// reports it to the desk.
     fn make(&mut self, portion: Portion, now: Time) {
         let at = now + GROWTH_AHEAD;
         self.own = portion.share();
@@ -376,7 +376,7 @@ impl Post {
         self.event(&Event::BackedOff { at_ns, machine, percent, detail });
     }
 
-    /// One that leaves its host to others makes nothing for other machines.
+    /// A machine that backs off does not take over load of other machines.
     fn amend_portion(&self, at: Time) {
         let portion = if self.own < 1.0 { self.own } else { self.taken };
         let (change, spare) = (Adjustment::Portion(portion), self.run.users_spare.users);
@@ -386,7 +386,7 @@ impl Post {
         }
     }
 
-    /// A limit was reached or left: the run does as it has to, and a person hears of it at once.
+    /// Acts on a limit that was reached or left, and reports it immediately.
     fn do_deed(&mut self, deed: Deed, now: Time) {
         let at_ns = now.as_nanos();
         let word = |reason: &Reason| reason.limit.word().to_string();
@@ -415,7 +415,7 @@ impl Post {
     }
 }
 
-/// Without one there is nothing to do.
+/// Pending forever without an announcer.
 async fn turn(announcer: &mut Option<Announcer>) {
     match announcer {
         Some(announcer) => announcer.turn().await,
@@ -423,7 +423,7 @@ async fn turn(announcer: &mut Option<Announcer>) {
     }
 }
 
-/// Counts messages of other machines of which nothing is known here.
+/// Counts the messages of other machines that were not announced here.
 fn unwatched(announcer: &mut Announcer, interval: &mut Interval) {
     for (step, missed) in announcer.missed() {
         interval.delivery_mut(step.0).unwatched += missed;

@@ -1,6 +1,6 @@
-//! A run in several processes of this machine. Each is started as `throng post`, receives its part,
-//! and is connected to the desk by its standard input and output, as machines are by a network. The
-//! announcements of one process's ledgers are forwarded to the others.
+//! Runs a load in several processes of this machine. Each is started as `throng post`, receives its
+//! part, and is connected to the desk by its standard input and output. Announcements of one
+//! process's ledgers are forwarded to the others.
 
 pub(crate) mod child;
 
@@ -28,18 +28,20 @@ use crate::post::Lines;
 use crate::wire::{Assignment, Heard, Inputs, Message, Order};
 use crate::{Conduct, Line, Operator};
 
-/// The load begins so long after the last process is ready: all have been told by then.
+/// Delay between the readiness of the last process and the start of the load, so that all have
+/// received it.
 const AHEAD: Duration = Duration::from_millis(300);
 
-/// Processes of one machine read one clock; they begin at the same moment within this.
+/// Processes of one machine share a clock, so they start within this time of each other.
 const CLOCKS_APART: Duration = Duration::from_millis(1);
 
-/// Announcements that may wait for a process. More are lost for it, which it notices.
+/// Maximum number of announcements that wait for a process. Further ones are dropped; the process
+/// detects the gap.
 const ANNOUNCED_MAX: usize = 256;
 
-/// Where a process hears. Orders are written there, and what others announce.
+/// The input of a process, for orders and announcements.
 type Input = Arc<Mutex<LocalStream>>;
-/// A line with its end.
+/// A line including its line break.
 type Word = Arc<[u8]>;
 
 /// A process that waits for its start.
@@ -51,13 +53,13 @@ struct Waiting {
     errors: Errors,
 }
 
-/// What a process says for people: shown where it has failed, as all say the same of a scenario.
+/// A process's standard error. Shown only on failure, because all report the same about a scenario.
 type Errors = JoinHandle<Vec<u8>>;
 
-/// Of what it says.
+/// Maximum size of that output.
 const ERRORS_BYTES_MAX: u64 = 64 * 1024;
 
-/// The processes of a run, as its record names them.
+/// The processes of a run, for the run directory.
 pub(crate) fn machines(count: u16) -> Vec<MachineInfo> {
     let machine = |number: u16| MachineInfo {
         name: format!("process {}", number + 1),
@@ -67,7 +69,7 @@ pub(crate) fn machines(count: u16) -> Vec<MachineInfo> {
     (0..count).map(machine).collect()
 }
 
-/// What several processes (`together`), or parts that are run apart, cannot do, by its name.
+/// The option that several processes (`together`) or separate parts do not support, if it is used.
 pub(crate) fn unbridged(conduct: &Conduct<'_>, together: bool) -> Option<Box<Diagnostic>> {
     let program = &conduct.program;
     if !program.audits.is_empty() && !together {
@@ -84,7 +86,7 @@ pub(crate) fn unbridged(conduct: &Conduct<'_>, together: bool) -> Option<Box<Dia
     let name = match () {
         () if !together && program.rendezvous > 0 => "rendezvous",
         () if !together && !program.deliveries.is_empty() => "deliveries",
-        // Each would take the others for other programs.
+        // Each process would count the others as other programs.
         () if together && conduct.limits.back_off.is_some() => "--back-off",
         () => return None,
     };
@@ -101,7 +103,7 @@ pub(crate) fn unbridged(conduct: &Conduct<'_>, together: bool) -> Option<Box<Dia
     Some(Box::new(Diagnostic::error("processes-unbridged", message).help(help)))
 }
 
-/// Starts all of them, and the load when the last one is ready. Where one is not, none is left, and
+/// Starts all processes, and the load once all are ready. If one fails, all are stopped, and
 /// nothing was sent.
 pub(crate) fn start(
     conduct: &Conduct<'_>,
@@ -125,7 +127,7 @@ pub(crate) fn start(
     for (machine, waiting) in (0..).zip(all) {
         let Waiting { users_spare: spare, child, mut input, output, errors } = waiting;
         users_spare = Some(users_spare.map_or(spare, |least| least.min(spare)));
-        // One that is gone by now is told as lost.
+        // A process that has exited is reported as lost.
         let _ = write(&mut input, &Start { unix_ns });
         let (order, ordered) = unbounded_channel();
         orders.push(order);
@@ -141,7 +143,7 @@ pub(crate) fn start(
     for (machine, socket) in sockets.into_iter().enumerate() {
         let others = words.iter().enumerate().filter(|(other, _)| *other != machine);
         let others: Vec<_> = others.map(|(_, said)| said.clone()).collect();
-        // Without it the others find out that nothing comes from there.
+        // Without a socket, the other processes detect missing announcements.
         if let Ok(socket) = socket {
             std::thread::spawn(move || carry(socket, &others));
         }
@@ -170,13 +172,14 @@ fn one(
         Exit::HostUnfit
     };
     let program = std::env::current_exe().map_err(|error| failed(&error))?;
-    // In a group of its own: a key that interrupts is for the desk, which gives the orders.
+    // A separate process group: an interrupt from the keyboard goes only to the desk, which gives
+    // the orders.
     let mut command = Command::new(program);
     let (mut input, theirs) = to_child().map_err(|error| failed(&error))?;
     command.arg("post").stdin(theirs).stdout(Stdio::piped());
     in_own_group(&mut command).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| failed(&error))?;
-    // Its own handle of the socket is closed with it.
+    // Closes this process's handle of the socket.
     drop(command);
     let (Some(output), Some(said)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(Exit::Bug);
@@ -198,7 +201,7 @@ fn one(
             let users_spare = Spare { users: users_spare, limit: spare_limit };
             Ok(Waiting { users_spare, child, input, output, errors: said })
         }
-        // It has said itself why not.
+        // The process has printed the reason.
         _ => {
             drop(input);
             errors.tell(Line::Text(heard(said).into()));
@@ -226,7 +229,7 @@ fn listen(said: ChildStderr) -> Vec<u8> {
     let mut said = said;
     let mut text = Vec::new();
     let _ = said.by_ref().take(ERRORS_BYTES_MAX).read_to_end(&mut text);
-    // Beyond that it must not wait for us.
+    // Discard the rest, so that the process is not blocked.
     let _ = std::io::copy(&mut said, &mut std::io::sink());
     text
 }
@@ -239,7 +242,7 @@ fn locked(input: &Input) -> MutexGuard<'_, LocalStream> {
     input.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Hands on the orders, until there are none any more.
+/// Forwards orders until no more follow.
 fn give(input: &Input, mut orders: UnboundedReceiver<Order>) {
     while let Some(order) = orders.blocking_recv() {
         if write(&mut locked(input), &Heard::<()>::Order(order)).is_err() {
@@ -249,7 +252,7 @@ fn give(input: &Input, mut orders: UnboundedReceiver<Order>) {
     let _ = locked(input).shutdown(Shutdown::Write);
 }
 
-/// Hands on what a process announces to the others, until it is gone. It waits for none of them.
+/// Forwards the announcements of a process to the others until it exits. It never blocks on them.
 fn carry(from: LocalStream, others: &[SyncSender<Word>]) {
     let error_ns = CLOCKS_APART.as_nanos() as u64;
     for line in BufReader::new(from).lines() {
@@ -267,14 +270,14 @@ fn carry(from: LocalStream, others: &[SyncSender<Word>]) {
     }
 }
 
-/// Says to a process what others have announced. One that is gone hears nothing.
+/// Sends the announcements of the other processes to a process. Fails silently if it has exited.
 fn pass(input: &Input, words: &Receiver<Word>) {
     for word in words {
         let _ = locked(input).write_all(&word);
     }
 }
 
-/// Hands on what a process tells, until its load is over, or it is gone.
+/// Forwards the messages of a process until its load ends or it exits.
 fn take(
     mut child: Child,
     (mut output, said): (BufReader<ChildStdout>, Errors),
@@ -289,7 +292,7 @@ fn take(
             return;
         }
     }
-    // What it tells now is not to be understood: it must not make load of which nothing is known.
+    // Its messages are not readable: it must not generate load that is not recorded.
     let _ = child.kill();
     let status = child.wait();
     let _ = lines.send((machine, Message::Said { text: heard(said) }));

@@ -1,5 +1,4 @@
-//! Server reflection: the descriptors of gRPC services from the server that has them, before a
-//! load, or for the scenarios of others.
+//! Gets the descriptors of gRPC services from a server by reflection, before a load or for a file.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -15,14 +14,14 @@ use crate::files::write_whole;
 use crate::guard::Guard;
 use crate::{Operator, not_started};
 
-/// What a set of descriptors is called that came by reflection.
+/// The file name of descriptors obtained by reflection.
 pub const FILE: &str = "reflection.desc";
 
-/// Asks the target of a command line for these services, or for all that it has; gives a set of
-/// descriptors.
+/// Queries the target of a command line for these services, or for all of its services, and returns
+/// a descriptor set.
 ///
 /// # Errors
-/// The exit code; the operator was told what is wrong.
+/// The exit code; the operator has received the error.
 pub fn reflect(bench: &Bench, services: &[String], errors: &dyn Operator) -> Result<Vec<u8>, Exit> {
     let options = CompileOptions::of_process(Vec::new(), PathBuf::new());
     let program = compile(&Source::new(FILE, write(&way(bench))), &options);
@@ -32,7 +31,7 @@ pub fn reflect(bench: &Bench, services: &[String], errors: &dyn Operator) -> Res
     })?;
     let guard = Guard::read(errors)?;
     let found = throng_engine::reflect(&program, services, &bench.headers, &guard.lists);
-    // What a server says of a name that it does not know tells no other.
+    // The server's reply about an unknown name does not mention other names.
     let found = match found {
         Err(ReflectError::Failed { .. }) if !services.is_empty() => {
             throng_engine::reflect(&program, &[], &bench.headers, &guard.lists)
@@ -49,7 +48,7 @@ pub fn reflect(bench: &Bench, services: &[String], errors: &dyn Operator) -> Res
     }
 }
 
-/// A command line that goes the same way and asks for nothing.
+/// A command line with the same connection settings and no requests.
 fn way(bench: &Bench) -> Bench {
     let url = Url::parse(&bench.url).ok();
     let plain = url.map(|url| Url {
@@ -74,24 +73,11 @@ fn way(bench: &Bench) -> Bench {
     }
 }
 
-/// A command line that asks the server of this URL.
+/// Queries a server (`throng protocol --reflect`) and writes the descriptors to a file; without a
+/// file, returns them.
 ///
 /// # Errors
-/// The URL is none of gRPC.
-pub fn of_url(url: &str) -> Result<Bench, Box<Diagnostic>> {
-    if Url::parse(url).is_ok_and(|url| url.scheme.is_grpc()) {
-        return Ok(Bench { url: url.into(), ..Bench::default() });
-    }
-    let message = say!("`{url}` is not the URL of a gRPC server");
-    let help = say!("write grpc://HOST:PORT, or grpcs://HOST with TLS");
-    Err(Box::new(Diagnostic::error("bad-url", message).help(help)))
-}
-
-/// Asks a server (`throng protocol --reflect`) and writes the descriptors to a file; without one,
-/// returns them.
-///
-/// # Errors
-/// The exit code; the operator was told what is wrong.
+/// The exit code; the operator has received the error.
 pub fn write_descriptors(
     bench: &Bench,
     file: Option<&Path>,

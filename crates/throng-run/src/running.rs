@@ -6,11 +6,11 @@ use throng_base::Time;
 use throng_program::{Load, Program, Start};
 
 pub(crate) struct Running {
-    /// By load: its running phase by its number in the run, and when that began.
+    /// By load: the number in the run of its current phase, and the start of that phase.
     loads: Vec<Option<(u16, Time)>>,
-    /// By load: the number of its first phase in the run, and how many it has.
+    /// By load: the number in the run of its first phase, and its number of phases.
     phases: Vec<(u16, usize)>,
-    /// By phase in the run: how long it lasts, where that is known.
+    /// By phase: its length, if known.
     times: Vec<Option<Duration>>,
 }
 
@@ -19,7 +19,7 @@ impl Running {
         let firsts = program.first_phases().into_iter();
         let counts = program.loads.iter().map(|load| load.phases.len());
         let phases: Vec<(u16, usize)> = firsts.zip(counts).collect();
-        // What begins with the run does so before it is told.
+        // Loads that start with the run are running before their first message.
         let begins = |load: &Load| load.start == Start::At(Duration::ZERO);
         let loads = program.loads.iter().zip(&phases);
         let loads = loads.map(|(load, (first, _))| begins(load).then_some((*first, Time::ZERO)));
@@ -33,7 +33,7 @@ impl Running {
         self.loads[load] = Some((phase, at));
     }
 
-    /// With the last phase of one of several loads the load is over.
+    /// A load with several parallel loads ends with its last phase.
     pub(crate) fn ended(&mut self, phase: u16) {
         let load = self.load_of(phase);
         let (first, count) = self.phases[load];
@@ -42,14 +42,14 @@ impl Running {
         }
     }
 
-    /// The load of a phase; what ends after the last phase counts to it.
+    /// The load of a phase. What ends after the last phase counts toward it.
     pub(crate) fn load_of(&self, phase: u16) -> usize {
         let behind = self.phases.partition_point(|(first, _)| *first <= phase);
         behind.saturating_sub(1)
     }
 
-    /// The phase of a load at this moment, and when it begins. That a phase has begun is told up to
-    /// a second later; until then its time says it.
+    /// The phase of a load at a time, and its start. A phase's start is reported up to a second
+    /// late; until then, the planned time applies.
     pub(crate) fn at(&self, load: usize, at: Time) -> Option<(u16, Time)> {
         let (mut phase, mut begun) = self.loads[load]?;
         let (first, count) = self.phases[load];
@@ -62,18 +62,18 @@ impl Running {
         Some((phase, begun))
     }
 
-    /// The number of a phase, counted from the first of its load.
+    /// The number of a phase within its load.
     pub(crate) fn within(&self, load: usize, phase: u16) -> usize {
         usize::from(phase - self.phases[load].0)
     }
 
-    /// The running phase of a load, counted from its first.
+    /// The number of a load's current phase within the load.
     pub(crate) fn phase_within(&self, load: usize) -> u16 {
         let (first, _) = self.phases[load];
         self.loads[load].map_or(0, |(phase, _)| phase - first)
     }
 
-    /// By load: its running phase by its number in the run, and when that began.
+    /// By load: the number in the run of its current phase, and the start of that phase.
     pub(crate) fn loads(&self) -> &[Option<(u16, Time)>] {
         &self.loads
     }
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_phase_is_known_before_it_is_told() {
+    fn a_phase_is_known_before_it_is_reported() {
         let text = "target: http://127.0.0.1:1\nsessions: {a: {steps: [{http: GET /}]}}\n\
                     load: [{users: 1, for: 2s}, {for: 3s}, {iterations: 5, users: 1}]\n";
         let options = CompileOptions::of_process(Vec::new(), "".into());
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(at(&running, 1_999), (0, 0));
         assert_eq!(at(&running, 2_000), (1, 2_000));
         assert_eq!(at(&running, 60_000), (2, 5_000), "the last phase has no end");
-        // Somebody has ended the first one early.
+        // The first phase was ended early.
         running.begun(1, Time(700_000_000));
         assert_eq!(at(&running, 3_699), (1, 700));
         assert_eq!(at(&running, 3_700), (2, 3_700));

@@ -1,7 +1,7 @@
-//! What a record shows of the command line.
+//! Tests that passwords of the command line are masked in the run directory.
 
 #[test]
-fn a_command_line_shows_no_password_whatever_it_is() {
+fn a_recorded_command_line_contains_no_password() {
     let mut secrets = throng_base::Secrets::default();
     secrets.set_words(["admin"].into_iter());
     secrets.learn("vars.password", "hunter");

@@ -15,30 +15,30 @@ use throng_metrics::presence::Snapshot;
 use throng_program::{Change, Program};
 use throng_results::{Event, MachineInfo, OnceRun};
 
-/// What a process is told first: what it is to be.
+/// The first message to a process: its task.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Assignment {
-    /// The words of the command line whose run this is a part of.
+    /// The command line of the run.
     pub words: Vec<String>,
-    /// The scenario as the desk has read it, where both read the same files.
+    /// The scenario as the desk has read it, if both read the same files.
     #[serde(default)]
     pub scenario: Option<String>,
     #[serde(flatten)]
     pub inputs: Inputs,
     pub machine: MachineInfo,
-    /// So many processes of the run share the machine.
+    /// Number of processes of the run on this machine.
     pub neighbours: u64,
-    /// It compares its users with the views of audits itself, as no other process here does.
+    /// This process compares its users with the views of audits; the others do not.
     #[serde(default)]
     pub audits: bool,
 }
 
-/// What all generators of a run have in common, besides the scenario.
+/// Inputs that all generators of a run share, in addition to the scenario.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Inputs {
     pub seed: u64,
     pub run_id: String,
-    /// What `setup` has saved.
+    /// The values saved by `setup`.
     pub values: Vec<Plain>,
 }
 
@@ -51,7 +51,7 @@ impl Inputs {
         }
     }
 
-    /// The program with these.
+    /// The program with these values.
     pub(crate) fn put_into(&self, program: &Program) -> Program {
         Program {
             seed: self.seed,
@@ -62,79 +62,78 @@ impl Inputs {
     }
 }
 
-/// What a plan tells each child, but for its part.
+/// The part of a plan that is the same for each child.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PlanDetails {
     #[serde(flatten)]
     pub inputs: Inputs,
-    /// What was told of `setup`.
+    /// The result of `setup`.
     #[serde(default)]
     pub setup: Option<OnceRun>,
-    /// What the books of the target said before the load, by audit.
+    /// The target's counts before the load, by audit.
     #[serde(default)]
     pub books: Vec<Option<i64>>,
-    /// Flags of the run that hold for each machine.
+    /// Flags of the run that apply to each machine.
     pub flags: Vec<String>,
-    /// Variables that the scenario reads, as they were where it was started.
+    /// Environment variables that the scenario reads, with their values on the controller.
     pub environment: BTreeMap<String, String>,
-    /// Names of the machines, by their place in the plan.
+    /// Names of the machines, by index in the plan.
     pub names: Vec<String>,
-    /// What they are called, in the same order.
+    /// Labels of the machines, in the same order.
     #[serde(default)]
     pub labels: Vec<BTreeMap<String, String>>,
-    /// What some leave out is made by the others.
+    /// The other machines take over missing load.
     pub redistribute: bool,
 }
 
-/// What the desk tells a post.
+/// An order of the desk to a post.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// No new work; users finish their step and leave.
+    /// No new work: users finish their step and leave.
     Stop,
-    /// Users leave at once.
+    /// Users leave immediately.
     Abort,
-    /// No users come, until they do again: a person says so.
+    /// No users are added until `GoOn`; ordered by a user.
     Pause,
     GoOn,
-    /// A load is another from an instant on, which lies ahead.
+    /// The load changes at a time in the future.
     Amend {
         load: u16,
         at_ns: u64,
         change: Change,
         users_max: u64,
     },
-    /// Machines that make all of their parts make so much more of them from an instant on, as
-    /// others make less: with it the whole load has so many users.
+    /// From this time on, machines with a full part multiply it, because others generate less.
+    /// `users_max` is the resulting number of users of the whole load.
     Take {
         at_ns: u64,
         times: f64,
         users_max: u64,
     },
-    /// Nothing is to be done: a person has named this moment, and a desk that takes over tells it
-    /// again.
+    /// Does nothing: marks a moment, so that a desk that takes over records it, too.
     Mark {
         name: String,
     },
-    /// Nothing is to be done: the desk has recorded this, and one that takes over records it again.
+    /// Does nothing: an event of the desk that a desk that takes over records again.
     Record {
         event: Box<Event>,
     },
-    /// An audit wants to know which users are online; the answer has the same number.
+    /// Asks which users are online. The reply has the same number.
     Presence {
         ask: u64,
     },
-    /// An event wants a round of an audit.
+    /// An event requests an audit round.
     Audit {
         audit: u16,
         event: u16,
     },
-    /// What the desk has ordered is more than the owner of this machine allows: its agent says this
-    /// in its place.
+    /// The desk ordered more than the owner of this machine allows. Sent by the agent in place of
+    /// the order.
     Decline,
 }
 
-/// What a process hears once its load has begun.
+/// A message to a process whose load has started.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Heard<A> {
@@ -142,68 +141,69 @@ pub enum Heard<A> {
     Announced(Announcement<A>),
 }
 
-/// An order that the desk before this one has given, and when by the run's clock.
+/// An order of an earlier desk, and its time on the clock of the run.
 pub struct Past {
     pub at_ns: u64,
-    /// It was for all machines.
+    /// The order was for all machines.
     pub for_all: bool,
     pub order: Order,
 }
 
-/// What a post tells the desk.
+/// A message of a post to the desk.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Message {
-    /// It waits for the start.
+    /// The post waits for the start.
     Ready {
         shards: u64,
-        /// How many users more than planned can be there at once, and what bounds them.
+        /// Maximum number of additional users, and what limits it.
         users_spare: u64,
         #[serde(default)]
         spare_limit: SpareLimit,
     },
-    /// Its load begins.
+    /// The load has started.
     Begun(Start),
     Interval(Box<Interval>),
-    /// Without secrets.
+    /// Contains no secrets.
     Event(Event),
-    /// It has something to say about itself.
+    /// A message about the post itself.
     Notice {
         at_ns: u64,
         text: Said,
     },
-    /// Which users are online, as was asked; without a number, when the load is over.
+    /// The online users; without a number, those at the end of the load.
     Presence {
         ask: Option<u64>,
         #[serde(with = "snapshot")]
         known: Snapshot,
     },
-    /// It has compared its own users with what the views of an audit say.
+    /// The comparison of its users with the views of an audit.
     Audited(Box<Tally>),
-    /// The load is over. `whole` is false where a shard ended by a panic.
+    /// The load has ended. `whole` is false if a shard panicked.
     Over {
         at_ns: u64,
         whole: bool,
     },
-    /// The desk's own end of the line: what the process wrote on its standard error before it was
-    /// lost.
+    /// Created by the desk's end of the connection: what the process wrote to standard error before
+    /// it was lost.
     Said {
         text: String,
     },
-    /// A person has said so to a fleet.
+    /// The operator of a fleet wants to stop.
     StopWanted,
-    /// The desk's own end of the line tells it: nothing more comes, though the load was not over.
+    /// Created by the desk's end of the connection: no more messages follow, although the load had
+    /// not ended.
     Lost {
         detail: Said,
     },
 }
 
-/// A round of an audit of presence, over the users of one generator.
+/// A round of a presence audit over the users of one generator.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Tally {
     pub audit: u16,
     pub at_ns: u64,
-    /// As [`throng_audit::Found::due`].
+    /// See [`throng_audit::Found::due`].
     pub due_ns: u64,
     pub event: Option<u16>,
     pub round: Round,
@@ -228,8 +228,8 @@ mod snapshot {
     }
 }
 
-/// A value as JSON that is read back as it was, which plain JSON is not: bytes are no text, and no
-/// JSON has all numbers.
+/// A value as JSON that keeps its exact form. Plain JSON has no bytes and does not have all
+/// numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Plain {
@@ -237,7 +237,7 @@ pub enum Plain {
     Bool(bool),
     Int(i64),
     UInt(u64),
-    /// Its bits.
+    /// The bits of the number.
     Float(u64),
     Text(String),
     Bytes(Vec<u8>),
@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_come_over_as_they_were() {
+    fn values_survive_serialization_unchanged() {
         let text = |text: &str| Value::Text(text.into());
         let values = [
             Value::Null,
@@ -315,7 +315,7 @@ mod tests {
         read
     }
 
-    /// As agents of version 4 of the fleet's wire read and write them.
+    /// As agents of version 4 of the fleet's protocol read and write them.
     #[test]
     fn lines_keep_their_json() {
         for order in [
@@ -349,7 +349,7 @@ mod tests {
         assert_eq!((read.inputs.seed, read.machine.part.of), (7, 7));
         let written = serde_json::to_value(&read).expect("JSON");
         let mut wanted: serde_json::Value = serde_json::from_str(text).expect("JSON");
-        // Facts of a host have defaults of their own.
+        // Facts of a host have their own defaults.
         wanted["machine"]["host"] = written["machine"]["host"].clone();
         assert_eq!(written, wanted);
     }

@@ -1,4 +1,4 @@
-//! Programs that embed throng: the example, and a run that its program stops.
+//! Tests programs that embed throng: the example, and a run stopped by its program.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -9,11 +9,11 @@ use throng_base::{Exit, Source};
 use throng_run::{Line, Settings, run};
 use throng_scenario::{CompileOptions, RunOptions, compile_recorded};
 
-#[allow(dead_code)] // Its `main` runs in the example alone.
+#[allow(dead_code)] // Only the example executes `main`.
 #[path = "../examples/embedded.rs"]
 mod embedded;
 
-/// A server of HTTP: its URL, and how many requests it has had.
+/// An HTTP server: its URL, and its number of requests.
 fn server() -> (String, Arc<AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -42,11 +42,11 @@ fn answer(stream: &TcpStream, counted: &AtomicU64) {
 }
 
 #[test]
-fn the_example_of_embedding_runs() {
+fn the_embedding_example_runs() {
     let (url, count) = server();
     let mut lines = Vec::new();
     let exit = embedded::load(&url, |line| lines.push(line));
-    // A slow machine makes the result invalid; the counts are right all the same.
+    // On a slow machine, the result can be invalid, but the counts are correct.
     assert!(matches!(exit, Exit::Success | Exit::ResultInvalid), "{exit:?}: {lines:#?}");
     let of = |line: &String| line.split_whitespace().nth(2)?.parse::<u64>().ok();
     let ok: u64 = lines.iter().filter_map(of).sum();

@@ -1,7 +1,7 @@
-//! The tree of a scenario with types: a struct for each map of the language, made from what
-//! [`crate::keys`] says of it, with a field for each key. A map is read once; what stands behind
-//! its keys is read where it is known what that means; steps, and what has steps in it, are read
-//! with it, so that a scenario is one tree.
+//! The typed tree of a scenario: a struct for each map of the language, generated from
+//! [`crate::keys`], with a field per key. Each map is read once. Values are read where their
+//! meaning is known; steps and everything that contains steps are read with the map, so that a
+//! scenario is one tree.
 
 mod instead;
 mod tree;
@@ -24,12 +24,12 @@ pub(crate) use tree::{
 
 type Entry = (Key, Node);
 
-/// A key of a map, and what stands behind it.
+/// A key of a map, and its value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Field<'n> {
-    /// It is not there, and is called so.
+    /// The key is missing; its name.
     Missing(&'static &'static str),
-    /// Another key, which is none, was perhaps meant to be this one; what stands behind that.
+    /// An unknown key that was probably meant to be this one, and its value.
     Meant(&'n Node),
     There(&'n Entry),
 }
@@ -63,7 +63,7 @@ impl<'n> Field<'n> {
         matches!(self, Field::Meant(_))
     }
 
-    /// The place of the key, or the one given where the key is not there.
+    /// The position of the key, or the given one if the key is missing.
     pub(crate) fn place_or(self, place: Place) -> Place {
         self.key().map_or(place, |key| key.place)
     }
@@ -73,7 +73,7 @@ impl<'n> Field<'n> {
 pub(crate) trait Map<'n>: Sized {
     const KIND: &'static MapKind;
 
-    /// As it is without keys.
+    /// The map without any keys.
     fn at(place: Place) -> Self;
 
     fn place(&self) -> Place;
@@ -87,7 +87,7 @@ pub(crate) trait Map<'n>: Sized {
 
     fn field(&mut self, name: &str) -> Option<&mut Field<'n>>;
 
-    /// Reads what stands behind its keys, as far as that is read with it.
+    /// Reads the values of its keys that are read with the map.
     fn fill(&mut self, cx: &mut Context<'_>);
 
     fn show<'t>(&'t self, see: See<'_, 't, 'n>);
@@ -113,13 +113,13 @@ macro_rules! structs {
             $(pub(crate) $key: field_type!('n $($($type)+)?),)*
         }
 
-        #[allow(dead_code)] // Not all maps need all of them.
+        #[allow(dead_code)] // Not all maps use all of these.
         impl<'n> $struct<'n> {
             pub(crate) fn read(cx: &mut Context<'_>, node: &'n Node) -> Option<$struct<'n>> {
                 crate::ast::read(cx, node)
             }
 
-            /// What stands behind one of its keys, which has to be there.
+            /// The value of a required key.
             pub(crate) fn need(
                 &self,
                 cx: &mut Context<'_>,
@@ -166,12 +166,12 @@ macro_rules! structs {
 
 scenario_maps!(structs);
 
-/// The key of a step that says which connection it uses.
+/// The key of a step that selects its connection.
 #[derive(Clone, Copy)]
 pub(crate) enum Uses<'n> {
-    /// The one to a target, which the step opens itself.
+    /// A connection to a target, which the step opens itself.
     Target(Field<'n>),
-    /// One that a `connect` opens.
+    /// A connection opened by a `connect`.
     On(Field<'n>),
 }
 
@@ -189,13 +189,13 @@ macro_rules! verb_enum {
         $word:literal $key:ident $name:ident $struct:ident $($alone:ident)?
         $(($use:ident $($reader:tt)*))?,
     )*) => {
-        /// A step, by its verb.
+        /// A step by its verb.
         pub(crate) enum Verb<'n> {
             $($struct(Box<$struct<'n>>),)*
         }
 
         impl<'n> Verb<'n> {
-            /// Reads the step of a verb.
+            /// Reads a step with a verb.
             pub(crate) fn read(
                 cx: &mut Context<'_>,
                 word: &str,
@@ -207,7 +207,7 @@ macro_rules! verb_enum {
                 }
             }
 
-            /// A step that is only its verb.
+            /// A step that consists only of its verb.
             pub(crate) fn bare(word: &str, place: Place) -> Option<Verb<'n>> {
                 match word {
                     $($word => Some(Verb::$struct(Box::new($struct::at(place)))),)*
@@ -227,7 +227,7 @@ macro_rules! verb_enum {
                 }
             }
 
-            /// Which connection it uses, unless it opens one that lasts.
+            /// The connection that it uses, unless it opens a long-lived one.
             pub(crate) fn uses(&self) -> Option<Uses<'n>> {
                 match self {
                     $($(Verb::$struct(map) => Some(uses!($use map)),)?)*
@@ -235,7 +235,7 @@ macro_rules! verb_enum {
                 }
             }
 
-            /// The place of the verb.
+            /// The position of the verb.
             pub(crate) fn place(&self) -> Place {
                 match self {
                     $(Verb::$struct(map) => map.$key.place_or(map.place),)*
@@ -247,7 +247,7 @@ macro_rules! verb_enum {
 
 scenario_verbs!(verb_enum);
 
-/// Reads a map whose keys stand in a table.
+/// Reads a map whose keys are in a table.
 pub(crate) fn read<'n, M: Map<'n>>(cx: &mut Context<'_>, node: &'n Node) -> Option<M> {
     let Kind::Map(entries) = &node.kind else {
         return cx.wrong_type(node, say!("a map for {}", M::KIND.what), M::KIND.key_list());
@@ -273,8 +273,8 @@ pub(crate) fn read<'n, M: Map<'n>>(cx: &mut Context<'_>, node: &'n Node) -> Opti
     Some(map)
 }
 
-/// The entries of a map of which a table has some of the keys: those of the table, and those that
-/// `accepts` takes.
+/// The entries of a map with additional keys: those in the table, and those for which `accepts` is
+/// true.
 pub(crate) fn read_open<'n>(
     cx: &mut Context<'_>,
     node: &'n Node,
@@ -295,13 +295,13 @@ pub(crate) fn read_open<'n>(
     Some(all)
 }
 
-/// What is said of a key that cannot be used here; gives the one that was perhaps meant.
+/// Reports a key that is not allowed here, and returns the key that was probably meant.
 fn unknown_key(cx: &mut Context<'_>, key: &Key, kind: &'static MapKind) -> Option<&'static str> {
     if let Some(instead) = kind.find(&key.text).and_then(|doc| doc.later.clone()) {
         cx.not_yet(say!("`{}`", key.text), key.place, instead);
         return None;
     }
-    // What the protocol calls its messages and fields is not known.
+    // The protocol's messages and fields are unknown.
     if matches!(cx.scope.spoken, Spoken::Unknown) && kind.of_protocol() {
         return None;
     }
@@ -314,7 +314,7 @@ fn unknown_key(cx: &mut Context<'_>, key: &Key, kind: &'static MapKind) -> Optio
     let instead = instead(&key.text, kind);
     let meant = did_you_mean(&key.text, kind.names());
     let label = match meant {
-        // What the word means here depends on what stands behind it.
+        // The meaning of the word depends on its value.
         Some(_) if instead.is_some() && std::ptr::eq(kind, &keys::HTTP) => say!("unknown"),
         Some(word) => say!("did you mean `{word}`?"),
         None => say!("unknown"),
@@ -323,7 +323,7 @@ fn unknown_key(cx: &mut Context<'_>, key: &Key, kind: &'static MapKind) -> Optio
     meant
 }
 
-/// What stands behind a key of a map, which has to be there.
+/// The value of a required key.
 pub(crate) fn need<'n>(
     cx: &mut Context<'_>,
     (kind, place): (&'static MapKind, Place),
@@ -332,7 +332,7 @@ pub(crate) fn need<'n>(
 ) -> Option<&'n Node> {
     match field {
         Field::There((_, node)) => Some(node),
-        // That it has another name here is answered already.
+        // The wrong name has already been reported.
         Field::Meant(_) => None,
         Field::Missing(name) => {
             let error = cx.error("missing-key", say!("{} requires `{name}`", kind.what), place);
@@ -341,7 +341,7 @@ pub(crate) fn need<'n>(
     }
 }
 
-/// Of some keys, the one that is written first.
+/// The first of several keys in the order of the text.
 pub(crate) fn first<'n>(
     fields: impl IntoIterator<Item = Field<'n>>,
 ) -> Option<(&'n Key, &'n Node)> {
@@ -349,7 +349,7 @@ pub(crate) fn first<'n>(
     there.min_by_key(|(key, _)| (key.place.file, key.place.start()))
 }
 
-/// Of keys that exclude each other, the one that is there; two are a mistake.
+/// The one of several exclusive keys that is present; two are an error.
 pub(crate) fn one_of<'n>(
     cx: &mut Context<'_>,
     fields: &[Field<'n>],

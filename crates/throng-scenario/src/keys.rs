@@ -90,8 +90,8 @@ const LABELS: Shape = Map(&Text);
 const LOST_ERRORS: Shape = Words(&["count", "next", "leave", "stop"]);
 
 const LABEL: &str = "Labels of the row, for use in thresholds: `{tier: gold}`.";
-const ROW: &str = "The name of the row in reports. Default: method and path (`http`), the method \
-     (`grpc`), the name of a declared message, or the verb (for MQTT, with the topic or filter).";
+const ROW: &str = "The name of the row in reports. Default: method and path (`http`), the method of \
+     a call, the name of a declared message, or the verb, with the topic or filter if there is one.";
 const CHECKS: &str = "Checks of the response, the message or each reply.";
 const SAVED: &str = "Values to save from the response, the message or the last reply.";
 const HEADERS_SENT: &str = "Headers of the request or WebSocket upgrade.";
@@ -112,11 +112,12 @@ const UNIX_SOCKET: &str = "The Unix socket to connect to instead of an address: 
 /// The keys of every map of a scenario, those of the files beside it too, with types and
 /// descriptions. This module makes tables from them, and [`crate::ast`] makes structs.
 macro_rules! scenario_maps {
-    ($($then:tt)*) => { builtins! { maps all_maps {} {} {} {} {$($then)*} } };
+    ($($then:tt)*) => { builtins! { maps all_maps {} {} {} {} {} {$($then)*} } };
 }
 
 macro_rules! all_maps {
-    (maps [] {$($connect:tt)*} {$($check:tt)*} {$($looks:tt)*} {$($maps:tt)*} {$($then:tt)*}) => {
+    (maps [] {$($scenario:tt)*} {$($connect:tt)*} {$($check:tt)*} {$($looks:tt)*} {$($maps:tt)*}
+        {$($then:tt)*}) => {
     network_maps! { $($then)*
     SCENARIO Scenario = "a scenario" {
         name: Text => "The run's name in reports.",
@@ -127,7 +128,7 @@ macro_rules! all_maps {
              name from `targets`.",
         targets: Map(&TARGETS) =>
             "Several services by name: `{api: http://127.0.0.1:8080, chat: ws://127.0.0.1:8089}`.",
-        tls: Kind(&TLS) => "TLS settings for https, wss, tls and grpcs targets.",
+        tls: Kind(&TLS) => "TLS settings for targets that use TLS.",
         connection: Kind(&CONNECTION) => "How to open and keep connections.",
         defaults: Kind(&DEFAULTS) => "Defaults for steps that do not set these keys.",
         limits: Kind(&LIMITS) => "Limits on the size of responses and messages, and on redirects.",
@@ -171,10 +172,7 @@ macro_rules! all_maps {
         protocol: PROTOCOLS =>
             "A private protocol: the file that declares it, or `{delimiter: \"\\n\"}` to declare \
              only the end of messages.",
-        proto: TEXTS => "The `.proto` files or descriptor sets of the services that `grpc` calls.",
-        proto_path: TEXTS =>
-            "Folders to search for `.proto` files and their imports, like `--proto_path` of \
-             `protoc`.",
+        $($scenario)*
         data: Map(&Kind(&DATA)) => "Test data: rows for users from files, lists and generators.",
         deliveries: Map(&Kind(&DELIVERY)) =>
             "Deliveries to track, by name: the messages and the users that must receive them.",

@@ -7,7 +7,7 @@ use throng_program::Scheme;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Native {
-    /// A connection: `an MQTT connection`.
+    /// A connection: `a WebSocket`.
     pub(crate) one: &'static Said,
     /// Those that say what is spoken.
     pub(crate) schemes: &'static [Scheme],
@@ -245,6 +245,11 @@ pub(crate) fn of_word(word: &str) -> Option<&'static Native> {
 pub fn schemes_with(flag: &str) -> Vec<Scheme> {
     let applies = |scheme: &Scheme| of_scheme(Some(*scheme)).flags.contains(&flag);
     Scheme::ALL.into_iter().filter(applies).collect()
+}
+
+/// The verbs of the targets that a flag of `throng bench` applies to.
+pub(crate) fn verbs_with(flag: &str) -> Vec<&'static str> {
+    all().filter(|row| row.flags.contains(&flag)).flat_map(|row| row.verbs).copied().collect()
 }
 
 /// Those whose connections a step opens and the user keeps.

@@ -341,20 +341,33 @@ impl Reader<'_, '_> {
     fn framing(&mut self, fields: &keys::Protocol<'_>) -> Framing {
         let max = fields.max.node().and_then(|node| self.bytes(node));
         if self.format.is_some_and(declaration::Format::is_binary) {
-            return Framing::Document { bytes_max: max.unwrap_or(DELIMITED_BYTES_MAX) };
+            self.no_stream(fields);
+            let bytes_max = max.unwrap_or(DELIMITED_BYTES_MAX);
+            let place = declaration::Place::default();
+            return Framing::Document { root: None, bytes_max, place };
         }
         match ast::one_of(self.cx, &[fields.delimiter, fields.fixed, fields.frame]) {
             Some((key, node)) if fields.frame.is(key) => {
-                self.cx.word(node, &[("fields", ())]);
-                let bytes_max = max.unwrap_or(DELIMITED_BYTES_MAX);
-                Framing::Fields { bytes_max, place: self.at(node.place) }
+                let is_xml = self.cx.word(node, &[("fields", false), ("xml", true)]) == Some(true);
+                let (bytes_max, place) = (max.unwrap_or(DELIMITED_BYTES_MAX), self.at(node.place));
+                if !is_xml {
+                    self.no_stream(fields);
+                    return Framing::Fields { bytes_max, place };
+                }
+                let root = fields.stream.node().and_then(|node| {
+                    let value = self.cx.text(node, say!("the name of an element"))?;
+                    Some(Placed { value, place: self.at(node.place) })
+                });
+                Framing::Document { root, bytes_max, place }
             }
             Some((key, node)) if fields.delimiter.is(key) => {
+                self.no_stream(fields);
                 let bytes = values::read_bytes(self.cx, node).unwrap_or_default();
                 let bytes = Placed { value: bytes, place: self.at(node.place) };
                 Framing::Delimiter { bytes, bytes_max: max.unwrap_or(DELIMITED_BYTES_MAX) }
             }
             other => {
+                self.no_stream(fields);
                 if let Some(key) = fields.max.key() {
                     let message = say!("`max` requires `delimiter` here");
                     let error = self.cx.error("conflicting-keys", message, key.place);
@@ -367,6 +380,16 @@ impl Reader<'_, '_> {
                     None => Framing::Length,
                 }
             }
+        }
+    }
+
+    /// Only elements have one around all of them.
+    fn no_stream(&mut self, fields: &keys::Protocol<'_>) {
+        if let Some(key) = fields.stream.key() {
+            let message = say!("`stream` requires `frame: xml`");
+            let error = self.cx.error("missing-key", message, key.place);
+            let error = error.label(say!("packets do not end with their element"));
+            self.cx.note(error.help(say!("add `frame: xml`, or remove `stream`")));
         }
     }
 

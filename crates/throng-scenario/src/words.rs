@@ -1,5 +1,7 @@
 //! Words that people write: in messages, as names, as switches.
 
+use throng_base::Said;
+
 /// What words of switches mean.
 pub(crate) fn switch(word: &str) -> Option<bool> {
     match word.to_ascii_lowercase().as_str() {
@@ -16,6 +18,16 @@ pub(crate) fn shorten(text: &str) -> String {
     match text.chars().count() > SHOWN_MAX {
         true => text.chars().take(SHOWN_MAX - 1).map(clean).chain(['…']).collect(),
         false => text.chars().map(clean).collect(),
+    }
+}
+
+/// `ws, wss and udp`.
+pub(crate) fn listed<'w>(words: impl IntoIterator<Item = &'w str>) -> Said {
+    let mut words: Vec<&str> = words.into_iter().collect();
+    let last = words.pop().unwrap_or_default();
+    match words.is_empty() {
+        true => Said::of_others(last),
+        false => say!("{} and {last}", words.join(", ")),
     }
 }
 

@@ -1,7 +1,7 @@
-//! Where a connection is found by others.
+//! Addresses of connections within a server.
 
-/// Where a connection is, from its acceptance to its end. An address outlives its connection
-/// without harm: the generation says that the place is another's now.
+/// The address of a connection from its acceptance to its end. An outdated address is harmless: its
+/// generation shows that the slot has been reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Address {
     pub(crate) worker: u16,

@@ -1,28 +1,28 @@
-//! When what was read had arrived: the kernel's receive stamps, on the clock of the server.
+//! Arrival times of received data: the kernel's receive timestamps, converted to the server's
+//! clock.
 
 use std::cell::Cell;
 
 use throng_base::{Clock, Time};
 
-/// Two clocks that are read one after the other differ by less than this from what they differed
-/// by before; where they do not, the wall clock was set.
+/// If the difference between two clocks changes by more than this, the wall clock was set.
 const STEP_NS_MIN: u64 = 100_000;
 
 /// When bytes arrived, and when they were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
-    /// When the last of them came to the socket.
+    /// When the last byte arrived at the socket.
     pub(crate) at: Time,
     pub(crate) read: Time,
 }
 
-/// Takes stamps of the wall clock to a worker's clock. The rate of both is the same, also while
-/// the wall clock is slewed: how far they are apart changes only when the wall clock is set.
+/// Converts wall-clock timestamps to a worker's clock. Both have the same rate, even while the wall
+/// clock is slewed, so their difference changes only when the wall clock is set.
 pub(crate) struct Arrivals {
     clock: Clock,
-    /// The wall clock less the worker's, in nanoseconds, as it was last seen.
+    /// The last difference between the wall clock and the worker's clock, in nanoseconds.
     apart_ns: Cell<i64>,
-    /// Stamps from before this moment may be of a wall clock that has been set since.
+    /// Earlier timestamps may be from before the wall clock was set.
     steady_since: Cell<Time>,
 }
 
@@ -33,13 +33,13 @@ impl Arrivals {
         Arrivals { clock, apart_ns, steady_since: Cell::new(Time::ZERO) }
     }
 
-    /// For what has just been read, with its stamp in nanoseconds of the wall clock.
+    /// The arrival of data that was just read, with its wall-clock timestamp in nanoseconds.
     pub(crate) fn note(&self, stamp: Option<u64>) -> Arrival {
         let (wall_ns, read) = (self.clock.unix_nanos(), self.clock.now());
         Arrival { at: self.at(stamp, wall_ns, read), read }
     }
 
-    /// The moment of reading where there is no stamp, or none that can be true.
+    /// The time of reading if the timestamp is missing or impossible.
     fn at(&self, stamp: Option<u64>, wall_ns: u64, now: Time) -> Time {
         let apart_ns = apart_ns(wall_ns, now);
         if apart_ns.abs_diff(self.apart_ns.replace(apart_ns)) >= STEP_NS_MIN {
@@ -60,10 +60,10 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
-    /// The wall clock when the worker's clock began.
+    /// The wall-clock time at the start of the worker's clock.
     const EPOCH: u64 = 1_800_000_000_000 * MS;
 
-    /// Where it was last seen at zero, and had been as it is for long.
+    /// Last compared at zero, after a long time without a change.
     fn arrivals() -> Arrivals {
         let clock = Clock::simulated();
         let arrivals = Arrivals::new(clock);
@@ -71,7 +71,7 @@ mod tests {
         arrivals
     }
 
-    /// Read at a moment of both clocks, in milliseconds since the start.
+    /// Reads at a time on both clocks, in milliseconds since the start.
     fn check(arrivals: &Arrivals, stamp: Option<u64>, wall: u64, now: u64, arrived: u64) {
         let stamp = stamp.map(|ms| EPOCH + ms * MS);
         let at = arrivals.at(stamp, EPOCH + wall * MS, Time(now * MS));
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_tells_how_long_it_lay_there() {
+    fn a_timestamp_shows_how_long_data_waited() {
         let arrivals = arrivals();
         check(&arrivals, Some(970), 1000, 1000, 970);
         check(&arrivals, Some(1000), 1000, 1000, 1000);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_stamp_that_can_be_true_the_moment_of_reading_counts() {
+    fn without_a_plausible_timestamp_the_time_of_reading_is_used() {
         let arrivals = arrivals();
         check(&arrivals, None, 1000, 1000, 1000);
         check(&arrivals, Some(1001), 1000, 1000, 1000);
@@ -96,13 +96,13 @@ mod tests {
     }
 
     #[test]
-    fn stamps_from_before_a_step_of_the_wall_clock_are_not_believed() {
-        // An hour forward, then as far back: (wall, now) in ms.
+    fn timestamps_from_before_a_clock_change_are_ignored() {
+        // An hour forward, then back: (wall, now) in ms.
         for hour in [3_600_000, -3_600_000] {
             let wall = |now: u64| (7_200_000 + now).saturating_add_signed(hour);
             let arrivals = arrivals();
             check(&arrivals, Some(7_199_999), 7_200_000, 7_200_000, 7_199_999);
-            // Both lay in their sockets when it was set.
+            // Both messages were in their sockets when the clock was set.
             check(&arrivals, Some(7_200_001), wall(10), 7_200_010, 7_200_010);
             check(&arrivals, Some(7_200_002), wall(11), 7_200_011, 7_200_011);
             check(&arrivals, Some(wall(12)), wall(42), 7_200_042, 7_200_012);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_moment_between_two_looks_at_clocks_is_no_step() {
+    fn the_time_between_two_clock_readings_is_not_a_clock_change() {
         let arrivals = arrivals();
         check(&arrivals, Some(970), 1000, 1000, 970);
         let late = Time(2000 * MS + 40_000);

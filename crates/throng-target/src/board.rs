@@ -1,4 +1,4 @@
-//! What a server knows about itself: each worker writes its own figures, readers add them up.
+//! The statistics of a server: each worker writes its own counts, and readers add them up.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,60 +11,60 @@ use crate::sums::Sums;
 use crate::times::Times;
 
 sums! {
-    /// What a server has served, as `/throng/stats` tells it.
+    /// What a server has served, as in `/throng/stats`.
     pub struct Stats {
         pub connections: ConnectionStats,
-        /// HTTP requests completely read, upgrades included, without those for `/throng/…`; over
-        /// whatever version.
+        /// HTTP requests of any version that were read completely, including upgrades, except those
+        /// to `/throng/…`.
         pub requests: u64,
         pub http2: Http2Stats,
         pub grpc: GrpcStats,
-        /// WebSocket messages, and pieces of bytes on raw connections, that were received.
+        /// WebSocket messages and pieces of raw bytes that were received.
         pub messages: u64,
         pub bytes_in: u64,
         pub bytes_out: u64,
-        /// Answers that were errors because of [`crate::Options::errors`].
+        /// Error responses due to [`crate::Options::errors`].
         pub errors_sent: u64,
-        /// Requests answered by a reset because of [`crate::Options::resets`].
+        /// Requests that were reset due to [`crate::Options::resets`].
         pub resets_sent: u64,
-        /// Requests refused because they were no HTTP, no WebSocket or too large.
+        /// Requests that were invalid HTTP or WebSocket, or too large.
         pub refused: u64,
-        /// Answers that were dropped because the peer was gone before they were written.
+        /// Responses that were dropped because the client disconnected first.
         pub unanswered: u64,
-        /// Connections that are logged in now.
+        /// Connections currently logged in.
         pub logged_in: u64,
         pub logins: u64,
-        /// Logins of a user who was logged in on another connection.
+        /// Logins of a user that was logged in on another connection.
         pub double_logins: u64,
         pub heartbeats: u64,
-        /// Event streams that were answered, those of them that began behind a `Last-Event-ID`, and
-        /// the events that were given to their sockets.
+        /// Event streams, those resumed with a `Last-Event-ID`, and the events written to their
+        /// sockets.
         pub event_streams: u64,
         pub event_streams_resumed: u64,
         pub events: u64,
         pub broadcasts: u64,
-        /// Broadcast messages, one for each connection that gets one.
+        /// Broadcast messages, counted once per receiving connection.
         pub broadcast_messages: u64,
-        /// Broadcast messages not sent because the peer does not read.
+        /// Broadcast messages that were dropped because the client does not read.
         pub broadcast_messages_dropped: u64,
-        /// Different accounts that logged in or were authorised over HTTP.
+        /// Distinct accounts that logged in or were authorized over HTTP.
         pub accounts: u64,
-        /// Logins and authorisations of an account that had had one before.
+        /// Repeated logins and authorizations of an account.
         pub accounts_again: u64,
-        /// Of messages from one connection to others; only of servers that deliver.
+        /// Of messages from one connection to others; only for servers that deliver.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub deliveries: Option<DeliveryStats>,
         #[serde(skip_serializing_if = "Option::is_none")]
         pub chat: Option<ChatStats>,
         #[serde(skip_serializing_if = "Option::is_none")]
         pub mqtt: Option<MqttStats>,
-        /// What a push service tells about itself.
+        /// Statistics of a push service.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub push: Option<serde_json::Value>,
-        /// Of the limits of [`crate::CapacityOptions`]; only of a server that has some.
+        /// Of the limits in [`crate::CapacityOptions`]; only if the server has any.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub queue: Option<QueueStats>,
-        /// From when the last byte of a request arrived until its answer was written to the socket.
+        /// From the arrival of a request's last byte until its response was written to the socket.
         pub service_time: ServiceTime,
     }
 }
@@ -75,163 +75,166 @@ sums! {
         pub accepted: u64,
         pub closed_by_peer: u64,
         pub closed_by_us: u64,
-        /// Connections that the peer reset, or that broke.
+        /// Connections that the client reset, or that failed.
         pub reset: u64,
         pub accept_errors: u64,
-        /// Connections that were reset at once because of [`crate::Options::connections_max`]; they
-        /// are not in `accepted`.
+        /// Connections reset immediately due to [`crate::Options::connections_max`]; not included
+        /// in `accepted`.
         pub refused: u64,
     }
 }
 
-/// What of it all came over HTTP/2.
+/// The part that used HTTP/2.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Http2Stats {
-    /// Connections that spoke it; as all counts since they were last set back.
+    /// Connections that used it, since the counts were last reset, like all counts.
     pub connections: u64,
     pub requests: u64,
-    /// The most streams that were open at once on one connection.
+    /// Maximum number of concurrent streams on one connection.
     pub streams_max: u64,
-    /// Streams that the peer reset.
+    /// Streams that the client reset.
     pub cancelled: u64,
-    /// Streams that were refused because of [`crate::Options::refuse_streams`]; none is a request.
+    /// Streams refused due to [`crate::Options::refuse_streams`]; not counted as requests.
     pub refused: u64,
-    /// Connections that were left because of [`crate::Options::goaway_after`].
+    /// Connections closed due to [`crate::Options::goaway_after`].
     pub goaways: u64,
 }
 
 sums! {
-    /// What of that was gRPC, without the calls of server reflection.
+    /// The part that was gRPC, without calls of server reflection.
     pub struct GrpcStats {
-        /// Calls that began; they are requests too. Each ends with a status, is reset, or its peer
-        /// leaves it.
+        /// Calls that began, which also count as requests. Each ends with a status, is reset, or is
+        /// abandoned by its client.
         pub calls: u64,
-        /// Messages of calls that came, and that were given to the connection.
+        /// Messages received in calls, and messages passed to the connection.
         pub messages_in: u64,
         pub messages_out: u64,
-        /// How many calls ended with which status, by its name; numbers without one are `UNKNOWN`.
+        /// Calls by the name of their final status; unknown numbers are `UNKNOWN`.
         pub statuses: BTreeMap<&'static str, u64>,
     }
 }
 
 sums! {
-    /// What became of deliveries. `owed - lost - dropped - late_unsent - swaps_unsent + twice` is
-    /// `written` once nothing is held back any more.
+    /// The results of deliveries. `owed - lost - dropped - late_unsent - swaps_unsent + twice`
+    /// equals `written` once nothing is delayed anymore.
     pub struct DeliveryStats {
-        /// Messages times the open connections that they were for.
+        /// Messages times their intended open connections.
         pub owed: u64,
-        /// Given to a socket, or waiting for it in memory; a second copy counts.
+        /// Written to a socket or its buffer, including duplicates.
         pub written: u64,
-        /// Not written because of [`crate::FaultOptions::lose_every`].
+        /// Dropped due to [`crate::FaultOptions::lose_every`].
         pub lost: u64,
-        /// Written with a byte that breaks the declaration.
+        /// Written with a byte that violates the protocol.
         pub garbage: u64,
         pub twice: u64,
-        /// Held back by [`crate::FaultOptions::late_by`].
+        /// Delayed by [`crate::FaultOptions::late_by`].
         pub late: u64,
-        /// Held back, but the connection ended before they were due.
+        /// Delayed, but the connection ended before they were due.
         pub late_unsent: u64,
-        /// Pairs that were written in the wrong order.
+        /// Pairs written in the wrong order.
         pub swapped: u64,
-        /// Held back for a swap, but the connection ended before another came.
+        /// Delayed for a swap, but the connection ended before the next message.
         pub swaps_unsent: u64,
-        /// Not written because the peer does not read, or because a worker's mailbox was full.
+        /// Dropped because the client does not read, or because a worker's mailbox was full.
         pub dropped: u64,
-        /// To one connection that was gone; they are not owed.
+        /// For a single connection that had ended; not counted as owed.
         pub gone: u64,
     }
 }
 
-/// What happened in the chat rooms.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ChatStats {
-    /// Rooms that anybody ever joined.
-    pub rooms: u64,
-    /// Users in a room now.
-    pub online: u64,
-    pub joins: u64,
-    /// Joins that were answered and forgotten because of [`crate::FaultOptions::forget_every`].
-    pub joins_forgotten: u64,
-    /// Joins with a wrong token, code 401.
-    pub joins_refused: u64,
-    /// Messages before a join, code 403.
-    pub before_join: u64,
-    pub likes: u64,
-    pub gifts: u64,
-    pub lights: u64,
-    pub says: u64,
-    pub leaves: u64,
-    /// Connections closed because a packet did not begin as it must.
-    pub bad_magic: u64,
-    /// … because a packet was longer than 64 KiB.
-    pub bad_length: u64,
-    /// … because a packet was of no kind that a client sends.
-    pub bad_kind: u64,
-    /// … because the body of a packet did not fit its kind.
-    pub bad_body: u64,
-}
-
-/// What became of the requests that met the limits of [`crate::CapacityOptions`]. `admitted` is
-/// `served + dropped + waiting + in_service` at any time.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct QueueStats {
-    /// Requests that wait for a server now.
-    pub waiting: u64,
-    /// Requests that are in service now.
-    pub in_service: u64,
-    /// The most requests that waited at once.
-    pub waiting_max: u64,
-    /// Requests that entered the queue.
-    pub admitted: u64,
-    pub served: u64,
-    /// Requests that left the queue, or their server, because their client had gone.
-    pub dropped: u64,
-    /// Requests whose client had gone before they were served, and that stayed because of
-    /// [`crate::CapacityOptions::work_on`].
-    pub unwanted: u64,
-    /// Requests that got 503 because of [`crate::CapacityOptions::queue_max`].
-    pub queue_full: u64,
-    /// Requests that got 429 because of [`crate::CapacityOptions::rate_limit`].
-    pub rate_limited: u64,
+sums! {
+    /// Statistics of the chat rooms.
+    pub struct ChatStats {
+        /// Rooms that any user ever joined.
+        pub rooms: u64,
+        /// Users currently in a room.
+        pub online: u64,
+        pub joins: u64,
+        /// Joins that were confirmed and forgotten due to [`crate::FaultOptions::forget_every`].
+        pub joins_forgotten: u64,
+        /// Joins with a wrong token: code 401.
+        pub joins_refused: u64,
+        /// Messages before a join: code 403.
+        pub before_join: u64,
+        pub likes: u64,
+        pub gifts: u64,
+        pub lights: u64,
+        pub says: u64,
+        pub leaves: u64,
+        /// Connections closed because a packet had a wrong magic number,
+        pub bad_magic: u64,
+        /// … a packet exceeded 64 KiB,
+        pub bad_length: u64,
+        /// … a client must not send this kind of packet,
+        pub bad_kind: u64,
+        /// … the body of a packet did not match its kind.
+        pub bad_body: u64,
+    }
 }
 
 sums! {
-    /// What a broker of MQTT has done.
+    /// Requests subject to the limits of [`crate::CapacityOptions`]. `admitted` always equals
+    /// `served + dropped + waiting + in_service`.
+    pub struct QueueStats {
+        /// Requests currently waiting for a server.
+        pub waiting: u64,
+        /// Requests currently in service.
+        pub in_service: u64,
+        /// Maximum number of waiting requests.
+        pub waiting_max: u64,
+        /// Requests that entered the queue.
+        pub admitted: u64,
+        pub served: u64,
+        /// Requests removed from the queue or their server because their client disconnected.
+        pub dropped: u64,
+        /// Requests whose client disconnected, but that were processed due to
+        /// [`crate::CapacityOptions::work_on`].
+        pub unwanted: u64,
+        /// Requests rejected with 503 due to [`crate::CapacityOptions::queue_max`].
+        pub queue_full: u64,
+        /// Requests rejected with 429 due to [`crate::CapacityOptions::rate_limit`].
+        pub rate_limited: u64,
+    }
+}
+
+sums! {
+    /// Statistics of an MQTT broker.
     pub struct MqttStats {
-        /// CONNECT packets that were accepted, and of these those of MQTT 5.
+        /// Accepted CONNECT packets, and those of MQTT 5 among them.
         pub connects: u64,
         pub connects_v5: u64,
-        /// Those that resumed a session.
+        /// Connections that resumed a session.
         pub resumed: u64,
-        /// CONNECT packets that were refused.
+        /// Rejected CONNECT packets.
         pub refused: u64,
         /// Connections closed because their client connected again.
         pub taken_over: u64,
-        /// DISCONNECT packets of clients.
+        /// DISCONNECT packets from clients.
         pub disconnects: u64,
-        /// Connections closed because nothing came for 1.5 times the keep-alive time.
+        /// Connections closed after 1.5 times the keep-alive time without a packet.
         pub keep_alive: u64,
-        /// Connections closed because of a malformed packet, or one that may not come.
+        /// Connections closed due to a malformed or unexpected packet.
         pub broken: u64,
-        /// Filters subscribed to and left.
+        /// Filters subscribed and unsubscribed.
         pub subscribes: u64,
         pub unsubscribes: u64,
         /// Subscriptions that were confirmed and then forgotten.
         pub forgotten: u64,
-        /// Messages that were published, by their QoS; without repeated ones of QoS 2.
+        /// Published messages by QoS, without repetitions of QoS 2.
         pub published: [u64; 3],
-        /// PUBLISH packets of QoS 2 that were repeated before their PUBREL.
+        /// QoS 2 PUBLISH packets repeated before their PUBREL.
         pub repeated: u64,
         pub wills: u64,
-        /// Deliveries acknowledged by PUBACK or PUBCOMP, and acknowledgements that fit no delivery.
+        /// Deliveries acknowledged by PUBACK or PUBCOMP, and acknowledgements without a delivery.
         pub acknowledged: u64,
         pub misnumbered: u64,
-        /// Messages sent again to resumed sessions; they are not in `deliveries`.
+        /// Messages resent to resumed sessions; not included in `deliveries`.
         pub resent: u64,
-        /// Messages for a subscription that were not sent: expired, too large for the client, or
-        /// more than wait for one client.
+        /// Messages for a subscription that were dropped: expired, too large for the client, or
+        /// beyond the client's queue.
         pub left_out: u64,
-        /// Sessions now, those without a connection included; subscriptions; retained messages.
+        /// Current sessions, including those without a connection; subscriptions; retained
+        /// messages.
         pub sessions: u64,
         pub subscriptions: u64,
         pub retained: u64,
@@ -248,20 +251,20 @@ pub struct ServiceTime {
     pub max_ns: u64,
 }
 
-/// The figures of all workers and the people who are online.
+/// The statistics of all workers, and the users that are online.
 pub(crate) struct Board {
-    /// Of each worker; the admin's, which nobody asks for, are the last.
+    /// By worker; the last entry is the admin's, which is never reported.
     figures: Vec<Mutex<Figures>>,
     pub(crate) people: People,
-    /// Who logged in or was authorised over HTTP; nobody leaves it.
+    /// Accounts that logged in or were authorized over HTTP; none is ever removed.
     accounts: People,
     accounts_again: AtomicU64,
 }
 
-/// The figures of one worker. Only the worker writes them.
+/// The statistics of one worker, which alone writes them.
 #[derive(Default)]
 pub(crate) struct Figures {
-    /// Counts and gauges; the service time in it is left empty.
+    /// Counts and gauges. The service time in it stays empty.
     pub(crate) counts: Stats,
     pub(crate) service: Times,
     pub(crate) deliveries: DeliveryStats,
@@ -277,14 +280,14 @@ impl Board {
         }
     }
 
-    /// An account logs in or is authorised over HTTP.
+    /// An account logs in or is authorized over HTTP.
     pub(crate) fn account(&self, name: &str) {
         let (_, again) = self.accounts.enter(name);
         self.accounts_again.fetch_add(u64::from(again), Ordering::Relaxed);
     }
 
-    /// The figures of one worker. They are held over the write of an answer, so that whoever has
-    /// read the answer finds it counted.
+    /// The statistics of one worker, locked while a response is written, so that a client that has
+    /// received the response finds it counted.
     pub(crate) fn figures(&self, worker: usize) -> MutexGuard<'_, Figures> {
         lock(&self.figures[worker])
     }
@@ -313,7 +316,7 @@ impl Board {
         stats
     }
 
-    /// Sets all counts back; what is open stays open and who is logged in stays so.
+    /// Resets all counts; open connections and logins stay.
     pub(crate) fn reset(&self) {
         for figures in &self.figures {
             let mut figures = lock(figures);
@@ -338,18 +341,23 @@ impl Sums for Http2Stats {
     }
 }
 
-/// A reader takes them from the times of all workers.
+/// Readers compute it from the times of all workers.
 impl Sums for ServiceTime {
     fn add(&mut self, _: &ServiceTime) {}
 }
 
-/// Which users are logged in, on how many connections, over all workers. Users are known by the
-/// hash of their id: eight bytes each, and a collision among a million is a chance of 3e-8.
+/// A push service counts for itself.
+impl Sums for serde_json::Value {
+    fn add(&mut self, _: &serde_json::Value) {}
+}
+
+/// Logged-in users and their number of connections over all workers. Users are identified by the
+/// hash of their ID: eight bytes each, with a collision probability of 3e-8 among a million.
 pub(crate) struct People {
     parts: Vec<Mutex<HashMap<u64, u32>>>,
 }
 
-/// Parts with a lock each, so that workers seldom wait for each other.
+/// Partitions with separate locks, so that workers rarely contend.
 const PEOPLE_PARTS: usize = 64;
 
 impl People {
@@ -357,7 +365,7 @@ impl People {
         People { parts: (0..PEOPLE_PARTS).map(|_| Mutex::default()).collect() }
     }
 
-    /// The key of the user, and whether the user was online already.
+    /// The key of the user, and whether it was already online.
     pub(crate) fn enter(&self, user: &str) -> (u64, bool) {
         let mut hasher = DefaultHasher::new();
         user.hash(&mut hasher);
@@ -378,7 +386,7 @@ impl People {
         }
     }
 
-    /// How many different users are online.
+    /// Number of distinct users that are online.
     pub(crate) fn online(&self) -> u64 {
         self.parts.iter().map(|part| lock(part).len() as u64).sum()
     }
@@ -392,7 +400,7 @@ impl People {
     }
 }
 
-/// A panic elsewhere while figures were held leaves them as true as they were.
+/// A panic while statistics are locked leaves them consistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -402,7 +410,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_is_online_until_the_last_connection_leaves() {
+    fn a_user_is_online_until_its_last_connection_ends() {
         let people = People::new();
         let (key, twice) = people.enter("u1");
         assert!(!twice);

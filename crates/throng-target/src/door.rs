@@ -1,5 +1,4 @@
-//! How connections come in: at most so many at once, and so many per second. One door for all
-//! workers.
+//! Limits the number of connections and their rate, for all workers together.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +14,7 @@ pub(crate) struct Door {
     pace: Option<Mutex<Pace>>,
 }
 
-/// A moment for each connection, at equal distances if they do not come later.
+/// Admission times at equal intervals, unless connections arrive more slowly.
 struct Pace {
     distance: Duration,
     next: Time,
@@ -30,7 +29,7 @@ impl Door {
         Door { inside_max, inside: AtomicU64::new(0), pace }
     }
 
-    /// Whether a connection finds room. One that does gives it back with [`Door::leave`].
+    /// Whether a connection is admitted. Call [`Door::leave`] when it ends.
     pub(crate) fn enter(&self) -> bool {
         let Some(max) = self.inside_max else { return true };
         if self.inside.fetch_add(1, Ordering::Relaxed) < max {
@@ -46,7 +45,7 @@ impl Door {
         }
     }
 
-    /// How long a connection that has come now has to wait.
+    /// How long a new connection has to wait.
     pub(crate) fn wait(&self, now: Time) -> Duration {
         let Some(pace) = &self.pace else { return Duration::ZERO };
         let mut pace = lock(pace);
@@ -56,7 +55,7 @@ impl Door {
     }
 }
 
-/// A connection is never kept waiting longer behind the one before it.
+/// Maximum interval between two connections.
 const DISTANCE_SECONDS_MAX: f64 = 86_400.0;
 
 #[cfg(test)]
@@ -64,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_are_inside_as_may_be() {
+    fn the_number_of_connections_is_limited() {
         let door = Door::new(Some(2), None);
         assert_eq!(
             [door.enter(), door.enter(), door.enter(), door.enter()],
@@ -77,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_come_at_their_pace() {
+    fn connections_are_admitted_at_the_configured_rate() {
         let door = Door::new(None, Some(10.0));
         let wait = |ms: u64| door.wait(Time(ms * 1_000_000)).as_millis();
         assert_eq!([wait(0), wait(0), wait(50), wait(450), wait(450)], [0, 100, 150, 0, 100]);

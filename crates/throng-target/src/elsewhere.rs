@@ -1,5 +1,5 @@
-//! What [`system`](crate) is on Linux, for other systems: the target is compiled there, because the
-//! command line names its options, but none is served there. No timer and no bell can be made.
+//! The functions of [`system`](crate) for other systems. The crate is compiled there because the
+//! command line has its options, but servers do not run: timers and wake-ups cannot be created.
 
 use std::io;
 use std::time::Duration;
@@ -55,7 +55,7 @@ pub(crate) fn stamp_arrivals(_: &Socket) -> io::Result<()> {
     unsupported()
 }
 
-/// What one read of a socket gave.
+/// The result of one read from a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Received {
     pub(crate) bytes: usize,

@@ -1,5 +1,5 @@
-//! Faults of deliveries and of presence, exact over all workers: one count says which delivery
-//! is the n-th, whoever makes it.
+//! Deliberate faults of deliveries and presence, exact over all workers: a common counter numbers
+//! the deliveries.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -51,7 +51,7 @@ impl Default for FaultOptions {
 }
 
 impl FaultOptions {
-    /// Whether any delivery goes wrong.
+    /// Whether any faults affect deliveries.
     fn touch_deliveries(&self) -> bool {
         let FaultOptions { lose_every, garbage_every, twice_every, late_every, swap_every, .. } =
             self;
@@ -64,7 +64,7 @@ impl FaultOptions {
         self.touch_deliveries() || self.forget_every.is_some()
     }
 
-    /// Refuses what cannot be, in words.
+    /// Checks for impossible values.
     pub(crate) fn fault(&self) -> Option<Said> {
         let every = [
             self.lose_every,
@@ -82,7 +82,7 @@ impl FaultOptions {
     }
 }
 
-/// What becomes of one delivery.
+/// The fate of one delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mishap {
     None,
@@ -93,11 +93,11 @@ pub(crate) enum Mishap {
     Swap,
 }
 
-/// The faults of a server, which may change while it runs, and how far they have counted.
+/// The faults of a server, which can change at runtime, and their counters.
 #[derive(Debug)]
 pub(crate) struct Faults {
     touch_deliveries: AtomicBool,
-    /// Every how many times, in the order of [`MISHAPS`]; zero: never.
+    /// Every how many deliveries, in the order of [`MISHAPS`]; zero means never.
     every: [AtomicU64; 5],
     late_by_ns: AtomicU64,
     forget_every: AtomicU64,
@@ -106,7 +106,7 @@ pub(crate) struct Faults {
     forgotten: AtomicU64,
 }
 
-/// Where several meet, the first of these happens.
+/// If several apply, the first one happens.
 const MISHAPS: [Mishap; 5] =
     [Mishap::Lose, Mishap::Garble, Mishap::Twice, Mishap::Late, Mishap::Swap];
 
@@ -125,7 +125,7 @@ impl Faults {
         faults
     }
 
-    /// Other faults from now on; what was counted stays.
+    /// Changes the faults; counters continue.
     pub(crate) fn set(&self, options: FaultOptions) {
         let store = |count: &AtomicU64, every: Option<u64>| {
             count.store(every.unwrap_or(0), Ordering::Relaxed);
@@ -140,7 +140,7 @@ impl Faults {
         self.touch_deliveries.store(options.touch_deliveries(), Ordering::Relaxed);
     }
 
-    /// The faults as they are now.
+    /// The current faults.
     pub(crate) fn options(&self) -> FaultOptions {
         let load = |count: &AtomicU64| Some(count.load(Ordering::Relaxed)).filter(|n| *n > 0);
         let [lose_every, garbage_every, twice_every, late_every, swap_every] =
@@ -160,12 +160,12 @@ impl Faults {
         Duration::from_nanos(self.late_by_ns.load(Ordering::Relaxed))
     }
 
-    /// Whether deliveries must be counted and asked about one by one.
+    /// Whether deliveries must be counted individually.
     pub(crate) fn touch_deliveries(&self) -> bool {
         self.touch_deliveries.load(Ordering::Relaxed)
     }
 
-    /// Counts a delivery to an open connection and says what becomes of it.
+    /// Counts a delivery to an open connection, and returns its fate.
     pub(crate) fn delivery(&self) -> Mishap {
         let number = self.deliveries.fetch_add(1, Ordering::Relaxed) + 1;
         let hit = |every: &AtomicU64| match every.load(Ordering::Relaxed) {
@@ -176,7 +176,7 @@ impl Faults {
         hit.map_or(Mishap::None, |index| MISHAPS[index])
     }
 
-    /// Counts a join and says whether it is to be forgotten.
+    /// Counts a join, and returns whether to forget it.
     pub(crate) fn forgets(&self) -> bool {
         let every = self.forget_every.load(Ordering::Relaxed);
         if every == 0 {
@@ -188,12 +188,12 @@ impl Faults {
         forgets
     }
 
-    /// Joins that were forgotten.
+    /// Number of forgotten joins.
     pub(crate) fn forgotten(&self) -> u64 {
         self.forgotten.load(Ordering::Relaxed)
     }
 
-    /// Counts from the beginning again.
+    /// Restarts all counters.
     pub(crate) fn reset(&self) {
         for count in [&self.deliveries, &self.joins, &self.forgotten] {
             count.store(0, Ordering::Relaxed);
@@ -228,7 +228,7 @@ mod tests {
             })
         };
         assert_eq!(count(Mishap::Lose), 400);
-        // Where two meet, the first happens: 1000 fourths, of which every fifth is lost.
+        // If two apply, the first one happens: 1000 fourths, of which every fifth is lost.
         assert_eq!(count(Mishap::Twice), 800);
         assert_eq!(count(Mishap::Late), 0);
         assert_eq!((0..70).filter(|_| faults.forgets()).count(), 10);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_change_while_they_count() {
+    fn faults_can_change_while_they_count() {
         let faults = Faults::new(FaultOptions::default());
         assert_eq!((faults.touch_deliveries(), faults.delivery()), (false, Mishap::None));
         let options = FaultOptions {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_faults_are_refused() {
+    fn impossible_faults_are_rejected() {
         let none = FaultOptions::default();
         assert_eq!((none.fault(), none.any()), (None, false));
         assert!(FaultOptions { twice_every: Some(0), ..none }.fault().is_some());

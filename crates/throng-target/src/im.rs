@@ -1,11 +1,11 @@
-//! The messages of the messenger: JSON texts with `seq`, `cmd` and `data`.
+//! The messages of the messenger: JSON with `seq`, `cmd` and `data`.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// What a client says. `seq` is any JSON value and comes back as it was.
+/// A message from a client. `seq` is any JSON value and is returned unchanged.
 #[derive(Deserialize)]
 struct Fields<'a> {
     #[serde(borrow, default)]
@@ -46,35 +46,35 @@ struct Broadcast<'a> {
 
 #[derive(Serialize)]
 struct BroadcastData<'a> {
-    /// Counts from 1 for each `from`; the same on every connection.
+    /// Counts from 1 for each `from`; equal on all connections.
     id: u64,
     /// `clock` or `admin`.
     from: &'a str,
-    /// The wall clock in nanoseconds since the Unix epoch.
+    /// Wall-clock time in nanoseconds since the Unix epoch.
     sent_ns: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<&'a RawValue>,
 }
 
-/// What a message asks for, once it is understood.
+/// A parsed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command<'a> {
     Login(Cow<'a, str>),
     Heartbeat,
     Ping,
     Unknown,
-    /// No JSON, or without what it must have.
+    /// Invalid JSON, or a required field is missing.
     Malformed,
 }
 
-/// How the answer to a message came out.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Success,
     NotLoggedIn,
     Unknown,
     Malformed,
-    /// One of the errors that the server was told to make.
+    /// A deliberate error.
     Error,
 }
 
@@ -91,7 +91,7 @@ impl Outcome {
     }
 }
 
-/// A message that was read; nothing of it is copied, unless it has escapes.
+/// A parsed message. Text is copied only if it contains escapes.
 pub(crate) struct Message<'a>(Option<Fields<'a>>);
 
 impl<'a> Message<'a> {
@@ -103,7 +103,7 @@ impl<'a> Message<'a> {
         self.0.as_ref().map_or(Command::Malformed, command)
     }
 
-    /// Writes the answer as JSON.
+    /// Writes the reply as JSON.
     pub(crate) fn answer(&self, outcome: Outcome, out: &mut Vec<u8>) {
         let answer = Answer {
             seq: self.0.as_ref().and_then(|fields| fields.seq),
@@ -129,7 +129,7 @@ fn command<'a>(fields: &Fields<'a>) -> Command<'a> {
     }
 }
 
-/// The text of a broadcast. A `body` that is no JSON is sent as a JSON string.
+/// The text of a broadcast. A `body` that is not JSON is sent as a JSON string.
 pub(crate) fn broadcast(from: &str, id: u64, sent_ns: u64, body: Option<&[u8]>) -> Vec<u8> {
     let body = body.and_then(|bytes| {
         let text = String::from_utf8_lossy(bytes);
@@ -144,7 +144,7 @@ pub(crate) fn broadcast(from: &str, id: u64, sent_ns: u64, body: Option<&[u8]>) 
 }
 
 fn write_json(value: &impl Serialize, out: &mut Vec<u8>) {
-    // Neither these types nor memory can fail to be written; half a text would show if one did.
+    // Serializing these types to memory cannot fail.
     let _ = serde_json::to_writer(out, value);
 }
 
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_understood_and_answered() {
+    fn commands_are_parsed_and_get_replies() {
         check(
             r#"{"seq":"1-1","cmd":"login","data":{"userId":"u1","appId":101}}"#,
             &Command::Login("u1".into()),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn broadcasts_carry_number_time_and_body() {
+    fn broadcasts_contain_number_time_and_body() {
         let text = |body| String::from_utf8(broadcast("admin", 3, 99, body)).unwrap();
         let start = r#"{"cmd":"msg","data":{"id":3,"from":"admin","sent_ns":99"#;
         assert_eq!(text(None), format!("{start}}}}}"));

@@ -1,4 +1,4 @@
-//! The law by which a server delays its answers, as people write it and as it is drawn.
+//! The distributions of response delays: parsing and sampling.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,26 +9,26 @@ use throng_base::{Random, Said, Time};
 
 use crate::arrival::Arrival;
 
-/// When an answer is due, counted from the moment the last byte of its request arrived.
+/// When a response is due, relative to the arrival of the request's last byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Latency {
-    /// At once.
+    /// Immediately.
     #[default]
     None,
     /// `20ms`
     Fixed(Duration),
-    /// `10ms..50ms`, every value between as likely.
+    /// `10ms..50ms`, uniformly distributed.
     Uniform(Duration, Duration),
     /// `exponential 20ms`, with this mean.
     Exponential(Duration),
     /// `lognormal 5ms 10ms`, with this mean and this standard deviation.
     Lognormal { mean: Duration, deviation: Duration },
-    /// `stall 500ms every 5s`: during the first `stall` of each `every`, counted from the start
-    /// of the server, no connection gets an answer; otherwise at once.
+    /// `stall 500ms every 5s`: during the first `stall` of each `every`, counted from the start of
+    /// the server, no connection gets a response; otherwise, responses are immediate.
     Stall { stall: Duration, every: Duration },
 }
 
-/// Why a text is not a latency law: what is wrong and what would be right.
+/// Why a text is not a latency: the error and the expected form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LatencyError {
     pub message: Said,
@@ -49,13 +49,13 @@ impl fmt::Display for LatencyError {
 impl std::error::Error for LatencyError {}
 
 impl Latency {
-    /// When the answer to a request is due, at the moment of its reading at the earliest.
+    /// When the response to a request is due, at the earliest when the request is read.
     pub(crate) fn due(self, arrival: Arrival, random: &mut Random) -> Time {
         let delay = Duration::from_nanos(self.draw(random) as u64);
         self.release((arrival.at + delay).max(arrival.read))
     }
 
-    /// One delay, in nanoseconds; zero of a law that only stalls.
+    /// A random delay in nanoseconds; zero for stalls.
     pub(crate) fn draw(self, random: &mut Random) -> f64 {
         match self {
             Latency::None | Latency::Stall { .. } => 0.0,
@@ -80,7 +80,7 @@ impl Latency {
         }
     }
 
-    /// The first moment from `wanted` on at which the server is not stalled.
+    /// The first time from `wanted` on at which the server is not stalled.
     pub(crate) fn release(self, wanted: Time) -> Time {
         let Latency::Stall { stall, every } = self else { return wanted };
         let (stall, every) = (stall.as_nanos() as u64, every.as_nanos() as u64);
@@ -88,7 +88,7 @@ impl Latency {
         if phase < stall { Time(wanted.0 + (stall - phase)) } else { wanted }
     }
 
-    /// What makes the law impossible, if anything does.
+    /// The reason if the latency is impossible.
     pub(crate) fn fault(self) -> Option<Said> {
         match self {
             Latency::Uniform(low, high) if low > high => {
@@ -109,13 +109,13 @@ fn nanos(duration: Duration) -> f64 {
     duration.as_nanos() as f64
 }
 
-/// A number of the standard normal distribution (Box and Muller, 1958).
+/// A random number of the standard normal distribution (Box and Muller, 1958).
 fn normal(random: &mut Random) -> f64 {
     let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.unit()).cos()
 }
 
-/// A latency as the value of a flag.
+/// Parses the value of a flag.
 pub(crate) fn latency(text: &str) -> Result<Latency, String> {
     text.parse().map_err(|error: LatencyError| tell!("{}; {}", error.message, error.help))
 }
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_latencies_are_read_back() {
         for text in [
             "none",
             "20ms",
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn errors_are_reported() {
         for (text, told) in [
             ("", "is not a latency"),
             ("20", "the unit of the duration is missing"),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn each_law_is_drawn_as_it_says() {
+    fn each_distribution_has_its_mean() {
         let mut random = Random::new(1);
         let at = Time::from_secs(3);
         let arrival = Arrival { at, read: at };

@@ -1,21 +1,21 @@
-//! Reference servers with known behaviour: http, echo, im, chat, push, mqtt. They know exactly what
-//! they served, so that what a tester reports can be checked against the truth.
+//! Reference servers with known behavior: http, echo, im, chat, push, mqtt. They count exactly what
+//! they served, so that the reports of a load generator can be verified.
 //!
-//! They share no codec with the tester: HTTP/1.1, WebSocket and the private protocols
-//! of chat and push are written here a second time, gRPC and MQTT too; HTTP/2 is the `h2` crate's,
-//! protobuf the `prost` crate's.
+//! They share no codec with throng: HTTP/1.1, WebSocket, gRPC, MQTT and the private protocols of
+//! chat and push have a second implementation here; HTTP/2 uses the `h2` crate, and protobuf the
+//! `prost` crate.
 //!
-//! - [`start`] starts a server; [`Running`] tells its addresses and its [`Stats`] and stops it.
-//! - [`Latency`] is the law by which answers are delayed; [`Options`] has the faults,
+//! - [`start`] starts a server; [`Running`] returns its addresses and its [`Stats`], and stops it.
+//! - [`Latency`] is the distribution of delays; [`Options`] contains the faults, and
 //!   [`FaultOptions`] those of deliveries from one connection to others.
-//! - [`CapacityOptions`] are what it can carry: a queue, a limit of the rate.
+//! - [`CapacityOptions`] limits the capacity: a queue, a rate limit.
 //!
-//! Inside: a worker is a thread with a runtime, a listener and, when there are more connections
-//! than a descriptor table holds, a table of its own. A connection is one small task. A session
-//! (`http`, `raw`, `websocket` with `im`, `chat`, `push`, `mqtt`) is a machine that turns bytes
-//! into answers; the connection sends them when the worker's timer says that they are due. What one
-//! connection has for others goes by mail (`mail`) to their workers, which find them in their
-//! `places`.
+//! Inside: a worker is a thread with a runtime, a listener and, if there are more connections than
+//! a descriptor table can hold, its own table. A connection is one small task. A session (`http`,
+//! `raw`, `websocket` with `im`, `chat`, `push`, `mqtt`) is a state machine that converts bytes to
+//! responses; the connection sends them when the worker's timer says that they are due. Messages
+//! for other connections are sent as letters (`mail`) to their workers, which find the connections
+//! in their `places`.
 
 #![deny(unsafe_code)]
 

@@ -1,6 +1,5 @@
-//! Letters from any thread to the connections of any worker: a bounded mailbox for each worker,
-//! and a bell that is rung when the first letter comes. Letters that wait together are written
-//! together.
+//! Letters from any thread to the connections of any worker: each worker has a bounded mailbox, and
+//! is woken when the first letter arrives. Letters that wait together are processed together.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,16 +12,16 @@ use crate::mqtt::{Client, Message, Target};
 use crate::redis::Ticket;
 use crate::system::Bell;
 
-/// More letters than this do not wait for one worker.
+/// Maximum number of letters in a mailbox.
 const MAILBOX_LETTERS_MAX: usize = 100_000;
-/// More bytes than this do not wait for one worker.
+/// Maximum size of the letters in a mailbox.
 const MAILBOX_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// A message that is made once for all who get it: only its time differs.
+/// A message encoded once for all receivers; only its timestamp differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stamped {
     bytes: Box<[u8]>,
-    /// Where its time stands, in eight bytes.
+    /// Position of the eight-byte timestamp.
     at: usize,
 }
 
@@ -31,7 +30,7 @@ impl Stamped {
         Stamped { bytes: bytes.into(), at }
     }
 
-    /// Writes the message with this time, in nanoseconds of the wall clock, over what `out` holds.
+    /// Writes the message with this timestamp, in nanoseconds of the wall clock, to `out`.
     pub(crate) fn stamp(&self, sent_ns: u64, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&self.bytes);
@@ -43,22 +42,22 @@ impl Stamped {
     }
 }
 
-/// What a worker is asked to do for its connections.
+/// A task for a worker's connections.
 #[derive(Clone, Debug)]
 pub(crate) enum Letter {
-    /// Delivers a message to everyone of a room who is on this worker.
+    /// Delivers a message to the users of a room that are on this worker.
     Room(Arc<Room>, Arc<[u8]>),
-    /// Delivers a push, stamped when it is written, to connections that are all of this worker.
+    /// Delivers a push, stamped when it is written, to connections of this worker.
     Push(Box<[Address]>, Arc<Stamped>),
     /// Redis has confirmed these binds, or has not in time.
     Bound(Box<[Ticket]>, bool),
-    /// Delivers a message to subscribers whose connections are with this worker.
+    /// Delivers a message to subscribers whose connections are on this worker.
     Mqtt(Vec<Target>, Arc<Message>),
-    /// Delivers what waits for a subscriber that has room for it.
+    /// Delivers queued messages to a subscriber that can accept them.
     MqttRoom(Arc<Client>),
-    /// Closes a connection in order.
+    /// Closes a connection gracefully.
     End(Address),
-    /// The number and the body of a message to all who are logged in to the messenger.
+    /// The number and body of a message to all logged-in users of the messenger.
     Broadcast(u64, Arc<[u8]>),
 }
 
@@ -74,10 +73,10 @@ impl Letter {
     }
 }
 
-/// The mailboxes of all workers, the admin's last.
+/// The mailboxes of all workers; the admin's is last.
 pub(crate) struct Post {
     boxes: Vec<Mailbox>,
-    /// Deliveries that were not made because a mailbox was full.
+    /// Deliveries dropped because a mailbox was full.
     dropped: AtomicU64,
 }
 
@@ -90,13 +89,13 @@ struct Mailbox {
 struct Waiting {
     letters: Vec<Letter>,
     bytes: usize,
-    /// The worker knows that there are letters and has not taken them yet.
+    /// The worker has been woken and has not taken the letters yet.
     called: bool,
 }
 
 impl Post {
-    /// Must be made before the tables of descriptors part, so that a bell has the same number in
-    /// all of them and anybody can ring it.
+    /// Must be called before descriptor tables are separated, so that the descriptors have the same
+    /// number in all of them.
     pub(crate) fn new(workers: usize) -> io::Result<Post> {
         let mailbox = |_| Ok(Mailbox { waiting: Mutex::default(), bell: Bell::new()? });
         let boxes = (0..=workers).map(mailbox).collect::<io::Result<_>>()?;
@@ -111,13 +110,13 @@ impl Post {
         &self.boxes[worker].bell
     }
 
-    /// Wakes all workers, letters or not.
+    /// Wakes all workers.
     pub(crate) fn ring_all(&self) {
         self.boxes.iter().for_each(|mailbox| mailbox.bell.ring());
     }
 
-    /// Whether the letter was taken; one to a full mailbox is not, but what is told of one
-    /// connection (its end, its bind) always is. Whoever is refused tries again, or counts the
+    /// Returns whether the letter was accepted. A full mailbox rejects letters, except those about
+    /// a single connection (its end, its bind). On rejection, the caller tries again, or counts the
     /// deliveries with [`Post::drop_deliveries`].
     pub(crate) fn send(&self, worker: u16, letter: Letter) -> bool {
         let Some(mailbox) = self.boxes.get(usize::from(worker)) else { return false };
@@ -139,7 +138,7 @@ impl Post {
         true
     }
 
-    /// All that waits for a worker. The next letter rings again.
+    /// Takes all letters of a worker. The next letter wakes it again.
     pub(crate) fn take(&self, worker: usize) -> Vec<Letter> {
         let waiting = &mut *lock(&self.boxes[worker].waiting);
         waiting.bytes = 0;
@@ -151,7 +150,7 @@ impl Post {
         self.dropped.fetch_add(deliveries, Ordering::Relaxed);
     }
 
-    /// Deliveries that were not made because a mailbox was full.
+    /// Deliveries dropped because a mailbox was full.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
@@ -168,7 +167,7 @@ mod tests {
     const ADDRESS: Address = Address { worker: 0, generation: 0, place: 0 };
 
     #[test]
-    fn a_mailbox_is_bounded_but_an_end_always_fits() {
+    fn a_mailbox_is_bounded_but_accepts_the_end_of_a_connection() {
         let post = Post::new(1).unwrap();
         let bytes: Arc<[u8]> = vec![0; 1024].into();
         let mut taken = 0;

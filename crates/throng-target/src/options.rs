@@ -1,4 +1,4 @@
-//! What a server is told before it starts, and what of it is impossible.
+//! The options of a server, and checks for impossible values.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -31,7 +31,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether the server delivers messages from one connection to others.
+    /// Whether the server delivers messages between connections.
     pub(crate) fn delivers(self) -> bool {
         matches!(self, Kind::Chat | Kind::Push | Kind::Mqtt)
     }
@@ -75,7 +75,7 @@ impl Default for PushOptions {
 }
 
 impl PushOptions {
-    /// Refuses what cannot be, in words.
+    /// Checks for impossible values.
     pub(crate) fn fault(&self) -> Option<Said> {
         let zero = |duration: Option<Duration>| duration.is_some_and(|d| d.is_zero());
         first([
@@ -91,12 +91,12 @@ impl PushOptions {
     }
 }
 
-/// The first fault that there is.
+/// The first error that applies.
 fn first<const FAULTS: usize>(faults: [(bool, Said); FAULTS]) -> Option<Said> {
     faults.into_iter().find_map(|(is_there, fault)| is_there.then_some(fault))
 }
 
-/// Hears what a person should know while the server runs. Called from the server's threads.
+/// Receives messages to the user while the server runs. Called from the server's threads.
 pub(crate) type Told = fn(&str);
 
 /// What a server is told before it starts: flags of `throng target`.
@@ -172,7 +172,7 @@ pub struct Options {
     pub faults: FaultOptions,
     #[command(flatten)]
     pub push: PushOptions,
-    // Hears of full descriptor tables and the like, once each; without it nobody is told.
+    // Called once for each condition such as a full descriptor table.
     #[arg(skip)]
     pub told: Option<Told>,
 }
@@ -208,13 +208,13 @@ impl Default for Options {
     }
 }
 
-/// More threads than any computer is served well by.
+/// Maximum number of threads.
 const WORKERS_MAX: usize = 4096;
-/// The largest body that is served, a terabyte.
+/// Maximum size of a body: a terabyte.
 pub(crate) const BODY_BYTES_MAX: u64 = 1 << 40;
 
 impl Options {
-    /// Refuses what cannot be, in words.
+    /// Checks for impossible values.
     pub(crate) fn check(&self, kind: Kind) -> io::Result<()> {
         let share = |share: f64| (0.0..=1.0).contains(&share);
         let zero = |duration: Option<Duration>| duration.is_some_and(|d| d.is_zero());
@@ -276,10 +276,10 @@ impl Options {
     }
 }
 
-/// Deliveries are not gathered for longer than this.
+/// Maximum time for which deliveries are batched.
 const BATCH_MAX: Duration = Duration::from_mins(1);
 
-/// How many workers a server gets, and whether each has a descriptor table of its own.
+/// The number of workers, and whether each has a separate descriptor table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seats {
     pub(crate) workers: usize,
@@ -287,8 +287,8 @@ pub(crate) struct Seats {
 }
 
 impl Seats {
-    /// `descriptors` is what one table holds. A tenth of it is headroom: the kernel spreads
-    /// connections over the listeners by chance.
+    /// `descriptors` is the size of one table. A tenth of it is a reserve, because the kernel
+    /// distributes connections over listeners at random.
     pub(crate) fn new(options: &Options, cores: usize, descriptors: u64) -> Seats {
         let usable = (descriptors / 10 * 9).max(1);
         let needed = usize::try_from(options.connections.div_ceil(usable)).unwrap_or(WORKERS_MAX);
@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workers_grow_with_the_connections() {
+    fn the_number_of_workers_grows_with_the_connections() {
         let seats = |connections, workers| {
             Seats::new(&Options { connections, workers, ..Options::default() }, 2, 20_000)
         };
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_options_are_refused() {
+    fn impossible_options_are_rejected() {
         let check = |change: fn(&mut Options)| {
             let mut options = Options::default();
             change(&mut options);
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_options_of_a_push_service_are_refused() {
+    fn impossible_options_of_a_push_service_are_rejected() {
         let fault = |change: fn(&mut PushOptions)| {
             let mut options = PushOptions::default();
             change(&mut options);

@@ -1,54 +1,54 @@
-//! What a connection has still to write, in order, without holding large bodies in memory.
+//! The pending output of a connection, in order, without large bodies in memory.
 
 use std::collections::VecDeque;
 use std::io;
 
 use throng_base::Time;
 
-/// How a connection ends when all that was said before is written.
+/// How a connection ends after all output is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finish {
-    /// Closed at once. Nothing unread is expected from the peer.
+    /// Closed immediately. No further input is expected.
     Close,
-    /// Half closed, then read until the peer closes too: closing with bytes unread would reset
-    /// the connection and might take the last answer with it.
+    /// Half-closed, then read until the client closes, too: closing with unread input would reset
+    /// the connection and could discard the last response.
     Linger,
     /// Reset.
     Reset,
 }
 
-/// One thing to write or to do.
+/// A part of the output, or an action.
 #[derive(Debug)]
 pub(crate) enum Segment {
     Bytes {
         data: Vec<u8>,
         at: usize,
     },
-    /// So many bytes of filler.
+    /// This many bytes of filler.
     Filler(u64),
-    /// So many bytes of filler in chunked coding, its end included.
+    /// This many bytes of filler in chunked coding, including its end.
     Chunked(u64),
-    /// The answer to the request that arrived at this moment is written.
+    /// The response to the request that arrived at this time is complete.
     Served(Time),
     Finish(Finish),
 }
 
-/// What the writing came to.
+/// The result of writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
     All,
-    /// The socket takes no more now.
+    /// The socket accepts no more data now.
     Blocked,
-    /// Enough for one turn; others want the worker too.
+    /// The limit for one turn is reached; other connections also need the worker.
     Enough,
     Finished(Finish),
 }
 
-/// How much a connection writes before it lets others write.
+/// Maximum number of bytes that a connection writes per turn.
 const TURN_BYTES_MAX: usize = 512 * 1024;
-/// The size of the chunks in which filler is sent.
+/// Size of the chunks of filler.
 const CHUNK_BYTES: u64 = 16 * 1024;
-/// A body is this letter over and over.
+/// The repeated content of a body.
 static FILLER: [u8; 64 * 1024] = [b'x'; 64 * 1024];
 
 #[derive(Debug, Default)]
@@ -68,7 +68,7 @@ impl Output {
     pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
         match self.segments.back_mut() {
             Some(Segment::Bytes { data, at }) => {
-                // What was written long ago need not be kept for what is to come.
+                // Release memory of written data.
                 if *at > data.len() / 2 {
                     data.drain(..*at);
                     *at = 0;
@@ -79,7 +79,7 @@ impl Output {
         }
     }
 
-    /// The bytes that are held in memory.
+    /// Bytes in memory.
     pub(crate) fn held(&self) -> usize {
         let held = |segment: &Segment| match segment {
             Segment::Bytes { data, at } => data.len() - at,
@@ -88,13 +88,13 @@ impl Output {
         self.segments.iter().map(held).sum()
     }
 
-    /// Answers that are not yet written.
+    /// Responses that are not completely written.
     pub(crate) fn unserved(&self) -> u64 {
         self.segments.iter().filter(|s| matches!(s, Segment::Served(_))).count() as u64
     }
 
-    /// Writes until all is written or `write` takes no more. `count` hears of bytes written,
-    /// `served` of answers that are now completely written.
+    /// Writes until everything is written or `write` accepts no more. `count` receives the number
+    /// of bytes written, and `served` the arrival times of completed responses.
     pub(crate) fn write(
         &mut self,
         mut write: impl FnMut(&[u8]) -> io::Result<usize>,
@@ -158,7 +158,7 @@ fn advance(segment: &mut Segment, n: usize) {
     }
 }
 
-/// The next chunk of `left` bytes of filler, and how much then is left; none after the last one.
+/// The next chunk of `left` bytes of filler, and the number of bytes left; `None` after the last.
 fn next_chunk(left: u64) -> (Option<u64>, Vec<u8>) {
     let size = left.min(CHUNK_BYTES);
     let mut data = Vec::new();
@@ -172,7 +172,7 @@ fn next_chunk(left: u64) -> (Option<u64>, Vec<u8>) {
 
 pub(crate) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// A chunk; nothing when it would be empty, because that would end the body.
+/// A chunk; nothing if it would be empty, because that would end the body.
 pub(crate) fn write_chunk(out: &mut Vec<u8>, content: &[u8]) {
     if !content.is_empty() {
         out.extend_from_slice(format!("{:x}\r\n", content.len()).as_bytes());
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_are_written_in_order_whatever_the_socket_takes() {
+    fn segments_are_written_in_order_for_any_socket() {
         for steps in [1, 7, 1000, 1 << 20] {
             let mut output = Output::default();
             output.push_bytes(b"head");
@@ -235,14 +235,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_chunks_is_only_the_end() {
+    fn an_empty_chunked_body_is_only_the_end() {
         let mut output = Output::default();
         output.push(Segment::Chunked(0));
         assert_eq!(written(&mut output, 100).0, LAST_CHUNK);
     }
 
     #[test]
-    fn a_turn_ends() {
+    fn a_turn_has_a_limit() {
         let mut output = Output::default();
         output.push(Segment::Filler(1 << 40));
         let result = output.write(|data| Ok(data.len()), |_| (), |_| ()).unwrap();

@@ -1,7 +1,7 @@
-//! Which devices are online and where: one small table for all workers.
+//! The devices that are online, and their addresses: one small table for all workers.
 //!
-//! A device named `d17` is known by its number, other names by themselves. A number and an
-//! address take 16 bytes, which the tables at their emptiest make 39 bytes per device.
+//! A device named `d17` is stored as its number, others by name. A number and an address take 16
+//! bytes, which is up to 39 bytes per device in the emptiest table.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash as _, Hasher};
@@ -10,13 +10,13 @@ use std::sync::{Mutex, MutexGuard};
 use crate::address::Address;
 use crate::board::lock;
 
-/// Parts with a lock each, so that workers seldom wait for each other.
+/// Partitions with separate locks, so that workers rarely contend.
 const PARTS: usize = 256;
 
 /// The name of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Device {
-    /// `d` and this number, as it is written without leading zeros.
+    /// `d` and this number, without leading zeros.
     Number(u64),
     Name(Box<str>),
 }
@@ -29,7 +29,7 @@ impl Device {
         }
     }
 
-    /// Calls `hear` with the name, without making a text of it in memory of its own.
+    /// Calls `hear` with the name, without allocating it.
     pub(crate) fn with_name<T>(&self, hear: impl FnOnce(&str) -> T) -> T {
         match self {
             Device::Name(name) => hear(name),
@@ -53,14 +53,14 @@ impl Device {
     }
 }
 
-/// Digits without a sign and without zeros before them.
+/// Digits without a sign and without leading zeros.
 fn plain_number(text: &str) -> Option<u64> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let plain = digits && (text == "0" || !text.starts_with('0'));
     text.parse().ok().filter(|_| plain)
 }
 
-/// Numbers of devices are hashed by one multiplication: nobody gains by making them collide.
+/// Device numbers are hashed by one multiplication: no client benefits from collisions.
 #[derive(Default)]
 struct NumberHasher(u64);
 
@@ -98,7 +98,7 @@ impl Presence {
         Presence { parts: (0..PARTS).map(|_| Mutex::default()).collect() }
     }
 
-    /// The device is online at `address`; tells where it was until now.
+    /// The device is online at `address`. Returns its previous address.
     pub(crate) fn enter(&self, device: &Device, address: Address) -> Option<Address> {
         let mut part = self.part(device);
         match device {
@@ -107,7 +107,7 @@ impl Presence {
         }
     }
 
-    /// The device is no longer online at `address`; tells whether it was.
+    /// The device is no longer online at `address`. Returns whether it was.
     pub(crate) fn leave(&self, device: &Device, address: Address) -> bool {
         let mut part = self.part(device);
         let was = part.get(device) == Some(address);
@@ -129,11 +129,11 @@ impl Presence {
         self.parts.iter().map(|part| count(&lock(part)) as u64).sum()
     }
 
-    /// Calls `hear` with every device, part by part: what changes meanwhile in a part that was
-    /// heard, or is still to be heard, is heard as it was or as it is.
+    /// Calls `hear` with every device, one partition at a time. Concurrent changes may or may not
+    /// be included.
     pub(crate) fn each(&self, mut hear: impl FnMut(&Device)) {
         for part in &self.parts {
-            // A copy, so that no worker waits while `hear` waits for a socket.
+            // A copy, so that no worker waits for the lock while `hear` waits for a socket.
             let devices: Vec<Device> = {
                 let part = lock(part);
                 let names = part.names.keys().map(|name| Device::Name(name.clone()));
@@ -143,7 +143,7 @@ impl Presence {
         }
     }
 
-    /// Where all devices are, in no order that a device could know of.
+    /// The addresses of all devices, in arbitrary order.
     pub(crate) fn addresses(&self) -> Vec<Address> {
         let mut addresses = Vec::new();
         for part in &self.parts {
@@ -162,7 +162,7 @@ impl Presence {
                 hasher.finish()
             }
         };
-        // Other bits than those by which the table of a part finds its entries.
+        // Uses other bits than the table within the partition.
         lock(&self.parts[(hash >> 40) as usize % PARTS])
     }
 }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_back_as_they_were() {
+    fn names_are_preserved() {
         let largest = format!("d{}", u64::MAX);
         for (name, numbered) in [
             ("d0", true),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_where_it_came_last() {
+    fn a_device_has_its_most_recent_address() {
         let presence = Presence::new();
         for device in [Device::new("d17"), Device::new("phone")] {
             let (first, second) = (at(0, 5), at(4095, u32::MAX - 1));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn everyone_is_found_once() {
+    fn every_device_is_found_once() {
         let presence = Presence::new();
         for number in 0..1000 {
             presence.enter(&Device::Number(number), at((number % 3) as u16, number as u32));
@@ -238,8 +238,8 @@ mod tests {
     }
 
     #[test]
-    fn a_million_devices_are_small() {
-        // Tables double when seven eighths are full; an entry has one byte more in its table.
+    fn a_million_devices_take_little_memory() {
+        // Tables double when seven eighths are full; an entry has one additional byte in its table.
         let presence = Presence::new();
         for number in 0..1_000_000 {
             presence.enter(&Device::Number(number), at(1, number as u32));

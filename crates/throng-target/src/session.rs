@@ -32,6 +32,22 @@ pub(crate) enum Role {
     Admin,
 }
 
+impl Role {
+    /// Whether messages of other connections are sent on its connections.
+    pub(crate) fn has_others(self) -> bool {
+        matches!(self, Role::Im | Role::Chat | Role::Push | Role::Mqtt)
+    }
+
+    /// Where the kind of a packet is, of roles that deliver.
+    pub(crate) fn kind_at(self) -> usize {
+        match self {
+            Role::Push => crate::push::KIND_AT,
+            Role::Mqtt => crate::mqtt::KIND_AT,
+            _ => crate::chat::KIND_AT,
+        }
+    }
+}
+
 /// The state of what one connection speaks, small while it is idle.
 #[derive(Debug)]
 pub(crate) enum Session {
@@ -91,6 +107,22 @@ impl Session {
             Session::Push(push) => push.is_bound(),
             Session::Mqtt(mqtt) => mqtt.is_connected(),
             Session::Http(_) | Session::Raw | Session::Http2 => false,
+        }
+    }
+
+    /// Whether its client was silent for too long.
+    pub(crate) fn is_overdue(&mut self, now: Time) -> bool {
+        match self {
+            Session::Mqtt(mqtt) => mqtt.is_overdue(now),
+            _ => false,
+        }
+    }
+
+    /// What its client is told before it is sent away, if there is a message for that.
+    pub(crate) fn farewell(&self) -> Option<Vec<u8>> {
+        match self {
+            Session::Mqtt(mqtt) => Some(mqtt.farewell()),
+            _ => None,
         }
     }
 

@@ -74,7 +74,7 @@ impl Setup {
             deliveries.dropped += self.post.dropped();
         }
         if self.kind == Kind::Chat {
-            stats.chat = Some(self.hall.stats(&self.faults));
+            self.hall.fill_in(stats.chat.get_or_insert_default(), &self.faults);
         }
         stats.mqtt = self.mqtt.as_ref().map(Broker::stats);
         stats.push = self.push.as_ref().map(Service::stats);

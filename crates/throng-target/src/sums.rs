@@ -25,8 +25,12 @@ impl Sums for BTreeMap<&'static str, u64> {
     }
 }
 
-impl<T> Sums for Option<T> {
-    fn add(&mut self, _: &Self) {}
+impl<T: Sums + Default> Sums for Option<T> {
+    fn add(&mut self, other: &Self) {
+        if let Some(other) = other {
+            self.get_or_insert_default().add(other);
+        }
+    }
 }
 
 macro_rules! sums {

@@ -4,7 +4,7 @@ use throng_base::{Random, Time};
 
 use crate::address::Address;
 use crate::arrival::Arrival;
-use crate::board::{Board, Stats};
+use crate::board::{Board, ChatStats, Stats};
 use crate::http::Tail;
 use crate::latency::Latency;
 use crate::options::Options;
@@ -99,6 +99,11 @@ impl Turn<'_> {
 
     pub(crate) fn is_full(&self) -> bool {
         self.waiting >= WAITING_ANSWERS_MAX || self.out.len() >= OUT_BYTES_MAX
+    }
+
+    /// The counts of a chat.
+    pub(crate) fn chat(&mut self) -> &mut ChatStats {
+        self.counts.chat.get_or_insert_default()
     }
 
     /// Draws the fault of one request and counts it.

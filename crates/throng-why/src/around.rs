@@ -1,5 +1,5 @@
-//! What an event changed: figures before, during and after it, what left its usual range, and when
-//! it was back. A pure function of the seconds of a run.
+//! Computes the effect of an event: results before, during and after it, which values left their
+//! usual range, and when they returned. A pure function of the seconds of a run.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -11,44 +11,44 @@ use crate::record::is_about_target;
 use crate::stats;
 use crate::timeline::{Point, Timeline};
 
-/// How much of the time before is compared with, and how much of the time after is shown.
+/// Length of the time before an event that is compared, and of the time after it that is shown.
 const BESIDE_S: f64 = 30.0;
-/// Fewer points before say nothing of what is usual.
+/// Minimum number of points before an event to know what is usual.
 const BEFORE_POINTS_MIN: usize = 5;
-/// What begins later after the end of the event is not put down to it.
+/// A change that starts later than this after the end of the event is not attributed to it.
 const ONSET_S: f64 = 60.0;
-/// A figure is back when it is usual in so many points in a row, and at the end of what can be
-/// compared in so many.
+/// A value has returned once it is usual in this many consecutive points or, at the end of the
+/// compared time, in fewer.
 const RETURN_POINTS: usize = 5;
 const RETURN_POINTS_AT_END: usize = 2;
-/// Standard deviations that a point has to be away from the median before.
+/// Minimum distance of a point from the median before, in standard deviations.
 const DEVIATIONS: f64 = 5.0;
-/// The least fall of a rate, as a share of it, and the least number of its own deviations: counts
-/// vary by the square root of their mean.
+/// Minimum relative decrease of a rate, and minimum decrease in its own deviations: counts vary by
+/// the square root of their mean.
 const RATE_FALL: f64 = 0.2;
 const COUNT_DEVIATIONS: f64 = 5.0;
-/// The least rise of the share of failures, and the least failures in a point.
+/// Minimum increase of the error share, and minimum number of failures in a point.
 const ERRORS_RISE: f64 = 0.01;
 const FAILED_MIN: f64 = 3.0;
-/// The least rise of response times, times the median before, and of how many a point has to be.
+/// Minimum ratio of response times to the median before, and minimum number of them in a point.
 const P50_RISE: f64 = 1.5;
 const P99_RISE: f64 = 2.0;
 const TIMED_MIN: f64 = 5.0;
-/// The least fall of the users that are online, as a share of them.
+/// Minimum decrease of online users, as a share of them.
 const ONLINE_FALL: f64 = 0.01;
 
-/// When an event began and ended, and what it can be compared with.
+/// The start and end of an event, and the time that it can be compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Happened {
     pub begun_s: f64,
     pub ended_s: f64,
-    /// The load was the same from then on, and until then.
+    /// The time span with the same load.
     pub same_from_s: f64,
     pub same_to_s: f64,
 }
 
 words! {
-    /// Which figure changed.
+    /// The value that changed.
     Around {
         Rate, "ok_per_s";
         Errors, "error_share";
@@ -58,23 +58,23 @@ words! {
     }
 }
 
-/// A figure that left its usual range.
+/// A value that left its usual range.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     pub figure: Around,
-    /// Its median before.
+    /// Its median before the event.
     pub before: f64,
-    /// At its worst; of errors the share of all attempts in that time.
+    /// The worst value; for errors, the share of all attempts in that time.
     pub worst: f64,
-    /// For how long it was out of its usual range.
+    /// How long it was outside its usual range.
     pub for_s: f64,
-    /// When it was back, from the begin of the event; None if that was not seen.
+    /// When it returned, since the start of the event; `None` if it did not.
     pub back_s: Option<f64>,
-    /// How long it was looked at, from the begin of the event.
+    /// The observed time since the start of the event.
     pub seen_s: f64,
 }
 
-/// Figures of a stretch of time. Response times are medians of its seconds.
+/// Results of a time span. Response times are medians of its seconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stretch {
     pub from_s: f64,
@@ -83,11 +83,11 @@ pub struct Stretch {
     pub error_share: Option<f64>,
     pub p50_ns: Option<f64>,
     pub p99_ns: Option<f64>,
-    /// Users that were online, at least.
+    /// Minimum number of online users.
     pub online_min: f64,
 }
 
-/// See the module's description.
+/// The effect of an event.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Effect {
     pub before: Option<Stretch>,
@@ -97,7 +97,7 @@ pub struct Effect {
 }
 
 impl Around {
-    /// None where the point says nothing about the target.
+    /// `None` if the point says nothing about the target.
     fn of(self, point: &Point, width_s: f64) -> Option<f64> {
         let is_timed = point.timed >= TIMED_MIN && is_about_target(point, width_s);
         match self {
@@ -109,7 +109,7 @@ impl Around {
         }
     }
 
-    /// The value from which on it is out of its usual range.
+    /// The limit of the usual range.
     fn bound(self, usual: f64, deviation: f64) -> f64 {
         let far = DEVIATIONS * deviation;
         match self {
@@ -117,7 +117,7 @@ impl Around {
             Around::Errors => usual + far.max(ERRORS_RISE),
             Around::P50 => (usual + far).max(P50_RISE * usual),
             Around::P99 => (usual + far).max(P99_RISE * usual),
-            // One user of a few is worth a sentence.
+            // Even a single user of a few is reported.
             Around::Online => usual - far.max(ONLINE_FALL * usual).max(0.5),
         }
     }
@@ -131,16 +131,16 @@ impl Around {
     }
 }
 
-/// What an event changed. Without enough seconds before it nothing is said to have changed.
+/// The effect of an event. Without enough seconds before it, no change is reported.
 pub fn around(timeline: &Timeline, happened: &Happened) -> Effect {
     let points = timeline.points();
     let width_s = timeline.width_s() as f64;
     let place = |second: f64| ((second.max(0.0) / width_s) as usize).min(points.len());
     let begin = place(happened.begun_s);
     let first = place(happened.same_from_s).max(place(happened.begun_s - BESIDE_S));
-    // The first point of a phase is not yet what the phase is.
+    // The first point of a phase is not typical of it.
     let first = if happened.same_from_s > 0.0 { first + 1 } else { first };
-    // The last point may be a part of one.
+    // The last point may be incomplete.
     let end = (happened.same_to_s / width_s) as usize;
     let look = Look { points, width_s, happened, begin, end: end.clamp(begin, points.len()) };
     let before = first.min(begin)..begin;
@@ -169,7 +169,7 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// With the point from which on it is back, or the end of what is looked at.
+    /// Also returns the point at which it returned, or the end of the observed time.
     fn change(&self, figure: Around, before: &Range<usize>) -> Option<(Change, usize)> {
         let value = |at: usize| figure.of(&self.points[at], self.width_s);
         let usual: Vec<f64> = before.clone().filter_map(value).collect();
@@ -201,8 +201,8 @@ impl Look<'_> {
         Some((change, until))
     }
 
-    /// The first point that is out of the usual range. Times of one or two seconds are noise: most
-    /// of those that follow must be out, too.
+    /// The first point outside the usual range. Deviations of one or two seconds are noise: most of
+    /// the following points must be outside, too.
     fn onset(&self, figure: Around, is_out: &impl Fn(usize) -> bool) -> Option<usize> {
         let last = ((self.happened.ended_s + ONSET_S) / self.width_s) as usize + 1;
         let is_time = matches!(figure, Around::P50 | Around::P99);
@@ -248,7 +248,7 @@ impl Look<'_> {
 }
 
 impl Effect {
-    /// A sentence for each figure that changed; none where nothing did.
+    /// One sentence per changed value.
     pub fn told(&self) -> Vec<Said> {
         self.changes.iter().map(Change::told).collect()
     }

@@ -1,4 +1,4 @@
-//! What a finding is, and how a rule says that it cannot judge.
+//! Findings, and the reasons that a rule cannot be evaluated.
 
 use std::time::Duration;
 
@@ -7,8 +7,7 @@ use throng_base::units::format_duration;
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $name:ident new($word:literal, $title:literal);)+) => {
-        /// What a finding is about. The word is stable: it stands in JSON, and
-        /// `throng explain` knows it.
+        /// The subject of a finding. The word is stable: JSON and `throng explain` use it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Code {
             $($(#[doc = $doc])+ $name,)+
@@ -29,23 +28,23 @@ macro_rules! codes {
     };
 }
 
-// In the order of judging: generator, network and kernel, limits of the target, its code.
+// In the order of evaluation: generator, network and kernel, limits of the target, its code.
 codes! {
     /// throng or its host could not generate the load.
     GeneratorBound new("generator-bound", "throng itself limits the result");
-    /// No source port was left.
+    /// All source ports were in use.
     PortsExhausted new("ports-exhausted", "source ports ran out");
-    /// No file descriptor was left, here or at the target.
+    /// All file descriptors were in use, on this host or at the target.
     DescriptorLimit new("descriptor-limit", "a limit on file descriptors was reached");
-    /// A firewall had no entry left for more connections.
+    /// A firewall's table of connections was full.
     ConntrackFull new("conntrack-full", "a table of tracked connections was full");
-    /// SYNs were lost: connects took one second, or two, or three longer.
+    /// SYNs were lost: connects took one, two or three seconds longer.
     SynLost new("syn-lost", "connection requests (SYN) were lost");
     /// The listener accepted too slowly.
     AcceptQueueFull new("accept-queue-full", "the accept queue of a listener was full");
-    /// Processes of the target were killed for want of memory, or waited for it.
+    /// Processes of the target were killed due to lack of memory, or waited for it.
     MemoryShort new("memory-short", "the target's host ran short of memory");
-    /// Most connections ended at once, and later new ones opened.
+    /// Most connections ended at the same time, and new ones opened later.
     TargetRestarted new("target-restarted", "the target stopped or was restarted");
     /// One address is slower than the others, or fails.
     OneBadAddress new("one-bad-address",
@@ -55,53 +54,53 @@ codes! {
     /// Open connections settle at rate × residence.
     PlateauResidence new("plateau-residence",
         "a timeout at the target limits the number of open connections");
-    /// The target ends connections that nobody asked it to end.
+    /// The target closes connections that it should keep open.
     ClosesFirst new("closes-first", "the target closes connections first");
-    /// Lost connections cause many more attempts to connect.
+    /// Each lost connection causes many attempts to reconnect.
     ReconnectStorm new("reconnect-storm", "lost connections cause a storm of reconnects");
-    /// A limit on requests: 429, or 503 at a flat rate.
+    /// A request limit: 429, or 503 at a constant rate.
     RateLimited new("rate-limited", "a rate limit of the target was reached");
     /// The target waited for its disks.
     DiskBound new("disk-bound", "the disks of the target's host are the bottleneck");
-    /// The load was more than the target can serve.
+    /// The load exceeded what the target can serve.
     Saturated new("saturated", "the load exceeds what the target can serve");
-    /// TLS handshakes take longer and longer, and nothing else does.
+    /// Only TLS handshakes become slower.
     TlsBound new("tls-bound", "TLS handshakes are the bottleneck");
-    /// Users reuse connections that real ones would open.
+    /// Users reuse connections that real users would open.
     TlsHidden new("tls-hidden", "reused connections hide the cost of TLS handshakes");
-    /// More users, not a faster target, would raise the rate.
+    /// More users, not a faster target, would increase the rate.
     ThinkBound new("think-bound", "think time limits the rate");
-    /// A cache answers, or all responses are equal.
+    /// A cache responds, or all responses are equal.
     TooGood new("too-good", "the responses may be cached or identical");
     /// Requests were sent more than once.
     Amplified new("amplified", "retries multiply the load");
-    /// Conflicts come of requests that repeat.
+    /// Repeated requests cause conflicts.
     OwnDuplicates new("own-duplicates", "repeated requests in the scenario conflict");
     /// Streams of one HTTP/2 connection wait for each other.
     HeadOfLine new("head-of-line", "streams of one HTTP/2 connection wait for each other");
-    /// Stalls at even intervals.
+    /// Stalls at regular intervals.
     PeriodicStall new("periodic-stall", "the target stalls at regular intervals");
     /// Response times have two peaks.
     TwoPeaks new("two-peaks", "response times have two peaks");
     /// The first minutes are slower than the rest.
     WarmUp new("warm-up", "the target was slower at the beginning");
-    /// Response times grow at the same load.
+    /// Response times grow at a constant load.
     Drift new("drift", "response times grow although the load does not");
-    /// Errors begin at a load or a moment.
+    /// Errors start at a load or a time.
     RisingErrors new("rising-errors", "errors begin during the run");
-    /// Users, and what their responses and pauses add up to, differ.
+    /// The number of users differs from what their responses and pauses add up to.
     TimeUnaccounted new("time-unaccounted",
         "response times and pauses do not match the number of users");
-    /// One step takes most of the time that was added.
+    /// One step causes most of the additional time.
     SlowStep new("slow-step", "one step causes most of the slowdown");
 }
 
 words! {
-    /// How sure a finding is, the surest first.
+    /// The certainty of a finding, most certain first.
     Level {
         /// It was counted.
         Certain, "certain", "certain";
-        /// Its rule is met, and its rivals are excluded.
+        /// Its rule matches, and alternative causes are excluded.
         Likely, "likely", "likely";
         /// Something else may be the cause.
         Hint, "hint", "hint";
@@ -125,14 +124,14 @@ impl Span {
     }
 }
 
-/// A figure that a finding rests on, and the part of the run that it is of.
+/// A value that supports a finding, and its time span.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
     pub text: Said,
     pub when: Span,
 }
 
-/// Another cause that would look alike, and how it was excluded.
+/// An alternative cause with similar symptoms, and how it was excluded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rival {
     pub cause: Said,
@@ -144,10 +143,10 @@ pub struct Rival {
 pub struct Finding {
     pub code: Code,
     pub level: Level,
-    /// What was found, in one sentence with its main figures.
+    /// The finding in one sentence with its main values.
     pub text: Said,
     pub when: Span,
-    /// The curves of a report that show it, by their names in its data.
+    /// The curves of the report that show it, by name.
     pub series: &'static [&'static str],
     pub evidence: Vec<Figure>,
     pub excluded: Vec<Rival>,
@@ -188,37 +187,37 @@ impl Finding {
     }
 }
 
-/// Why a rule gives no answer.
+/// Why a rule was not evaluated.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Unknown {
-    /// It needs so many seconds of the same load.
+    /// It needs this many seconds at the same load.
     TooShort { needs_s: u64 },
-    /// A finding explains what the rule would look at.
+    /// A finding explains the data that the rule would use.
     ExplainedBy { code: Code },
-    /// A point of so long a record covers more time than the rule can use.
+    /// The run is so long that a point covers more time than the rule can use.
     TooCoarse { point_s: u64 },
-    /// The record has nothing of what the rule looks at.
+    /// The run directory lacks the data that the rule uses.
     NotRecorded { needs: Needs },
 }
 
-/// What a record needs so that a rule can look at it.
+/// Required data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// A monitor of the target's host.
     Monitor,
-    /// A version of throng whose records have at least this format.
+    /// A version of throng that writes at least this format.
     Format(u32),
 }
 
-/// What a rule finds.
+/// The result of a rule.
 pub type Judgement = Result<Vec<Finding>, Unknown>;
 
-/// A number of seconds as people write it.
+/// Formats seconds.
 pub(crate) fn seconds(seconds: f64) -> String {
     format_duration(Duration::from_secs_f64(seconds.clamp(0.0, 1e12)))
 }
 
-/// Nanoseconds as people write them.
+/// Formats nanoseconds.
 pub(crate) fn time(nanos: f64) -> String {
     seconds(nanos / 1e9)
 }

@@ -1,28 +1,28 @@
-//! What gave way at the border of a search for the highest load: the findings of the levels that
-//! failed, and how busy the target was there.
+//! Finds what limited the service at the border of a capacity search: the findings of the failed
+//! levels, and the usage of the target's host.
 
 use throng_base::Said;
 
 use crate::finding::{Code, Finding, Span, percent};
 use crate::record::{BUSY, FailedLevel, Record, Watched};
 
-/// A level above the border by this factor fails for the same reason.
+/// Levels above the border by up to this factor fail for the same reason.
 const NEAR_MAX: f64 = 1.1;
-/// Share of busy processors from which on they are the limit.
+/// CPU usage from which on processors are the limit.
 const BUSY_MIN: f64 = 0.9;
-/// One processor is this busy, and the others are not: something has a single thread.
+/// One processor is this busy and the others are not: part of the program is single-threaded.
 const ONE_MIN: f64 = 0.95;
 const OTHERS_MAX: f64 = 0.7;
 
-/// What a failing level shows.
+/// A symptom of a failed level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GaveWay {
-    /// A finding of the run; None of a figure of the target's host.
+    /// A finding of the run; `None` for a metric of the target's host.
     pub code: Option<Code>,
     pub text: Said,
 }
 
-/// Hosts first, then findings, the surest first.
+/// Hosts first, then findings, the most certain first.
 pub(crate) fn gave_way(record: &Record, findings: &[Finding]) -> Vec<GaveWay> {
     let Some(search) = &record.facts.search else { return Vec::new() };
     let lowest = search.failed.iter().map(|level| level.load).fold(f64::INFINITY, f64::min);
@@ -36,7 +36,7 @@ pub(crate) fn gave_way(record: &Record, findings: &[Finding]) -> Vec<GaveWay> {
     hosts.chain(found).collect()
 }
 
-/// The mean of a series while these levels went on.
+/// The mean of a series during these levels.
 fn mean(row: &Watched, levels: &[&FailedLevel]) -> Option<f64> {
     let spans: Vec<Span> = levels.iter().map(|level| level.span).collect();
     row.mean(&spans)
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn findings_of_levels_near_the_border_are_named_and_those_of_others_are_not() {
+    fn findings_of_levels_near_the_border_are_named_and_others_are_not() {
         let at = |from| {
             let when = Span::new(from, from + 2.0);
             Finding::new(Code::AcceptQueueFull, Level::Certain, say!("certain"), when)

@@ -1,13 +1,13 @@
 //! Findings: what went wrong in a run and why, with evidence. Each is a pure function of a
-//! [`Record`], in a file of its own; `docs/why.md` describes them all.
+//! [`Record`] in a separate file; `docs/why.md` describes them all.
 //!
-//! - [`finding`]: a finding, and why a rule cannot judge.
-//! - `gave_way`: what failed at the border of a search for the highest load.
+//! - [`finding`]: findings, and the reasons that a rule is not evaluated.
+//! - `gave_way`: what limited the service at the border of a capacity search.
 //! - [`timeline`]: the seconds of a run, in columns.
-//! - [`record`]: what rules look at.
-//! - `stability`: whether a long load stayed as it was.
+//! - [`record`]: the input of rules.
+//! - `stability`: whether a long load was stable.
 //! - [`stats`]: medians, slopes, evenness.
-//! - `rules`: one file for each finding, and the order in which they are judged.
+//! - `rules`: one file per finding, and their order.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! What rules look at: a run in seconds, in sums by phase, and in a few facts. It is made from a
-//! record, and a test can make one without a run.
+//! The input of rules: the seconds of a run, sums by phase, and facts. It is created from a run
+//! directory, or by a test without a run.
 
 use std::ops::Range;
 
@@ -13,16 +13,16 @@ use crate::timeline::{Point, Timeline};
 
 /// Lateness (p99) above which a second says nothing about the target: as in the verdict of a run.
 pub(crate) const LATENESS_NS_MAX: f64 = 10_000_000.0;
-/// Share of a second that shards may lose before it says nothing either.
+/// Share of a second that shards may lose before it also says nothing.
 const LOST_MAX: f64 = 0.05;
-/// Change of the load over a stretch, by its median, below which it is the same load.
+/// Maximum relative change of a constant load over a stretch.
 const STEADY_CHANGE_MAX: f64 = 0.05;
-/// Points at each end of a stretch in which the load is not yet, or no longer, what it is within.
+/// Points at each end of a stretch in which the load is not constant yet, or no longer.
 const EDGE_POINTS: usize = 2;
-/// A shorter stretch is none.
+/// Minimum length of a stretch.
 const STRETCH_POINTS_MIN: usize = 5;
 
-/// A phase of the load, by when it was.
+/// A phase of the load and its time span.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PhaseFacts {
     pub name: String,
@@ -38,14 +38,14 @@ pub struct MissedRate {
     pub wanted: f64,
 }
 
-/// A series of a monitor that findings look at, over time.
+/// A series of a monitor that findings use, over time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Watched {
     /// The name of the monitor.
     pub source: String,
-    /// With its labels.
+    /// Includes its labels.
     pub name: String,
-    /// Seconds of the run, and the value then: of a counter, what it grew by in a second.
+    /// Seconds of the run and values; for a counter, the increase per second.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -55,12 +55,12 @@ impl Watched {
         host::base(&self.name)
     }
 
-    /// The value of a label; empty if it has none of this name.
+    /// The value of a label; empty without the label.
     pub(crate) fn label(&self, name: &str) -> &str {
         host::label(&self.name, name).unwrap_or_default()
     }
 
-    /// What it was within these times.
+    /// Its values within these time spans.
     pub(crate) fn values(&self, spans: &[Span]) -> Vec<f64> {
         let is_in = |at: f64| spans.iter().any(|it| it.from_s <= at && at <= it.to_s);
         self.points.iter().filter(|(at, _)| is_in(*at)).map(|(_, value)| *value).collect()
@@ -75,11 +75,11 @@ impl Watched {
         self.points.iter().map(|(_, value)| *value).reduce(f64::max)
     }
 
-    /// Of a counter, all that it grew by.
+    /// For a counter: its total increase.
     pub(crate) fn total(&self, span: Span) -> f64 {
         let at = |index: usize| self.points.get(index).map(|(at, _)| *at);
         let grown = |(index, (to, rate)): (usize, &(f64, f64))| {
-            // What was before the first value is as far back as the next one is ahead.
+            // Assume that the first value covers as much time as the second one.
             let from = match index.checked_sub(1) {
                 Some(before) => at(before)?,
                 None => (to - (at(1).unwrap_or(2.0 * to) - to)).max(0.0),
@@ -90,67 +90,67 @@ impl Watched {
     }
 }
 
-/// Name of the series of the share of a host's processors that is busy; it is made of others.
+/// Name of the derived series of a host's CPU usage.
 pub const BUSY: &str = "busy processors";
 
-/// A level of a search that did not meet its thresholds.
+/// A level of a search that failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailedLevel {
     pub load: f64,
     pub span: Span,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SearchFacts {
     pub failed: Vec<FailedLevel>,
-    /// The load that the service can carry, or where it stops carrying more.
+    /// The load that the service sustains, or at which its throughput stops growing.
     pub border: Option<f64>,
 }
 
-/// What is known of a run beside its figures.
+/// Facts about a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// By their index.
+    /// By index.
     pub steps: Vec<(String, StepKind)>,
     pub phases: Vec<PhaseFacts>,
     pub lasted_s: f64,
-    /// False: it was killed, or it still goes on.
+    /// False if the run was killed or is still active.
     pub ended: bool,
-    /// The version of throng did not count retries yet.
+    /// The version of throng did not count retries.
     pub no_retries: bool,
     pub same_host: bool,
     pub targets: Vec<String>,
-    /// By target, the first address of the same service; empty where each is one of its own.
+    /// By target: the first address of the same service; empty if each is a separate service.
     pub services: Vec<u16>,
     /// The zero of all times since the Unix epoch; 0 if unknown.
     pub zero_unix_ns: u64,
     /// Source ports of the host.
     pub port_range: Option<(u16, u16)>,
-    /// Why the generator did not generate the load.
+    /// Why the generator could not generate the load.
     pub generator: Vec<Said>,
-    /// Why the figures do not add up.
+    /// Why the results are inconsistent.
     pub doubts: Vec<Said>,
     pub missed_rates: Vec<MissedRate>,
-    /// A long load was asked for, to see whether it stays as it is.
+    /// The load is long to test stability (`--soak`).
     pub soak: bool,
-    /// Each request asks the target to close its connection: that it does so is no finding.
+    /// Each request asks the target to close the connection, so closed connections are no finding.
     pub no_keep_alive: bool,
-    /// Of a search for the highest load.
+    /// Present for a capacity search.
     pub search: Option<SearchFacts>,
-    /// Series of monitors that findings look at.
+    /// Series of monitors that findings use.
     pub watched: Vec<Watched>,
-    /// When the load was changed by hand.
+    /// Times of load changes by the operator.
     pub changes_s: Vec<f64>,
 }
 
-/// See the module's description.
+/// A run as the rules see it.
 pub struct Record<'a> {
     pub facts: &'a Facts,
     pub timeline: &'a Timeline,
-    /// The figures of each phase, as `facts` has them.
+    /// The results of each phase, in the order of `facts`.
     pub sums: Vec<&'a Interval>,
-    /// Those of all measured phases together.
+    /// The sum of all measured phases.
     pub whole: Interval,
 }
 
@@ -177,7 +177,7 @@ impl<'a> Record<'a> {
         Span::new(range.start as f64 * width, if lasted > 0.0 { end.min(lasted) } else { end })
     }
 
-    /// The whole time of the measured phases.
+    /// The time span of all measured phases.
     pub(crate) fn measured_span(&self) -> Span {
         let measured = || self.facts.phases.iter().filter(|phase| phase.measured);
         let from = measured().map(|phase| phase.span.from_s).fold(f64::INFINITY, f64::min);
@@ -192,19 +192,19 @@ impl<'a> Record<'a> {
         self.facts.watched.iter().filter(move |row| row.base() == base)
     }
 
-    /// The series of the same source and with the same labels that has another name.
+    /// Another series of the same source with the same labels.
     pub(crate) fn beside(&self, row: &Watched, base: &str) -> Option<&'a Watched> {
         let labels = |it: &Watched| it.name[it.base().len()..].to_string();
         self.watched(base).find(|it| it.source == row.source && labels(it) == labels(row))
     }
 
-    /// The limit of a series that has one: its last value.
+    /// The last value of the series that is the limit of this one.
     pub(crate) fn limit(&self, row: &Watched) -> Option<f64> {
         let limit = self.beside(row, Series::find(row.base())?.limit.first()?)?;
         limit.points.last().map(|(_, value)| *value).filter(|limit| *limit > 0.0)
     }
 
-    /// A figure of each point, per second of it.
+    /// A value per second for each point.
     pub(crate) fn rates(&self, range: &Range<usize>, of: impl Fn(&Point) -> f64) -> Vec<f64> {
         let points = &self.points()[range.clone()];
         points.iter().map(|point| of(point) / point.lines.max(1.0)).collect()
@@ -223,13 +223,13 @@ impl<'a> Record<'a> {
         0..self.points().len()
     }
 
-    /// Whether the generator was in time, so that the point is about the target.
+    /// Whether the generator was on time, so that the point describes the target.
     pub(crate) fn is_trusted(&self, point: &Point) -> bool {
         is_about_target(point, self.width())
     }
 
-    /// Measured parts of the run in which no phase begins or ends and nobody changes the load,
-    /// without the points at their ends.
+    /// Measured stretches without phase boundaries and load changes, excluding the points at their
+    /// ends.
     pub(crate) fn stretches(&self) -> Vec<Range<usize>> {
         let width = self.width();
         let place = |second: f64| (second / width) as usize;
@@ -251,12 +251,12 @@ impl<'a> Record<'a> {
         range.len() >= STRETCH_POINTS_MIN && self.points()[range.clone()].iter().all(is_measured)
     }
 
-    /// Whether starts are scheduled at a rate in it.
+    /// Whether starts have a scheduled rate.
     pub(crate) fn is_open(&self, range: &Range<usize>) -> bool {
         self.points()[range.clone()].iter().any(|point| point.wanted > 0.0)
     }
 
-    /// What the load asks for: starts per second, or users.
+    /// The requested load: starts per second, or users.
     pub(crate) fn load(&self, range: &Range<usize>) -> Vec<f64> {
         match self.is_open(range) {
             true => self.rates(range, |point| point.wanted),
@@ -264,7 +264,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Those of the stretches in which the load stays the same.
+    /// The stretches with a constant load.
     pub(crate) fn steady(&self) -> Vec<Range<usize>> {
         let is_steady = |range: &Range<usize>| {
             let load = self.load(range);
@@ -280,7 +280,7 @@ impl<'a> Record<'a> {
         self.whole.stage(stage).map(|row| &row.latency)
     }
 
-    /// How many attempts failed for a cause, measured or not, and when.
+    /// The number of attempts that failed for a cause, measured or not, and their time span.
     pub(crate) fn failures(&self, cause: Cause) -> Option<(u64, Span)> {
         let (_, places) = self.timeline.failures().iter().find(|(it, _)| *it == cause)?;
         let (first, _) = places.first_key_value()?;
@@ -289,7 +289,7 @@ impl<'a> Record<'a> {
         Some((total, self.span(&(*first as usize..*last as usize + 1))))
     }
 
-    /// The service that a target is an address of.
+    /// The service of a target's address.
     pub(crate) fn service(&self, target: u16) -> u16 {
         self.facts.services.get(usize::from(target)).copied().unwrap_or(target)
     }
@@ -303,19 +303,19 @@ impl<'a> Record<'a> {
         self.facts.steps.get(usize::from(step)).map_or(StepKind::NONE, |(_, kind)| *kind)
     }
 
-    /// Whether users keep connections to be online, and not only for the next request.
+    /// Whether connections are kept to be online, not only for the next request.
     pub(crate) fn is_long_lived(&self) -> bool {
         self.facts.steps.iter().any(|(_, kind)| *kind == StepKind::Connect)
             || self.sums.iter().any(|sum| sum.lifecycle.begun > 0)
     }
 }
 
-/// Whether the generator was in time in a point of so many seconds.
+/// Whether the generator was on time in a point of this many seconds.
 pub(crate) fn is_about_target(point: &Point, width_s: f64) -> bool {
     point.lateness <= LATENESS_NS_MAX && point.lost <= LOST_MAX * width_s
 }
 
-/// How many times of a histogram lie between two, by the middles of its buckets.
+/// The number of times between two values, by the middles of buckets.
 pub(crate) fn within(times: &Histogram, from_ns: f64, to_ns: f64) -> u64 {
     let buckets = times.buckets().filter(|(index, _)| {
         let bucket = throng_metrics::histogram::bucket(*index);

@@ -1,4 +1,4 @@
-//! The rules in the order of judging, and which finding explains which others.
+//! The rules in the order of evaluation, and which finding explains which others.
 
 mod amplified;
 mod closes_first;
@@ -38,24 +38,23 @@ use crate::gave_way::{GaveWay, gave_way};
 use crate::record::Record;
 use crate::stability::{Stability, stability};
 
-/// What all rules say of a record.
+/// The results of all rules.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judged {
-    /// The surest first, then in the order of judging.
+    /// The most certain first, then in the order of evaluation.
     pub findings: Vec<Finding>,
-    /// Rules that gave no answer, and why.
+    /// Rules that were not evaluated, and why.
     pub unknown: Vec<(Code, Unknown)>,
-    /// Why no finding is drawn at all: the figures do not add up.
+    /// Why no rule was evaluated: the results are inconsistent.
     pub doubts: Vec<Said>,
-    /// The record ends in the middle of the run, here in seconds.
+    /// The run directory ends in the middle of the run, at this second.
     pub until_s: Option<f64>,
-    /// What gave way at the border of a search for the highest load.
+    /// What limited the service at the border of a capacity search.
     pub gave_way: Vec<GaveWay>,
-    /// Whether a long load stayed as it was; None of a load that is not long.
+    /// Whether a long load was stable; `None` for other loads.
     pub stability: Option<Stability>,
 }
 
-/// A rule.
 type Rule = fn(&Record) -> Judgement;
 
 const RULES: [(Code, Rule); 30] = [
@@ -91,10 +90,10 @@ const RULES: [(Code, Rule); 30] = [
     (SlowStep, slow_step::judge),
 ];
 
-/// What a finding that is likely or certain explains: a finding of these at the same time is none.
+/// Findings explained by a likely or certain finding at the same time; they are dropped.
 const EXPLAINS: [(Code, &[Code]); 17] = [
     (
-        // A generator that is late makes times longer and rates lower.
+        // A late generator increases times and decreases rates.
         GeneratorBound,
         &[
             SynLost,
@@ -139,7 +138,7 @@ const EXPLAINS: [(Code, &[Code]); 17] = [
     (Saturated, &[TwoPeaks, WarmUp, Drift, PeriodicStall, ThinkBound]),
 ];
 
-/// Judges a record by all rules.
+/// Evaluates all rules.
 pub fn judge(record: &Record) -> Judged {
     let until_s = (!record.facts.ended).then_some(record.facts.lasted_s);
     if !record.facts.doubts.is_empty() {
@@ -160,7 +159,7 @@ pub fn judge(record: &Record) -> Judged {
 }
 
 impl Judged {
-    /// Keeps a finding, unless another one explains it.
+    /// Keeps a finding unless another one explains it.
     fn take(&mut self, finding: Finding) {
         let explains = |known: &&Finding| {
             let explained = EXPLAINS.iter().find(|(code, _)| *code == known.code);

@@ -1,6 +1,6 @@
-//! Whether a long load stayed as it was: response times, failures, and memory and descriptors of
-//! both sides, by thirds of blocks. The conditions are those of the finding `drift`; here each
-//! measure has its word, with the size of the change.
+//! Whether a long load was stable: response times, failures, and memory and descriptors of both
+//! sides, by thirds of blocks. The conditions are those of the finding `drift`; here, each metric
+//! is reported with its change.
 
 use std::ops::Range;
 
@@ -14,28 +14,28 @@ use crate::stats;
 
 /// Blocks of the load.
 const BLOCKS: usize = 30;
-/// A load this long is judged without being asked for, and one that is asked for is this long.
+/// A load of this length is always evaluated; with `--soak`, a shorter one is, too.
 const LONG_S: f64 = 3_600.0;
 const ASKED_S_MIN: f64 = 30.0;
-/// Growth over the load, and standard errors between the first and the last third.
+/// Minimum growth over the load, and standard errors between the first and the last third.
 const GROWTH_MIN: f64 = 0.05;
 const APART_MIN: f64 = 6.0;
-/// A share of failures below which it does not matter, and by how much it must grow.
+/// Minimum error share, and minimum growth of it.
 const FAILED_MIN: f64 = 0.001;
-/// Values of a series in a third.
+/// Minimum number of values in a third.
 const VALUES_MIN: usize = 5;
 
-/// How a measure went on.
+/// The trend of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trend {
     Stable,
-    /// It became less.
+    /// It decreased.
     Falls,
-    /// It became more: slower, more failures, more memory.
+    /// It increased: slower, more failures, more memory.
     Grows,
 }
 
-/// A figure in the first and in the last third of the load.
+/// A metric in the first and the last third of the load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     pub name: Said,
@@ -45,23 +45,23 @@ pub struct Measured {
     pub unit: &'static str,
     pub first: f64,
     pub last: f64,
-    /// The change over the whole load, as a part of its middle.
+    /// The change over the whole load, relative to the middle.
     pub change: f64,
     /// Standard errors between the two thirds.
     pub apart: f64,
     pub trend: Trend,
 }
 
-/// See the description of the module.
+/// The stability of a load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stability {
     pub when: Span,
-    /// Empty if the load was too short to be judged.
+    /// Empty if the load was too short.
     pub measures: Vec<Measured>,
 }
 
 impl Measured {
-    /// Name and change, and both figures.
+    /// Name, change, and both values.
     pub fn text(&self) -> Said {
         let figure = |value: f64| match self.unit {
             "ns" => time(value),
@@ -76,7 +76,7 @@ impl Measured {
 }
 
 impl Stability {
-    /// None: too short.
+    /// `None` if the load was too short.
     pub fn is_stable(&self) -> Option<bool> {
         let grows = self.measures.iter().any(|it| it.trend == Trend::Grows);
         (!self.measures.is_empty()).then_some(!grows)
@@ -157,7 +157,7 @@ fn measured(name: (Said, &str, &'static str), values: &[f64], least: f64) -> Opt
     Some(compared(name, &found, least))
 }
 
-/// Blocks in thirds.
+/// The blocks of each third.
 fn blocks(values: &[f64], of: fn(&[f64], usize) -> Vec<f64>) -> Option<[Vec<f64>; 3]> {
     let blocks = of(values, values.len() / BLOCKS);
     let third = blocks.len() / 3;
@@ -188,7 +188,7 @@ fn compared(
         () if is_sure && last < first && middle <= first => Trend::Falls,
         () => Trend::Stable,
     };
-    // Values that are all the same have no error.
+    // Equal values have no error.
     let apart = if apart.is_finite() { apart } else { apart.signum() * 1e3 };
     Measured { name, key: key.to_string(), unit, first, last, change, apart, trend }
 }

@@ -1,29 +1,28 @@
-//! Statistics that outliers and autocorrelated noise do not mislead. Spectra, and tests that take
-//! the seconds of a run for independent, find something in clean runs: see `docs/why.md`.
+//! Statistics that are robust against outliers and autocorrelated noise. Spectra, and tests that
+//! assume independent seconds, find something in clean runs: see `docs/why.md`.
 
 use throng_base::Random;
 
-/// What the median of absolute deviations is multiplied by to be a standard deviation, if the
-/// values are normal.
+/// Converts the median of absolute deviations to the standard deviation of normal values.
 const MAD_SCALE: f64 = 1.4826;
-/// Points of a slope: more of them are averaged to so many first.
+/// Maximum number of points for a slope; more are averaged first.
 const SLOPE_POINTS_MAX: usize = 150;
-/// Random placements that a sequence of onsets is compared with.
+/// Number of random placements that a sequence of onsets is compared with.
 const PLACEMENTS: u32 = 2_000;
-/// So many of them that are as even say enough: there is no need for the rest.
+/// This many equally regular placements are sufficient to reject regularity.
 const AS_EVEN_MAX: u32 = 40;
-/// Seed of these placements: a record is judged the same way each time.
+/// Fixed seed of these placements: repeated evaluation gives the same result.
 const PLACEMENTS_SEED: u64 = 0x7468_726f_6e67;
-/// Intervals of a sequence of onsets: fewer say nothing about its evenness.
+/// Minimum number of intervals to evaluate the regularity of onsets.
 const GAPS_MIN: usize = 5;
-/// An interval that is shorter than this share of the usual one is a part of one.
+/// An interval shorter than this share of the usual one is part of an interval.
 const SHORT_MAX: f64 = 0.6;
-/// Share of the intervals that are left when parts are joined: otherwise nothing is even.
+/// Minimum share of intervals that remain after joining parts: otherwise anything is regular.
 const KEPT_MIN: f64 = 0.7;
-/// A shorter period cannot be told from noise: every number is nearly a multiple of it.
+/// A shorter period is indistinguishable from noise: every number is nearly a multiple of it.
 const PERIOD_MIN: f64 = 3.0;
 
-/// The middle one, or the mean of the two in the middle; None of no values.
+/// The middle value, or the mean of the two middle values; `None` without values.
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
@@ -38,7 +37,7 @@ pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
     Some(low + (high - low) * place.fract())
 }
 
-/// The median, and the standard deviation as the absolute deviations from it tell it.
+/// The median, and the standard deviation estimated from absolute deviations.
 pub fn spread(values: &[f64]) -> Option<(f64, f64)> {
     let middle = median(values)?;
     let off: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
@@ -49,14 +48,14 @@ pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// Of a sample; 0 of fewer than two values.
+/// Of a sample; 0 for fewer than two values.
 fn variance(values: &[f64]) -> f64 {
     let middle = mean(values);
     let squares: f64 = values.iter().map(|value| (value - middle).powi(2)).sum();
     squares / values.len().saturating_sub(1).max(1) as f64
 }
 
-/// A figure of each block of consecutive values; what is left at the end belongs to the last one.
+/// A statistic of each block of consecutive values; the rest belongs to the last block.
 fn blocks_by(values: &[f64], length: usize, of: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let length = length.max(1);
     let count = (values.len() / length).max(1);
@@ -72,7 +71,7 @@ pub fn blocks(values: &[f64], length: usize) -> Vec<f64> {
     blocks_by(values, length, mean)
 }
 
-/// Medians of blocks: a hiccup of a second does not move them.
+/// Medians of blocks, which a hiccup of a second does not affect.
 pub fn block_medians(values: &[f64], length: usize) -> Vec<f64> {
     blocks_by(values, length, |block| median(block).unwrap_or_default())
 }
@@ -85,8 +84,8 @@ pub struct Slope {
     pub high: f64,
 }
 
-/// The median of all slopes between two values (Theil 1950, Sen 1968); the interval takes the
-/// values for independent. None of fewer than three values.
+/// The median of all slopes between two values (Theil 1950, Sen 1968); the interval assumes
+/// independent values. `None` for fewer than three values.
 pub fn slope(values: &[f64]) -> Option<Slope> {
     let length = values.len().div_ceil(SLOPE_POINTS_MAX).max(1);
     let points = blocks(values, length);
@@ -125,7 +124,7 @@ pub fn shares_apart(first: (u64, u64), second: (u64, u64)) -> f64 {
     if difference == 0.0 { 0.0 } else { difference / error }
 }
 
-/// The chance of a normal value beyond `z` on either side (Abramowitz and Stegun 7.1.26).
+/// The two-sided p-value of a normal value `z` (Abramowitz and Stegun 7.1.26).
 pub fn chance_beyond(z: f64) -> f64 {
     let x = z.abs() / std::f64::consts::SQRT_2;
     let t = 1.0 / (1.0 + 0.327_591_1 * x);
@@ -135,7 +134,7 @@ pub fn chance_beyond(z: f64) -> f64 {
     poly * t * (-x * x).exp()
 }
 
-/// Which of these chances are below a level, all of them taken into account (Holm 1979).
+/// Which of these p-values are significant at a level, given their number (Holm 1979).
 pub fn holm(chances: &[f64], level: f64) -> Vec<bool> {
     let mut order: Vec<usize> = (0..chances.len()).collect();
     order.sort_by(|a, b| chances[*a].total_cmp(&chances[*b]));
@@ -149,17 +148,16 @@ pub fn holm(chances: &[f64], level: f64) -> Vec<bool> {
     found
 }
 
-/// How even a sequence of onsets is.
+/// The regularity of a sequence of onsets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Even {
     pub period: f64,
-    /// Of the intervals: standard deviation by mean.
+    /// Of the intervals: standard deviation divided by the mean.
     pub variation: f64,
 }
 
-/// Of ascending places. None of too few. An onset that is missing makes an interval twice as long:
-/// it counts as two. One that has nothing to do with the others splits an interval: its parts are
-/// joined.
+/// For ascending positions; `None` if there are too few. A missing onset doubles an interval, which
+/// then counts as two. An unrelated onset splits an interval, whose parts are joined.
 pub fn even(places: &[f64]) -> Option<Even> {
     let gaps: Vec<f64> = places.windows(2).map(|pair| pair[1] - pair[0]).collect();
     if gaps.len() < GAPS_MIN {
@@ -179,7 +177,7 @@ pub fn even(places: &[f64]) -> Option<Even> {
     Some(Even { period, variation: variance(&single).sqrt() / period })
 }
 
-/// Short intervals, joined with the neighbor that then is nearer to a multiple of the usual one.
+/// Short intervals, joined with the neighbor that is then closer to a multiple of the usual one.
 fn joined(mut gaps: Vec<f64>, usual: f64) -> Vec<f64> {
     let off = |gap: f64| (gap / usual - (gap / usual).round().max(1.0)).abs();
     let mut at = 0;
@@ -192,7 +190,7 @@ fn joined(mut gaps: Vec<f64>, usual: f64) -> Vec<f64> {
         let with_last = at.checked_sub(1).map(|last| off(gaps[at] + gaps[last]));
         let is_next = with_next.is_some_and(|next| with_last.is_none_or(|last| next <= last));
         let gap = gaps.remove(at);
-        // The neighbor is where this one was, or before it.
+        // The neighbor is now at this position, or before it.
         let neighbor = if is_next { at } else { at - 1 };
         gaps[neighbor] += gap;
         at = neighbor;
@@ -203,8 +201,8 @@ fn joined(mut gaps: Vec<f64>, usual: f64) -> Vec<f64> {
     gaps
 }
 
-/// How even onsets are, where each point has a place: in time, or on another scale. Beside it the
-/// chance that as many onsets in random points are as even.
+/// The regularity of onsets if each point has a position, in time or on another scale; and the
+/// probability that as many random onsets are as regular.
 pub fn evenness(onsets: &[usize], places: &[f64]) -> Option<(Even, f64)> {
     let at = |onsets: &[usize]| even(&onsets.iter().map(|at| places[*at]).collect::<Vec<_>>());
     let found = at(onsets)?;
@@ -259,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn chances_are_those_of_the_normal_distribution() {
+    fn p_values_are_those_of_the_normal_distribution() {
         for (z, chance) in [(0.0, 1.0), (1.96, 0.05), (2.576, 0.01), (3.891, 0.0001)] {
             assert!((chance_beyond(z) - chance).abs() < 2e-4, "{z}: {}", chance_beyond(z));
         }
@@ -269,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_chances_each_must_be_smaller() {
+    fn with_many_tests_each_p_value_must_be_smaller() {
         assert_eq!(holm(&[0.04], 0.05), [true]);
         assert_eq!(holm(&[0.04, 0.5, 0.6], 0.05), [false; 3]);
         assert_eq!(holm(&[0.5, 0.01, 0.02], 0.05), [false, true, true]);
@@ -277,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_are_even_and_random_onsets_are_not() {
+    fn clocks_are_regular_and_random_onsets_are_not() {
         let seconds: Vec<f64> = (0..240).map(f64::from).collect();
         let clock: Vec<usize> = (0..12).filter(|at| *at != 5).map(|at| 3 + at * 20).collect();
         let (found, chance) = evenness(&clock, &seconds).unwrap();

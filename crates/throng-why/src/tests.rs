@@ -1,3 +1,3 @@
-//! The rules on simulated runs.
+//! Tests the rules on simulated runs.
 
 mod simulation;

@@ -1,22 +1,22 @@
-//! The seconds of a run in columns, made of the lines of its record in whatever order they come.
-//! A longer run has coarser points: there are never more than [`POINTS_MAX`].
+//! The seconds of a run in columns, from lines in any order. Longer runs have coarser points: there
+//! are at most [`POINTS_MAX`].
 
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 use throng_metrics::{Cause, Gauges, Histogram, Interval, Merge as _, Stage, StepInterval};
 
-/// Two hours and a quarter of seconds; of a day, a point covers 16 s.
+/// Two hours and a quarter in seconds; for a day, a point covers 16 s.
 pub const POINTS_MAX: usize = 8_192;
-/// Points of a step: all steps of a large scenario together must not be large.
+/// Maximum number of points per step, to limit the size of large scenarios.
 const STEP_POINTS_MAX: usize = 512;
-/// Seconds that are kept open for lines that are late.
+/// Number of seconds kept open for late lines.
 const OPEN_MAX: usize = 4;
-/// A record may name any second; a run of more than three years is none.
+/// A run directory can contain any second; no run takes more than three years.
 const SECONDS_MAX: u64 = 100_000_000;
 /// Too many requests.
 const STATUS_LIMITED: u16 = 429;
-/// Unavailable: what load balancers and nginx say at a limit.
+/// Service Unavailable: the response of load balancers and nginx at a limit.
 const STATUS_UNAVAILABLE: u16 = 503;
 
 macro_rules! fold {
@@ -40,7 +40,7 @@ macro_rules! fold {
 
 macro_rules! columns {
     ($($(#[doc = $doc:literal])+ $field:ident $how:ident $($weight:ident)?;)+) => {
-        /// The figures of one point. Times are nanoseconds. What was not measured is 0.
+        /// The results of one point. Times are in nanoseconds. Unmeasured values are 0.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(from = "Vec<f64>", into = "Vec<f64>")]
         pub struct Point {
@@ -166,7 +166,7 @@ columns! {
 }
 
 impl Point {
-    /// Connections that ended without being asked to.
+    /// Connections that ended unexpectedly.
     pub fn unasked(&self) -> f64 {
         self.closed_by_target + self.reset + self.timed_out
     }
@@ -176,14 +176,14 @@ impl Point {
     }
 }
 
-/// Failures of one cause: pairs of place and count, ascending.
+/// Failures by cause: positions and counts, ascending.
 pub type Failures = BTreeMap<u64, u64>;
 
-/// What one step did in a point: attempts, failures, and the sum of the response times.
+/// The results of one step in a point: attempts, failures, and the sum of the response times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepPoint(pub f64, pub f64, pub f64);
 
-/// A second to which lines are still added.
+/// A second that can still receive lines.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Open {
     second: u64,
@@ -193,14 +193,14 @@ struct Open {
     gauges: Gauges,
 }
 
-/// See the module's description.
+/// The seconds of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Timeline {
     width_s: u64,
     step_width_s: u64,
     open: VecDeque<Open>,
     points: Vec<Point>,
-    /// By step, then by place.
+    /// By step, then by position.
     steps: BTreeMap<u16, BTreeMap<u64, StepPoint>>,
     failures: Vec<(Cause, Failures)>,
 }
@@ -219,8 +219,8 @@ impl Default for Timeline {
 }
 
 impl Timeline {
-    /// Takes a line. `gauges` are those of all loads and machines in its second so far;
-    /// `is_attempt` tells whether a step's rows count as attempts.
+    /// Adds a line. `gauges` are those of all loads and machines in its second so far; `is_attempt`
+    /// tells whether a step's rows count as attempts.
     pub fn add(
         &mut self,
         line: &Interval,
@@ -252,7 +252,7 @@ impl Timeline {
         }
     }
 
-    /// Ends the seconds that are still open: what follows is another run.
+    /// Closes the open seconds before another run is added.
     pub fn finish(&mut self) {
         while !self.open.is_empty() {
             self.close_first();
@@ -317,8 +317,8 @@ impl Timeline {
         }
     }
 
-    /// Users in the points that lie within a time, on average, and how many their responses and
-    /// pauses add up to (Little 1961).
+    /// The mean number of users in a time span, and the number that their responses and pauses add
+    /// up to (Little 1961).
     pub fn users(&self, from_s: f64, to_s: f64) -> Option<(f64, f64)> {
         let width = self.width_s as f64;
         let (from, to) = ((from_s / width).ceil() as usize, (to_s / width).floor() as usize);
@@ -339,7 +339,7 @@ impl Timeline {
         self.width_s
     }
 
-    /// Points of a step by place, and the seconds of each.
+    /// The points of all steps by position, and the seconds per point.
     pub fn steps(&self) -> (&BTreeMap<u16, BTreeMap<u64, StepPoint>>, u64) {
         (&self.steps, self.step_width_s)
     }
@@ -357,7 +357,7 @@ impl StepPoint {
     }
 }
 
-/// What of a line is needed until its second ends, without what is large.
+/// The small part of a line that is needed until its second ends.
 fn rest(line: &Interval) -> Interval {
     Interval {
         second: line.second,

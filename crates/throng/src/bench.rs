@@ -115,6 +115,11 @@ fn assemble(
     url: Option<&str>,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<Bench, Vec<Diagnostic>> {
+    let copied = match &arguments.request.curl {
+        Some(path) => curl::read(path).and_then(|source| curl::parse(&source))?,
+        None => curl::CurlRequest::default(),
+    };
+    warnings.extend(copied.warnings);
     let mut bench = Bench {
         users: arguments.concurrency,
         iterations: arguments.requests,
@@ -130,18 +135,9 @@ fn assemble(
         seed: arguments.seed,
         thresholds: [&arguments.expectation.thresholds[..], &arguments.capacity].concat(),
         abort_when: arguments.expectation.abort_when.clone(),
-        ..Bench::default()
+        ..copied.bench
     };
     let mut errors = Vec::new();
-    if let Some(path) = &arguments.request.curl {
-        match curl::read(path).and_then(|source| curl::parse(&source)) {
-            Ok(request) => {
-                warnings.extend(request.warnings.iter().cloned());
-                request.apply(&mut bench);
-            }
-            Err(found) => return Err(found),
-        }
-    }
     let listed = arguments.urls.as_deref().map(|path| read_urls(path, url.unwrap_or_default()));
     match listed.transpose() {
         Ok(listed) => bench.urls = listed.unwrap_or_default(),

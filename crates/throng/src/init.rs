@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use throng_base::{Diagnostic, Exit, Said, Source};
-use throng_scenario::bench::{Bench, write_requests};
+use throng_scenario::bench::write_requests;
 use throng_scenario::{CompileOptions, compile, curl};
 use throng_terminal::Screen;
 
@@ -71,13 +71,8 @@ fn init_curl(arguments: &InitArguments, curl: &Path, path: &Path, screen: Screen
     let requests = curl::read(curl)
         .and_then(|source| curl::parse_all(&source))
         .map_err(|told| errors.refused_all(&told))?;
-    let mut benches = Vec::new();
-    for request in &requests {
-        errors.diagnostics(&request.warnings);
-        let mut bench = Bench::default();
-        request.apply(&mut bench);
-        benches.push(bench);
-    }
+    requests.iter().for_each(|request| errors.diagnostics(&request.warnings));
+    let benches: Vec<_> = requests.into_iter().map(|request| request.bench).collect();
     let name = curl.file_stem().map_or("session".into(), |name| name.to_string_lossy());
     let text = write_requests(&benches, &name);
     if path == Path::new("-") {

@@ -4,8 +4,8 @@ use throng_base::Exit;
 use throng_packets::Ink;
 use throng_packets::command::{Failure, ProtocolOptions, show};
 use throng_packets::decode::Sinks;
-use throng_run::reflect::{of_url, write_descriptors};
-use throng_scenario::bench::Bench;
+use throng_run::reflect::write_descriptors;
+use throng_scenario::bench::{Bench, to_reflect};
 use throng_terminal::Screen;
 use throng_terminal::screen::output;
 
@@ -18,7 +18,7 @@ pub(crate) fn protocol(options: &ProtocolOptions) -> Ended {
     let reflection = &options.reflection;
     if let Some(url) = &reflection.reflect {
         // A wrong URL is told before a wrong header.
-        let bench = of_url(url).map_err(|told| errors.refused(&told))?;
+        let bench = to_reflect(url).map_err(|told| errors.refused(&told))?;
         let bench = Bench {
             headers: metadata(&reflection.headers).map_err(|told| errors.refused(&told))?,
             verify_tls: reflection.insecure.then_some(false),

@@ -1,7 +1,6 @@
-//! Secrets that the scenario also says where nothing is secret, such as the password `admin` of the
-//! user `admin`: they are masked only where the scenario puts them, not wherever the same text is
-//! found. Any other secret is masked wherever it is found, and where it is put as well, whatever
-//! stands beside it there.
+//! Secrets whose text the scenario also contains elsewhere, such as the password `admin` of the
+//! user `admin`: they are masked only where the scenario inserts them. Any other secret is masked
+//! anywhere, and where it is inserted even if its neighbors are letters.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -9,68 +8,68 @@ use std::sync::Arc;
 
 use super::{Secrets, VALUE_BYTES_MIN, forms, is_plain_word};
 
-/// So many letters are a word that is looked for inside of what the scenario says.
+/// Shorter sequences of letters are searched within the words of the scenario.
 const LETTERS_MAX: usize = 8;
-/// What is longer is never a word of the scenario's own.
+/// Longer texts are never common words.
 const WORD_BYTES_MAX: usize = 64;
-/// Words that are remembered.
+/// Maximum number of words.
 const WORDS_MAX: usize = 100_000;
-/// Places that are remembered, and values in them.
+/// Maximum number of uses, and of values in them.
 const USES_MAX: usize = 10_000;
 const PLACED_MAX: usize = 10_000;
 
-/// A place of the scenario where a secret is put into a text.
+/// A use of a secret: its insertion into a text of the scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Use {
-    /// The secret, as it is written in an expression: `vars.password`, `data.users.pwd`.
+    /// The secret as in an expression: `vars.password`, `data.users.pwd`.
     pub of: String,
-    /// What is written directly before and behind it.
+    /// The text directly before and after it.
     pub before: String,
     pub after: String,
-    /// Something else that is put in stands there, whose text is not known.
+    /// Whether another inserted value, whose text is unknown, is before or after it.
     pub is_open: (bool, bool),
-    /// The key under which the text stands.
+    /// The key of the text.
     pub key: Option<String>,
 }
 
 impl Use {
-    /// The text is nothing but the secret.
+    /// Whether the text consists only of the secret.
     fn is_alone(&self) -> bool {
         self.before.is_empty() && self.after.is_empty() && self.is_open == (false, false)
     }
 }
 
-/// A value at its place.
+/// A value at its place of use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Placed {
     before: Vec<u8>,
     value: Vec<u8>,
     after: Vec<u8>,
     is_open: (bool, bool),
-    /// It is all there is, under this key.
+    /// The key if the text consists only of the secret.
     key: Option<String>,
 }
 
-/// What is known of the places of secrets.
+/// The uses of secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Places {
-    /// What the scenario itself says where nothing is secret.
+    /// The non-secret text of the scenario.
     words: Arc<HashSet<String>>,
     uses: Arc<Vec<Use>>,
     placed: Vec<Placed>,
-    /// Values that are masked in binary data, regardless of the bytes around them.
+    /// Values that are masked in binary data regardless of adjacent bytes.
     values: Vec<Vec<u8>>,
 }
 
 impl Secrets {
-    /// What the scenario says where nothing is secret: whole texts, and the words in them.
+    /// Sets the non-secret text of the scenario: whole texts and their words.
     pub fn set_words<'t>(&mut self, texts: impl Iterator<Item = &'t str>) {
         let mut words = HashSet::new();
         for text in texts {
             if words.len() >= WORDS_MAX {
                 break;
             }
-            // The result of an expression is not known here.
+            // The results of expressions are unknown here.
             let literals = text.split("${").enumerate().map(|(index, part)| match index {
                 0 => part,
                 _ => part.split_once('}').map_or("", |(_, behind)| behind),
@@ -84,14 +83,14 @@ impl Secrets {
         self.places.words = Arc::new(words);
     }
 
-    /// Where the scenario puts secrets.
+    /// Sets the places where the scenario inserts secrets.
     pub fn set_uses(&mut self, mut uses: Vec<Use>) {
         uses.truncate(USES_MAX);
         self.places.uses = Arc::new(uses);
     }
 
-    /// The value of a secret: masked where the scenario puts it, and, unless it is a word like
-    /// others, wherever it is found.
+    /// Adds the value of a secret: it is masked where the scenario inserts it and, unless it is a
+    /// common word, anywhere.
     pub fn learn(&mut self, of: &str, value: &str) {
         let value = value.trim();
         if !self.is_word(super::credentials(value)) {
@@ -100,8 +99,8 @@ impl Secrets {
         self.learn_placed(of, value);
     }
 
-    /// The value of a secret that is known to be said elsewhere, too: masked only where the
-    /// scenario puts it.
+    /// Adds the value of a secret that also occurs elsewhere: it is masked only where the scenario
+    /// inserts it.
     pub fn learn_placed(&mut self, of: &str, value: &str) {
         let value = value.trim();
         let bare = super::credentials(value);
@@ -123,14 +122,14 @@ impl Secrets {
         }
     }
 
-    /// Whether the same text can be something else: it is too short to be looked for, or the
-    /// scenario says it where nothing is secret.
+    /// Whether the same text can have another meaning: it is too short to search for, or the
+    /// scenario contains it elsewhere.
     pub fn is_word(&self, value: &str) -> bool {
         let is_said = || self.places.words.contains(value) && !is_unmistakable(value);
         value.len() < VALUE_BYTES_MIN || is_said()
     }
 
-    /// Where values stand that are words like others, in a text.
+    /// Finds common words that are secret at their place in a text.
     pub(super) fn find_placed(&self, text: &[u8], ranges: &mut Vec<Range<usize>>) {
         for placed in &self.places.placed {
             if placed.before.is_empty()
@@ -156,7 +155,7 @@ impl Secrets {
         }
     }
 
-    /// Whether the scenario puts this value under this key, and nothing beside it.
+    /// Whether the scenario inserts this value as the whole text of this key.
     pub(super) fn is_placed_under(&self, name: &str, value: &[u8]) -> bool {
         let value = value.trim_ascii();
         let is_quote = |byte: &u8| matches!(byte, b'"' | b'\'' | b'\\');
@@ -170,8 +169,7 @@ impl Secrets {
         self.places.placed.iter().any(is_it)
     }
 
-    /// Where values stand as words of their own, also those that are words like others: for a text
-    /// in which nothing says what a word is.
+    /// The ranges of values as separate words, even of common words: for text without structure.
     pub fn word_ranges(&self, text: &[u8]) -> Vec<Range<usize>> {
         let mut ranges = Vec::new();
         for value in &self.places.values {
@@ -190,8 +188,7 @@ impl Secrets {
         !self.places.placed.is_empty()
     }
 
-    /// A message may consist of the secret alone, and in binary data no name shows where a value
-    /// stands.
+    /// A message can consist of only the secret, and in binary data no name identifies a value.
     pub(super) fn find_in_message(&self, bytes: &[u8], ranges: &mut Vec<Range<usize>>) {
         let is_alone = |placed: &Placed| placed.before.is_empty() && placed.after.is_empty();
         let whole = bytes.trim_ascii();
@@ -211,7 +208,7 @@ impl Secrets {
     }
 }
 
-/// Long, and of several kinds of characters: no word of anybody.
+/// Long and with several kinds of characters: never a common word.
 fn is_unmistakable(value: &str) -> bool {
     let has = |is: &dyn Fn(char) -> bool| usize::from(value.chars().any(is));
     let kinds = has(&|c| c.is_lowercase())
@@ -264,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_is_a_word_is_masked_where_it_is_put_and_nowhere_else() {
+    fn a_common_word_is_masked_only_where_it_is_inserted() {
         for value in ["admin", "open", "test", "checkout", "production", "k3y"] {
             let secrets = secrets(value);
             for (text, want) in [
@@ -303,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_is_no_word_is_masked_wherever_it_is_found() {
+    fn an_uncommon_secret_is_masked_anywhere() {
         for value in
             ["swordfish", "hunter", "4711", "k3y-k3y", "999999", "Aa1-Aa1-Aa1-A", "s3cr et"]
         {
@@ -324,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_masked_at_its_place_whatever_letters_are_beside_it() {
+    fn an_inserted_secret_is_masked_between_any_letters() {
         let mut secrets = Secrets::default();
         secrets.set_uses(vec![of("vars.password", "id-x", "y", "")]);
         secrets.learn("vars.password", "hunter");

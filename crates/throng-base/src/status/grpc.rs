@@ -1,14 +1,14 @@
-//! The codes of gRPC (github.com/grpc/grpc, `doc/statuscodes.md`): scenarios name them, calls end
-//! with them, reports show them.
+//! gRPC status codes (github.com/grpc/grpc, `doc/statuscodes.md`): scenarios name them, calls end
+//! with them, and reports show them.
 
 use std::fmt;
 
 use super::{Beside, Blame, Meaning};
 
-/// The status of [`Code::Ok`] among those of all protocols.
+/// The recorded number of [`Code::Ok`].
 const STATUSES_BEGIN: u16 = 10_000;
 
-/// The codes of gRPC.
+/// A gRPC status code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Code {
@@ -56,19 +56,18 @@ impl Code {
         self as u8
     }
 
-    /// Its number among all statuses that records have: HTTP, and the closes of WebSockets, end
-    /// far below.
+    /// Its recorded number, far above those of HTTP and WebSocket closes.
     pub fn status(self) -> u16 {
         STATUSES_BEGIN + u16::from(self.number())
     }
 
-    /// The code of such a number.
+    /// The code of a recorded number.
     pub fn of_status(status: u16) -> Option<Code> {
         let number = status.checked_sub(STATUSES_BEGIN)?;
         u8::try_from(number).ok().and_then(Code::of_number)
     }
 
-    /// Those of wrong requests, or of requests that are not allowed, are as a 4xx of HTTP.
+    /// Codes of wrong or forbidden requests correspond to a 4xx of HTTP.
     fn blame(self) -> Blame {
         use Code::{AlreadyExists, FailedPrecondition, InvalidArgument, NotFound, OutOfRange};
         use Code::{PermissionDenied, Unauthenticated, Unimplemented};
@@ -84,7 +83,7 @@ impl Code {
         Code::ALL.get(usize::from(number)).copied()
     }
 
-    /// As the specification writes it: `DEADLINE_EXCEEDED`.
+    /// As in the specification: `DEADLINE_EXCEEDED`.
     pub fn name(self) -> &'static str {
         match self {
             Code::Ok => "OK",
@@ -107,13 +106,13 @@ impl Code {
         }
     }
 
-    /// By its name in any case, or by its number.
+    /// From its name in any case, or its number.
     pub fn named(text: &str) -> Option<Code> {
         let number = text.parse().ok().and_then(Code::of_number);
         number.or_else(|| Code::ALL.into_iter().find(|one| one.name().eq_ignore_ascii_case(text)))
     }
 
-    /// What an HTTP status means where a proxy answered and no gRPC status is there
+    /// The code for the HTTP status of a proxy's response without a gRPC status
     /// (`doc/http-grpc-status-mapping.md`).
     pub fn of_http(status: u16) -> Code {
         match status {
@@ -127,7 +126,7 @@ impl Code {
     }
 }
 
-/// What the status of a code means.
+/// The meaning of a recorded number.
 pub fn meaning(status: u16) -> Option<Meaning> {
     let code = Code::of_status(status)?;
     let beside = Beside::Number(code.number());

@@ -1,14 +1,13 @@
-//! Reason codes of MQTT 5 (2.4): their names, whom they blame, and their numbers among the statuses
-//! of all protocols.
+//! Reason codes of MQTT 5 (2.4): their names, their blame, and their recorded numbers.
 
 use super::{Beside, Meaning};
 pub use crate::status::Blame;
 use Blame::{Generator, Scenario, Target, TargetOrScenario};
 
-/// The status of reason code 0 among those of all protocols.
+/// The recorded number of reason code 0.
 const STATUSES_BEGIN: u16 = 11_000;
 
-/// Table 2.6 and those of the packets, in the order of their codes.
+/// Table 2.6 and the tables of the packets, sorted by code.
 #[rustfmt::skip]
 const CODES: [(u8, &str, Blame); 43] = [
     (0x00, "Success", Target),
@@ -56,12 +55,12 @@ const CODES: [(u8, &str, Blame); 43] = [
     (0xa2, "Wildcard Subscriptions not supported", Scenario),
 ];
 
-/// The status of a reason code. Return codes of 3.1.1 have those of the same meaning.
+/// The recorded number of a reason code. Return codes of 3.1.1 use the equivalent reason code.
 pub fn status(code: u8) -> u16 {
     STATUSES_BEGIN + u16::from(code)
 }
 
-/// What such a status means.
+/// The meaning of a recorded number.
 pub fn meaning(status: u16) -> Option<Meaning> {
     let number = code_of(status)?;
     let (word, blame) = code(number)?;

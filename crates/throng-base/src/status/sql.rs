@@ -1,20 +1,20 @@
-//! SQLSTATEs (SQL standard; PostgreSQL documentation, appendix A) and the error numbers of MySQL:
-//! their names, whom they blame, and their numbers among the statuses of all protocols.
+//! SQLSTATEs (SQL standard; PostgreSQL documentation, appendix A) and MySQL error numbers: their
+//! names, their blame, and their recorded numbers.
 
 use super::{Beside, Blame, Meaning};
 use Blame::{Generator, Scenario, Target, TargetOrScenario};
 
-/// The status of the first row among those of all protocols.
+/// The recorded number of the first row.
 const STATUSES_BEGIN: u16 = 12_000;
 
-/// A SQLSTATE that throng knows, or an error number of MySQL.
+/// A known SQLSTATE, or a MySQL error number.
 #[derive(Debug, PartialEq, Eq)]
 struct SqlState {
     code: &'static str,
-    /// Of the condition: the same in both dialects.
+    /// The name of the condition, the same in both dialects.
     name: &'static str,
     blame: Blame,
-    /// The SQLSTATE that MySQL gives the number; otherwise the code.
+    /// The SQLSTATE that MySQL assigns to the number; otherwise the code.
     state: &'static str,
 }
 
@@ -31,11 +31,11 @@ const fn number(
     SqlState { code, name, blame, state }
 }
 
-/// Run directories have the places in this list: new rows go to its end. A row whose code ends
-/// with `000` stands for its class.
+/// Run directories contain indexes into this list, so new rows must be added at its end. A row
+/// whose code ends with `000` represents its class.
 static STATES: [SqlState; 150] = [
     row("00000", "successful_completion", Target),
-    // Every code of a class that has no row.
+    // All codes of classes without a row.
     row("?????", "unknown_sqlstate", TargetOrScenario),
     row("03000", "sql_statement_not_yet_complete", Scenario),
     row("08000", "connection_exception", Target),
@@ -187,36 +187,36 @@ static STATES: [SqlState; 150] = [
     number("4166", "HY000", "local_files_disabled", Scenario),
 ];
 
-/// Of codes without a row: that of its class, or of none.
+/// For codes without a row: the row of their class, or the first row.
 fn place(code: &str) -> usize {
     let of = |code: &str| STATES.iter().position(|state| state.code == code);
     let class = || code.get(..2).and_then(|class| of(&format!("{class}000")));
     of(code).or_else(class).unwrap_or(1)
 }
 
-/// The status of a statement that succeeded: `00000`.
+/// The recorded number of a successful statement: `00000`.
 pub const SUCCESS: u16 = STATUSES_BEGIN;
 
-/// The status of an error: of the number that MySQL gives it (otherwise 0), or of its SQLSTATE.
-/// Those that throng does not know share the one of their class.
+/// The recorded number of an error, by its MySQL number (otherwise 0) or its SQLSTATE. Unknown ones
+/// share the number of their class.
 pub fn status(number: u16, code: &str) -> u16 {
     let is = |state: &SqlState| state.code.parse() == Ok(number);
     let known = if number > 0 { STATES.iter().position(is) } else { None };
     STATUSES_BEGIN + known.unwrap_or_else(|| place(code)) as u16
 }
 
-/// What such a status means.
+/// The meaning of a recorded number.
 pub fn meaning(status: u16) -> Option<Meaning> {
     let SqlState { code, name, blame, .. } = *state_of(status)?;
     Some(Meaning { word: code, beside: Beside::Name(name), blame })
 }
 
-/// The SQLSTATE of such a status.
+/// The SQLSTATE of a recorded number.
 fn state_of(status: u16) -> Option<&'static SqlState> {
     STATES.get(usize::from(status.checked_sub(STATUSES_BEGIN)?))
 }
 
-/// All statuses with this code, number or name. A SQLSTATE stands for its numbers of MySQL, too.
+/// All recorded numbers with this code, number or name. A SQLSTATE includes its MySQL numbers.
 pub fn named(text: &str) -> impl Iterator<Item = u16> {
     let is = move |state: &SqlState| [state.code, state.name, state.state].contains(&text);
     (STATUSES_BEGIN..).zip(&STATES).filter(move |(_, state)| is(state)).map(|(status, _)| status)
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_sqlstate_has_a_status_and_unknown_ones_that_of_their_class() {
+    fn every_sqlstate_has_a_number_and_unknown_ones_that_of_their_class() {
         for (at, state) in STATES.iter().enumerate() {
             let number = state.code.parse().unwrap_or(0);
             let of_it = if state.state == state.code { 0 } else { number };

@@ -1,14 +1,14 @@
-//! Which targets may be loaded: lists of names, addresses and networks, as an owner of a machine or
-//! of an agent writes them. Nothing is read or resolved here.
+//! Allow lists: names, addresses and networks that may be loaded, as the owner of a machine or an
+//! agent writes them. Nothing is read or resolved here.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use throng_base::clean::without_mark;
 
-/// One list. Where there are several, each has to allow a target.
+/// One list. If there are several, a target must be allowed by all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowList {
-    /// Where it stands: a variable or a path.
+    /// Source of the list: a variable or a path.
     pub origin: String,
     entries: Vec<Entry>,
 }
@@ -17,7 +17,7 @@ pub struct AllowList {
 enum Entry {
     /// In lower case.
     Name(String),
-    /// `*.example.com` without the star: all names that end so.
+    /// `*.example.com` without the star: all names with this suffix.
     Ending(String),
     Network {
         base: IpAddr,
@@ -26,8 +26,8 @@ enum Entry {
 }
 
 impl AllowList {
-    /// Entries are separated by space, commas or line ends; `#` begins a comment. The error is the
-    /// first word that is no entry.
+    /// Entries are separated by spaces, commas or line ends; `#` starts a comment. The error is the
+    /// first invalid entry.
     pub fn parse(origin: impl Into<String>, text: &str) -> Result<AllowList, String> {
         let lines = without_mark(text).lines().map(|line| line.split('#').next().unwrap_or(""));
         let words = lines.flat_map(|line| line.split([',', ' ', '\t', '\r']));
@@ -36,8 +36,7 @@ impl AllowList {
         Ok(AllowList { origin: origin.into(), entries: entries? })
     }
 
-    /// Whether a target may be loaded at this address: the name that has it is allowed, or the
-    /// address is.
+    /// Whether a target may be loaded at this address: its name is allowed, or the address is.
     fn allows(&self, host: Option<&str>, address: IpAddr) -> bool {
         let host = host.map(|host| host.trim_end_matches('.').to_ascii_lowercase());
         let host = host.as_deref();
@@ -49,14 +48,15 @@ impl AllowList {
         })
     }
 
-    /// Whether what listens on this host alone may be loaded: `localhost`, or an address of it.
+    /// Whether targets that are only reachable from this host may be loaded: `localhost`, or one of
+    /// its addresses.
     pub(crate) fn allows_this_host(&self) -> bool {
         let loopback = [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()];
         loopback.into_iter().any(|address| self.allows(Some("localhost"), address))
     }
 
-    /// The first address of a target that the list does not allow; without the name of a host
-    /// that has them, the addresses alone are judged.
+    /// The first address of a target that the list does not allow. Without a host name, only the
+    /// addresses are checked.
     pub fn stranger(&self, host: Option<&str>, addresses: &[SocketAddr]) -> Option<IpAddr> {
         let addresses = addresses.iter().map(SocketAddr::ip);
         addresses.into_iter().find(|address| !self.allows(host, *address))
@@ -94,7 +94,7 @@ fn length(address: IpAddr) -> u32 {
     }
 }
 
-/// Whether two addresses of one family begin with the same bits.
+/// Whether two addresses of one family share a prefix of this length.
 fn shares(one: IpAddr, other: IpAddr, bits: u32) -> bool {
     match (one, other) {
         (IpAddr::V4(one), IpAddr::V4(other)) => {
@@ -109,8 +109,8 @@ fn shares(one: IpAddr, other: IpAddr, bits: u32) -> bool {
     }
 }
 
-/// Whether an address may be a stranger's: none of this host, of a private network (RFC 1918,
-/// RFC 4193, RFC 6598), or of a link.
+/// Whether an address may belong to a third party: it is not an address of this host, of a private
+/// network (RFC 1918, RFC 4193, RFC 6598), or of a link.
 pub fn is_public(address: IpAddr) -> bool {
     let is_own = match address.to_canonical() {
         IpAddr::V4(address) => {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_list_allows_nothing_and_all_bits_may_be_free() {
+    fn an_empty_list_allows_nothing_and_a_zero_prefix_allows_all() {
         assert!(!list(" # nothing\n").allows(Some("localhost"), "127.0.0.1".parse().unwrap()));
         assert!(list("0.0.0.0/0").allows(Some("x"), "192.0.2.1".parse().unwrap()));
         assert!(list("::/0").allows(Some("x"), "2001:db8::1".parse().unwrap()));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_entry_is_named() {
+    fn an_invalid_entry_is_quoted() {
         for (text, word) in [
             ("a 10.0.0.0/33", "10.0.0.0/33"),
             ("10.0.0.0/x", "10.0.0.0/x"),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn public_is_what_may_be_a_strangers() {
+    fn addresses_of_third_parties_are_public() {
         for own in [
             "127.0.0.1",
             "127.9.9.9",

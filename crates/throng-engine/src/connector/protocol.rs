@@ -1,6 +1,6 @@
 //! The handshakes of the protocols: what a connection needs before it is open.
 //!
-//! To add one is to add a row to [`Handshake`], and what it does in a file of its own ([`Opens`]).
+//! To add one, add a row to [`Handshake`], and implement [`Opens`] in a file of its own.
 
 mod events;
 pub(crate) mod grpc;
@@ -26,7 +26,7 @@ pub(super) use grpc::NEEDS_HTTP2;
 pub use grpc::reflect::{ReflectError, reflect};
 pub(crate) use websocket::Upgrade;
 
-/// What has not come when an attempt to connect took so long.
+/// Names what is missing when a connection attempt times out.
 pub(crate) type Missing = fn(&str) -> Said;
 
 /// A handshake.
@@ -38,12 +38,12 @@ pub(crate) trait Opens {
         Self::missing
     }
 
-    /// Its request, if it is one of HTTP.
+    /// Its request, if it is an HTTP request.
     fn ask(&self) -> Option<&Ask> {
         None
     }
 
-    /// The machine that says it, if that goes on from an earlier connection.
+    /// The machine that speaks the protocol, if it continues from an earlier connection.
     fn take_machine(&self) -> Option<Machine> {
         None
     }
@@ -53,7 +53,7 @@ pub(crate) trait Opens {
         false
     }
 
-    /// Sends it, and reads until the connection is open. What the server has sent before is its
+    /// Runs the handshake until the connection is open. Bytes that the server sent before are its
     /// greeting.
     async fn open(
         &self,
@@ -130,11 +130,11 @@ pub(crate) fn login_to(target: &Target, random: &mut Random) -> Option<Handshake
     })
 }
 
-/// A request for TLS before the login. It gives the settings once the server has agreed.
+/// A request for TLS before the login; returns the settings once the server has agreed.
 type AskedForTls<'c, 'n> =
     Pin<Box<dyn Future<Output = Result<Option<&'n TlsConnector>, Failure>> + 'c>>;
 
-/// Asks for TLS, where that is part of the protocol.
+/// Asks for TLS, if the protocol has a request for that.
 pub(super) fn ask_for_tls<'c, 'n: 'c>(
     (network, target): (&'n Network, &'c Target),
     carrier: &'c mut Transport,
@@ -148,7 +148,7 @@ pub(super) fn ask_for_tls<'c, 'n: 'c>(
     }
 }
 
-/// Why a connection is over whose target breaks the protocol, or ends it with an error.
+/// Failure of a connection whose target violates the protocol, or ends it with an error.
 pub(crate) fn violation_failure(violation: &Violation) -> Failure {
     if let Violation::Sql(error) = violation {
         return sql::failure(error);
@@ -163,6 +163,11 @@ pub(crate) fn violation_failure(violation: &Violation) -> Failure {
         Nature::Malformed => (Cause::Malformed, 0),
     };
     Failure { status, ..Failure::new(cause, violation.said()) }
+}
+
+/// The machine of a connection that opens without a handshake, where its protocol has its own.
+pub(crate) fn machine_of(scheme: Scheme) -> Option<Machine> {
+    scheme.is_redis().then(|| Machine::Redis(Box::default()))
 }
 
 /// What the client of an open connection takes beside the connection.

@@ -1,5 +1,4 @@
-//! Which addresses the connections to a target go to, looked up before the first packet; and
-//! whether they may.
+//! The addresses of targets, looked up before the first packet, and whether they are allowed.
 
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs as _};
 
@@ -16,8 +15,8 @@ pub(crate) fn all(program: &Program) -> Result<Vec<Vec<SocketAddr>>, StartError>
     program.targets.iter().map(|target| addresses(program, target)).collect()
 }
 
-/// Where connections to a target go: what its name resolves to, or that of the proxy before it, or
-/// what the scenario says instead. A unix socket has no address.
+/// The addresses of connections to a target: those of its name, or of its proxy, or the ones that
+/// the scenario gives. A unix socket has no address.
 pub fn addresses(program: &Program, target: &Target) -> Result<Vec<SocketAddr>, StartError> {
     if target.unix_socket.is_some() {
         return Ok(Vec::new());
@@ -42,8 +41,8 @@ fn lookup(program: &Program, host: &str, port: u16) -> Result<Vec<SocketAddr>, S
             addresses.push(address);
         }
     }
-    // A name may have addresses to which this host has no way, such as `localhost` where there is
-    // no IPv6 (RFC 6724, section 5, rule 1).
+    // A name may have addresses that this host has no route to, such as `localhost` without IPv6
+    // (RFC 6724, section 5, rule 1).
     if addresses.iter().any(|address| connector::has_way(*address)) {
         addresses.retain(|address| connector::has_way(*address));
     }
@@ -53,7 +52,7 @@ fn lookup(program: &Program, host: &str, port: u16) -> Result<Vec<SocketAddr>, S
     }
 }
 
-/// Where connections to a host go that is looked up during a run: every address has to be allowed.
+/// The addresses of a host that is looked up during a run: every one must be allowed.
 pub(crate) fn again(
     program: &Program,
     (host, port): (&str, u16),
@@ -73,8 +72,8 @@ pub(crate) fn again(
     Ok(addresses)
 }
 
-/// All that may be connected to, redirects too, is a target of the program, or a proxy before it:
-/// both are judged. A unix socket is judged as what it is, a place of this host.
+/// Every destination of a connection, including redirects, is a target of the program or its proxy:
+/// both are checked. A unix socket counts as local to this host.
 pub(crate) fn check_allowed(
     program: &Program,
     addresses: &[Vec<SocketAddr>],
@@ -99,8 +98,8 @@ pub(crate) fn check_allowed(
     Ok(())
 }
 
-/// A proxy looks up the name of the target itself. Which address it finds can only be guessed:
-/// where none is found from here, the name has to be allowed.
+/// A proxy resolves the name of the target itself, so its address can only be guessed: if it does
+/// not resolve here, the name must be allowed.
 fn check_behind_proxy(
     program: &Program,
     target: &Target,
@@ -114,7 +113,7 @@ fn check_behind_proxy(
     lists.iter().try_for_each(judge_by)
 }
 
-/// A name that a list allows says nothing about addresses that are not its own.
+/// An allowed name does not allow addresses that belong to another name.
 fn judge(
     program: &Program,
     (host, port): (&str, u16),
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_led_elsewhere_and_given_addresses() {
+    fn names_are_redirected_and_given_addresses() {
         let mut program = program("shop.example", 443);
         resolve(&mut program, "shop.example", 443, &["127.0.0.2", "::1", "127.0.0.3", "127.0.0.2"]);
         program.connection.family = Family::V4;
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_proxy_both_are_judged() {
+    fn a_proxy_and_its_target_are_both_checked() {
         let list = |text| vec![AllowList::parse("test", text).unwrap()];
         let mut program = program("127.0.0.9", 443);
         let proxy = Proxy { host: "127.0.0.2".into(), port: 3128, user: None };
@@ -204,14 +203,14 @@ mod tests {
         assert_eq!(judged(&program, "127.0.0.2 127.0.0.9"), Ok(()));
         assert!(judged(&program, "127.0.0.2").is_err());
         assert!(judged(&program, "127.0.0.9").is_err());
-        // What has no address here has to be allowed by its name.
+        // A target without an address here must be allowed by its name.
         program.targets[0].host = "nowhere.invalid".into();
         assert_eq!(judged(&program, "127.0.0.2 nowhere.invalid"), Ok(()));
         assert!(judged(&program, "127.0.0.0/8").is_err());
     }
 
     #[test]
-    fn an_allowed_name_allows_no_other_address() {
+    fn an_allowed_name_does_not_allow_other_addresses() {
         let list = |text| vec![AllowList::parse("test", text).unwrap()];
         let mut program = program("shop.example", 80);
         let judged = |program: &Program, text| {

@@ -1,5 +1,5 @@
-//! TLS on a connection that is open already, as the steps of a scenario have agreed on it with the
-//! target (STARTTLS).
+//! TLS on a connection that is already open, after the steps of a scenario have agreed on it with
+//! the target (STARTTLS).
 
 use throng_metrics::Cause;
 
@@ -10,12 +10,12 @@ use crate::shard::Lane;
 use crate::transport::Transport;
 use crate::transport::stream::Below;
 
-/// The transport that begins to speak TLS.
+/// The transport that starts TLS.
 pub(crate) fn secure(shard: &Lane, target: u16, plain: Transport) -> Transport {
     #[cfg_attr(not(test), expect(clippy::infallible_destructuring_match))]
     let network = match &shard.connector {
         Connector::Network(network) => network,
-        // What is in memory goes on as it is.
+        // An in-memory transport is unchanged.
         #[cfg(test)]
         Connector::World(_) => return Transport::Securing(Box::pin(async { Ok(plain) })),
     };
@@ -32,7 +32,7 @@ pub(crate) fn secure(shard: &Lane, target: u16, plain: Transport) -> Transport {
     Transport::Securing(Box::pin(async move { handshake(&tls, name, below, speaks_plain).await }))
 }
 
-/// A target that has agreed to speak TLS and does not.
+/// The error of a target that has agreed to TLS and does not speak it.
 pub(super) fn speaks_plain(heard: &[u8]) -> Failure {
     let heard = shown(heard);
     Failure::new(Cause::TlsFailed, say!("the target sent `{heard}` in plain text instead of TLS"))

@@ -201,7 +201,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_socket_of_a_slow_reader_holds_little() {
+    fn a_slow_reader_has_a_small_socket_buffer() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let plan = Arc::new(crate::network::sources::tests::plan_of(&[]));

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_who_has_to_act() {
+    fn refusals_name_the_responsible_side() {
         let told = |user, status| {
             let failure = refused(&proxy(user), "a.test:443", status);
             assert_eq!(failure.status, status);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_host_lacks_is_not_the_proxys() {
+    fn problems_of_this_host_are_not_attributed_to_the_proxy() {
         for (cause, told) in [
             (Cause::ConnectRefused, Cause::ProxyFailed),
             (Cause::ClosedEarly, Cause::ProxyFailed),

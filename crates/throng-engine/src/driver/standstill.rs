@@ -1,6 +1,6 @@
-//! Users that stand still: nothing is due for them, and nothing that may come would wake them.
-//! That is a bug of throng, and without this check such a run would pass with the figures of the
-//! users that are left. The run ends instead, and the user says what it waits for.
+//! Detects stuck users: nothing is due for them, and nothing that may arrive would wake them. That
+//! is a bug of throng; without this check, such a run would report only the users that are left.
+//! The run ends instead, and the user reports what it waits for.
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use crate::shard::Lane;
 use crate::shard::due::DueQueue;
 use crate::shard::seats::Seats;
 
-/// How long a user stands still before the run ends.
+/// How long a user may be stuck before the run ends.
 const STANDSTILL_MAX: Duration = Duration::from_secs(5);
-/// Looks that must find a user so. Between two of them every user that can go on has had its turn:
-/// a process that was stopped for a while has no users that stand still.
+/// Checks that must find a user stuck. Between two of them, every user that can continue has had
+/// its turn, so that a process that was suspended does not report stuck users.
 const LOOKS_MIN: u32 = 3;
-/// Seats of one look: some 50 microseconds.
+/// Slots per check: some 50 microseconds.
 const SEATS_MAX: usize = 16_384;
-/// Suspects at one time; one of them is enough.
+/// Suspects at a time; one of them is enough.
 const SUSPECTS_MAX: usize = 16;
 
-/// What is known of users that may stand still, of one lane.
+/// Suspects among the users of one lane.
 #[derive(Default)]
 pub(super) struct Standstill {
     suspects: Vec<Suspect>,
-    /// The seat that the next look begins with.
+    /// The first slot of the next check.
     next: usize,
     is_told: bool,
 }
@@ -36,8 +36,8 @@ struct Suspect {
 }
 
 impl Standstill {
-    /// Looks at some seats, and again at those that were suspect. A user that stands still is asked
-    /// what it waits for, and ends the run.
+    /// Checks some slots, and those of suspects again. A stuck user reports what it waits for, and
+    /// ends the run.
     pub(super) fn look(&mut self, lane: &Lane, now: Time) {
         if self.is_told {
             return;
@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// Looks once a second; the second in which a user was found, of at most 20.
+    /// Checks once a second; returns the second in which a user was found, of at most 20.
     fn found(seats: &Seats, due: &DueQueue) -> Option<(u64, u32)> {
         let mut standstill = Standstill::default();
         (1..=20).find_map(|second| {
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_that_nothing_will_wake_is_found() {
+    fn a_user_that_nothing_will_wake_is_detected() {
         let (mut seats, mut due) = (Seats::default(), DueQueue::default());
         let slots: Vec<u32> = (0..40_000).map(|_| seats.take(true)).collect();
         for slot in &slots {
@@ -94,14 +94,14 @@ mod tests {
         }
         assert_eq!(found(&seats, &due), None);
         due.remove(30_000);
-        // Not all seats are looked at in one second.
+        // Not all slots are checked in one second.
         assert_eq!(found(&seats, &due), Some((7, 30_000)));
         due.remove(3);
         assert_eq!(found(&seats, &due), Some((6, 3)));
     }
 
     #[test]
-    fn users_that_wait_rightly_are_left_alone() {
+    fn users_with_a_valid_wait_are_not_stuck() {
         let (mut seats, due) = (Seats::new(true), DueQueue::default());
         let mut user = || {
             let slot = seats.take(true);
@@ -109,7 +109,7 @@ mod tests {
             slot
         };
         let (idle, stays, fired, begins, parts) = (user(), user(), user(), user(), user());
-        // A user that has not had its first turn, and an empty seat.
+        // A user that has not had its first turn, and an empty slot.
         let (_, gone) = (seats.take(true), seats.take(true));
         seats.release(gone);
         seats.idle(begins);
@@ -120,16 +120,16 @@ mod tests {
         seats.connected(parts, true);
         assert!(seats.part_one(throng_program::Parting::Fin));
         assert_eq!(found(&seats, &due), None);
-        // It has gone on, and waits for something else.
+        // It has continued, and waits for something else.
         seats.stands_by(stays, false);
         assert_eq!(found(&seats, &due), Some((6, stays)));
-        // Found again and again, but not for so long.
+        // Found several times, but not long enough.
         let mut standstill = Standstill::default();
         for second in 1..40 {
             seats.stands_by(stays, second % 5 == 0);
             assert_eq!(standstill.find(&seats, &due, Time::from_secs(second)), None);
         }
-        // As long, but without a turn in between: the process was stopped.
+        // Long enough, but without a turn in between: the process was suspended.
         let mut standstill = Standstill::default();
         for second in [100, 200] {
             assert_eq!(standstill.find(&seats, &due, Time::from_secs(second)), None);

@@ -1,4 +1,4 @@
-//! Shards in simulated time: whom work is given to, when phases end, what is written down.
+//! Shards in simulated time: which users get work, when phases end, what is recorded.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use throng_base::{Random, ShardId, Share, StepId};
 use throng_metrics::{Gauges, Interval};
 use throng_program::{
-    Body, Coming, ConnectionOptions, Drive, Failing, Http, Iterations, Limits, Link, Load, Phase,
-    Program, Scheme, Session, Statement, Step, StepKind, Target, Text, Tls, Users,
+    Coming, ConnectionOptions, Drive, Failing, Iterations, Limits, Link, Load, Phase, Program,
+    Scheme, Session, Statement, Step, StepKind, Target, Text, Tls, Users,
 };
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -41,25 +41,10 @@ fn iterations(users: u64, rate: Option<f64>, total: Option<u64>) -> Phase {
 
 /// One request per iteration.
 fn program(phases: Vec<Phase>) -> Program {
-    let get = Statement::Http(Arc::new(Http {
-        step: StepId(0),
-        link: 0,
-        method: "GET".into(),
-        path: Text::literal("/"),
-        headers: Vec::new(),
-        cookies: Vec::new(),
-        digest: None,
-        body: Body::None,
-        timeout: S,
-        follow_redirects: false,
-        checks: Vec::new(),
-        saves: Vec::new(),
-        failing: Failing::default(),
-    }));
     let session = Session {
         name: "s".into(),
         weight: 1,
-        steps: vec![get],
+        steps: vec![crate::world::get(S, Vec::new())],
         links: [Link::default()].into(),
         ..Session::default()
     };
@@ -101,15 +86,15 @@ fn program(phases: Vec<Phase>) -> Program {
     }
 }
 
-/// What came of a shard.
+/// The results of a shard.
 #[derive(Default)]
 struct Outcome {
     marks: Vec<Mark>,
     intervals: Vec<Interval>,
     sum: Interval,
-    /// Turns of the driver, by their probes.
+    /// Turns of the driver, per probe.
     probes: u64,
-    /// How often the driver's timer went off, and how often it was set to what was over.
+    /// How often the driver's timer expired, and how often it was set to a time in the past.
     rung: u64,
     set_in_the_past: u64,
     /// When all was over.
@@ -130,7 +115,7 @@ fn run(phases: Vec<Phase>, share: Share, delay: Duration, stop_at: Option<Time>)
     run_told(program(phases), share, delay, words.as_slice())
 }
 
-/// What is said to the control of a run, and when.
+/// Calls on the control of a run, and when.
 type Word = (Time, fn(&Control, Time));
 
 fn run_told(program: Program, share: Share, delay: Duration, words: &[Word]) -> Outcome {
@@ -216,7 +201,7 @@ fn run_in(
 }
 
 #[test]
-fn a_counted_phase_ends_on_shards_that_have_no_user_in_it() {
+fn a_counted_phase_ends_on_shards_without_users() {
     for rate in [None, Some(20.0)] {
         let done: Vec<u64> = (0..2)
             .map(|index| {
@@ -228,14 +213,14 @@ fn a_counted_phase_ends_on_shards_that_have_no_user_in_it() {
                 done - free.sum.population.iterations_finished
             })
             .collect();
-        // Users who were in the middle of an iteration end it before they go.
+        // Users in the middle of an iteration finish it before they leave.
         assert!((10..=12).contains(&done[0]) && done[1] <= 2, "{done:?}");
     }
 }
 
 #[test]
-fn who_is_told_to_leave_gets_no_iteration() {
-    // All wait for work when most of them have to go; the phases behind count again.
+fn a_user_that_is_told_to_leave_gets_no_iteration() {
+    // All wait for work when most of them have to leave; later phases count again.
     let phases = vec![
         iterations(50, Some(1000.0), Some(20)),
         users(3, S),
@@ -251,7 +236,7 @@ fn who_is_told_to_leave_gets_no_iteration() {
 }
 
 #[test]
-fn only_starts_with_a_time_of_their_own_wait() {
+fn only_scheduled_starts_can_be_delayed() {
     let free = run(vec![iterations(2, None, Some(100))], Share::WHOLE, 10 * MS, None);
     assert_eq!(free.sum.population.waited, 0);
     let paced = run(vec![iterations(2, Some(1000.0), Some(100))], Share::WHOLE, 10 * MS, None);
@@ -259,7 +244,7 @@ fn only_starts_with_a_time_of_their_own_wait() {
 }
 
 #[test]
-fn a_paced_run_lasts_as_long_as_its_rate_says() {
+fn a_paced_run_lasts_as_long_as_its_rate_requires() {
     let outcome = run(vec![iterations(5, Some(20.0), Some(20))], Share::WHOLE, MS, None);
     assert_eq!(outcome.sum.total().ok, 20);
     assert_eq!(outcome.ended(0), Time::from_secs(1));
@@ -276,7 +261,7 @@ fn idle_users_take_turns() {
 }
 
 #[test]
-fn a_quiet_shard_sleeps_and_still_hears_that_it_is_to_stop() {
+fn a_quiet_shard_sleeps_and_still_notices_a_stop() {
     let hold = Phase {
         name: "h".into(),
         drive: Drive::Hold,
@@ -293,7 +278,7 @@ fn a_quiet_shard_sleeps_and_still_hears_that_it_is_to_stop() {
 }
 
 #[test]
-fn of_many_shards_only_a_group_does_something_at_the_same_moment() {
+fn only_one_group_of_many_shards_is_active_at_a_time() {
     let turns: Vec<Duration> = (0..4096).map(turn_of).collect();
     assert!(turns[..16].iter().all(|turn| turn.is_zero()), "few shards are on time");
     assert!(turns.iter().all(|turn| *turn < 100 * MS));
@@ -303,14 +288,14 @@ fn of_many_shards_only_a_group_does_something_at_the_same_moment() {
 }
 
 #[test]
-fn one_of_many_shards_hears_and_tells_as_any_other() {
+fn one_of_many_shards_reports_and_stops_like_any_other() {
     let share = Share::WHOLE.thread(1000, 4096);
     let hold = Phase { drive: Drive::Hold, ..users(1, 60 * S) };
     let stop = Time::from_secs(20) + 3 * MS;
     let quiet = run(vec![hold], share, MS, Some(stop));
     assert!(quiet.end - stop <= PROBE_MAX, "{}", quiet.end);
     assert!((5 * 20..7 * 20).contains(&quiet.probes), "{}", quiet.probes);
-    // Every second is told once for each phase in it, and in their order.
+    // Every second is reported once for each of its phases, in order.
     let phases = vec![users(4096, 1500 * MS), users(8192, 2 * S)];
     let busy = run(phases, share, 5 * MS, None);
     let told: Vec<(u64, u16)> =
@@ -320,11 +305,11 @@ fn one_of_many_shards_hears_and_tells_as_any_other() {
 }
 
 #[test]
-fn overdue_starts_that_no_user_can_take_wake_nothing() {
+fn overdue_starts_without_a_free_user_cause_no_wake_ups() {
     let overloaded = |rate: f64, seconds: u32| {
         let phase = Phase { time: Some(S * seconds), ..iterations(20, Some(rate), None) };
         let outcome = run(vec![phase], Share::WHOLE, 20 * MS, None);
-        // Users go from one start to the next, the oldest first: none is left idle meanwhile.
+        // Users continue with the oldest start that is due: none is left idle meanwhile.
         let done = outcome.sum.population.iterations_finished;
         assert!(done >= u64::from(seconds) * 940, "{:?}", outcome.sum.population);
         assert!(outcome.sum.population.unmet > 0);
@@ -333,13 +318,13 @@ fn overdue_starts_that_no_user_can_take_wake_nothing() {
     };
     let (short, long, steep) =
         (overloaded(2000.0, 2), overloaded(2000.0, 4), overloaded(50_000.0, 2));
-    // The driver wakes for its probes, a hundred a second, and for users who waited at the begin.
+    // The driver wakes for its probes, a hundred a second, and for users that waited at the start.
     assert!(short < 300 && steep < 300 && long < 600, "{short} {long} {steep}");
 }
 
 #[test]
-fn no_timer_is_armed_for_a_moment_that_is_over() {
-    // Whoever leaves last lets the driver look at once whether the phase is done.
+fn no_timer_is_armed_for_a_time_that_has_passed() {
+    // The last user that leaves makes the driver check immediately whether the phase is done.
     let leave = run(vec![iterations(3, None, Some(30)), users(0, S)], Share::WHOLE, MS, None);
     let paced = run(vec![iterations(4, Some(1000.0), Some(50))], Share::WHOLE, 10 * MS, None);
     assert_eq!((leave.set_in_the_past, paced.set_in_the_past), (0, 0));
@@ -347,7 +332,7 @@ fn no_timer_is_armed_for_a_moment_that_is_over() {
 }
 
 #[test]
-fn a_shard_that_stood_still_has_lost_that_time() {
+fn a_suspended_shard_records_lost_time() {
     let program = || program(vec![users(3, 12 * S)]);
     let moving = run_in(&Hand::new(), program(), Share::WHOLE, 5 * MS, &[]);
     assert_eq!((moving.sum.generator.lost_ns, moving.sum.generator.lost_max_ns), (0, 0));

@@ -1,15 +1,15 @@
-//! Wakings that are shared: how long a shard sleeps on though something may be due or have come.
+//! Shared wake-ups: how long a shard sleeps although something may be due or have arrived.
 //!
-//! A waking costs more than what is done in most of them. Where a shard would wake more often than
-//! once in a window (the run's precision, or more where nothing begins at a rate), it looks once a
-//! window instead: it does what is due by then and hears what has come, which the kernel has
-//! stamped. Where less happens, it wakes for each event.
+//! A wake-up costs more than most of the work it does. If a shard would wake more often than once
+//! per window (the run's precision, or longer if nothing starts at a rate), it wakes once per
+//! window instead: it does what is due by then, and reads what has arrived, with the kernel's
+//! timestamps. With less load, it wakes for each event.
 
 use std::time::Duration;
 
 use throng_base::Time;
 
-/// Events in a window from which on sharing a waking spares more than one sleep costs.
+/// Events per window above which sharing a wake-up saves more than the sleep costs.
 const EVENTS_MIN: f64 = 1.5;
 /// Events are counted over this many windows, and over at least this time.
 const COUNTED_WINDOWS: u32 = 2;
@@ -20,10 +20,10 @@ pub(crate) struct Window {
     length: Duration,
     /// When the shard woke, or should have.
     woken: Time,
-    /// Events are counted since, and had this number then.
+    /// Start of the count of events, and the count at that time.
     counted_from: Time,
     counted: u64,
-    /// There were many enough.
+    /// There were enough events.
     is_busy: bool,
 }
 
@@ -32,12 +32,12 @@ impl Window {
         Window { length, woken: now, counted_from: now, counted: 0, is_busy: false }
     }
 
-    /// From now on windows have this length.
+    /// Changes the length of the windows.
     pub(crate) fn has(&mut self, length: Duration) {
         self.length = length;
     }
 
-    /// Whether wakings are shared at all.
+    /// Whether wake-ups are shared at all.
     pub(crate) fn is_open(&self) -> bool {
         !self.length.is_zero()
     }
@@ -47,8 +47,8 @@ impl Window {
         self.woken = now;
     }
 
-    /// All is done that can be done. Until when the shard sleeps on, whatever comes; None when it
-    /// wakes for the next event. `events` is how many there were so far.
+    /// All work is done. Returns until when the shard sleeps, whatever arrives; `None` to wake for
+    /// the next event. `events` is the total number of events.
     pub(crate) fn sleeps_until(&mut self, now: Time, events: u64) -> Option<Time> {
         let passed = now - self.counted_from;
         if passed >= COUNTED_MIN.max(self.length * COUNTED_WINDOWS) {
@@ -59,7 +59,7 @@ impl Window {
         if !self.is_busy {
             return None;
         }
-        // A waking that took longer than a window delays the ones behind it.
+        // A wake-up that took longer than a window delays the following ones.
         self.woken = now.max(self.woken + self.length);
         Some(self.woken)
     }
@@ -72,7 +72,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn few_events_wake_at_once_and_many_share_a_waking() {
+    fn few_events_wake_immediately_and_many_share_a_wake_up() {
         let precision = Duration::from_millis(1);
         for (per_second, shares) in [(100, false), (1000, false), (2000, true), (50_000, true)] {
             let mut window = Window::new(precision, Time(0));
@@ -80,18 +80,18 @@ mod tests {
                 let until = window.sleeps_until(Time(now * MS), now * per_second / 1000);
                 assert_eq!(until.is_some(), shares && now >= 4, "{per_second}/s at {now} ms");
             }
-            // What was busy once is not for ever.
+            // Being busy once has no lasting effect.
             window.sleeps_until(Time(110 * MS), 100 * per_second / 1000);
             assert_eq!(window.sleeps_until(Time(120 * MS), 100 * per_second / 1000), None);
         }
     }
 
     #[test]
-    fn a_shard_wakes_once_a_window_as_far_as_it_can() {
+    fn a_shard_wakes_once_per_window_if_it_can() {
         let mut window = Window::new(Duration::from_millis(1), Time(0));
         window.woke(Time(9_500_000));
         let mut until = |now: u64| window.sleeps_until(Time(now), now / 1000).map(Time::as_nanos);
-        // 0.3 ms of the window are used up, then 0.1, then much more than one.
+        // 0.3 ms of the window are used up, then 0.1, then much more than one window.
         assert_eq!(until(9_800_000), Some(10_500_000));
         assert_eq!(until(10_600_000), Some(11_500_000));
         assert_eq!(until(15_000_000), Some(15_000_000));

@@ -1,4 +1,4 @@
-//! Bits of members, a word at a time; up to 64 of them lie where they are and not on the heap.
+//! Bit sets of members; up to 64 bits are stored inline, larger sets on the heap.
 
 const WORD: u32 = 64;
 
@@ -35,7 +35,7 @@ impl Bits {
         word.is_some_and(|word| word >> (index % WORD) & 1 == 1)
     }
 
-    /// Makes room for it where there is none.
+    /// Makes room for the bit if needed.
     pub(super) fn set(&mut self, index: u32) {
         let place = (index / WORD) as usize;
         if place >= self.words().len() {
@@ -46,7 +46,7 @@ impl Bits {
         self.words_mut()[place] |= 1 << (index % WORD);
     }
 
-    /// Whether it was set.
+    /// Clears a bit; true if it was set.
     #[inline]
     pub(super) fn clear(&mut self, index: u32) -> bool {
         let mask = 1 << (index % WORD);
@@ -63,7 +63,7 @@ impl Bits {
         self.words().iter().map(|word| word.count_ones()).sum()
     }
 
-    /// Keeps what is set in the other one too.
+    /// Keeps only the bits that are also set in the other.
     pub(super) fn keep(&mut self, other: &Bits) {
         let others = other.words().iter().copied().chain(std::iter::repeat(0));
         for (word, other) in self.words_mut().iter_mut().zip(others) {
@@ -71,7 +71,7 @@ impl Bits {
         }
     }
 
-    /// The same bits without the room behind the last one.
+    /// The same bits without spare capacity.
     pub(super) fn trimmed(&self) -> Bits {
         let words = self.words();
         let used = words.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);
@@ -82,7 +82,7 @@ impl Bits {
         }
     }
 
-    /// Those that are set, from the first.
+    /// The indexes of the set bits, in order.
     pub(super) fn all(&self) -> impl Iterator<Item = u32> + '_ {
         let places = self.words().iter().zip((0..).step_by(WORD as usize));
         places.flat_map(|(&word, from)| {
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_are_kept_and_counted() {
+    fn bits_are_stored_and_counted() {
         assert_eq!(size_of::<Bits>(), 16);
         let mut bits = Bits::default();
         for index in [0, 63, 64, 700] {

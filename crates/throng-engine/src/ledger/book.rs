@@ -1,5 +1,5 @@
-//! The messages that are on their way to members of one shard: who has got them, and what became of
-//! them when their time is over. What it is told is in the order of time.
+//! The messages that members of one shard are expected to get: which members got them, and what is
+//! counted when they are settled. All input is in order of time.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use super::mix::{Mixed, mixed};
 use super::remark::{Remark, Remarks, SHOWN_USERS_MAX};
 use super::{Fresh, Rules};
 
-/// Messages of one sender that are looked through for one that has overtaken another.
+/// Messages of one sender that are checked for reordering.
 const CHAIN_MAX: usize = 256;
 const NONE: u32 = u32::MAX;
 
-/// What a watched message takes beside its bits: itself, its id in two tables, its sender's.
+/// Memory of a watched message besides its bits: the entry, its ID in two tables, its sender.
 const ENTRY_BYTES: usize = size_of::<Entry>() + 32;
-/// What a message takes whose id is only known.
+/// Memory of a message of which only the ID is remembered.
 const ID_BYTES: usize = 32 + size_of::<Queued>();
 
 #[derive(Debug)]
@@ -33,50 +33,50 @@ pub(super) struct Book {
     ids: HashMap<u64, Known, Mixed>,
     /// By sender and group: its last message that is not settled.
     last: HashMap<u64, u32, Mixed>,
-    /// Messages in the order in which they were sent; so many from the front are settled.
+    /// Messages in sending order; this many at the front are settled.
     queue: VecDeque<Queued>,
     settled: usize,
-    /// Members who have left, until no message asks for them any more.
+    /// Members that left, until no message needs them.
     left: VecDeque<(Time, MemberId)>,
     /// The number of the next message.
     number: u64,
     heap_bytes: usize,
-    /// Receipts of this time were not looked at.
+    /// Receipts in this period were not processed.
     blind: Option<(Time, Time)>,
-    /// Until then an id that is not known may be one that was not remembered.
+    /// Until then, an unknown ID may be one that was not remembered.
     dim_until: Option<Time>,
     pub(super) interval: DeliveryInterval,
     /// Messages that were not watched, and are not counted yet.
     pub(super) unwatched: Vec<Told>,
-    /// The ids of the last receipts.
+    /// The IDs of the last receipts.
     pub(super) texts: Texts,
     pub(super) remarks: Remarks,
 }
 
-/// A message with an audience on this shard, from its sending to its settlement; if it is lost for
-/// somebody, until its id is forgotten.
+/// A message with an audience on this shard, from its sending to its settlement; if a member lost
+/// it, until its ID is forgotten.
 #[derive(Debug)]
 struct Entry {
     id: u64,
-    /// As it stood in the message, where it is more than a number.
+    /// The ID as in the message, if it is not just a number.
     text: Option<Arc<str>>,
     at: Time,
     /// The shard of its sender.
     home: u32,
     sender: UserId,
     number: u64,
-    /// Members who have not got it.
+    /// Members that have not got it.
     waiting: Bits,
     group: u32,
     expected: u32,
     late: u32,
-    /// Of the same sender in the same group.
+    /// Next message of the same sender in the same group.
     next: u32,
     previous: u32,
-    /// The index of the sender, if nothing is for itself.
+    /// The index of the sender, if it must not get its own messages.
     without: u32,
     settled: bool,
-    /// Somebody got a later one of the sender before this one.
+    /// A member got a later message of the sender before this one.
     overtaken: bool,
 }
 
@@ -89,19 +89,19 @@ struct Queued {
     home: bool,
 }
 
-/// What is known of an id.
+/// What is known about an ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     Entry(u32),
-    /// All who are present have got it. The number and the group of the message, in one word.
+    /// All present members have got it. The number and the group of the message, in one word.
     Complete(u64),
-    /// Nobody of this shard is meant.
+    /// It has no receiver on this shard.
     Nobody(Short),
     Withdrawn(Short),
     Unwatched(Short),
 }
 
-/// The lower half of a message's number, enough to tell two with the same id apart.
+/// The lower half of a message's number, enough to distinguish two messages with the same ID.
 type Short = u32;
 
 const GROUP_BITS: u32 = 24;
@@ -154,12 +154,12 @@ impl Book {
         self.left.push_back((at, id));
     }
 
-    /// A message was sent. Its audience is who is present now.
+    /// A message was sent. Its audience is the members present now.
     pub(super) fn sent(&mut self, groups: &Groups, sent: &Sent, home: bool) {
         let number = self.number;
         self.number += 1;
         if self.bytes() + ID_BYTES > self.rules.bytes_max {
-            // Its own shard counts it even if it cannot remember it.
+            // Its own shard counts it even without memory for it.
             self.interval.sent += u64::from(home);
             self.unwatched.push(Told { at: sent.at, home: sent.home });
             self.forgetting(sent.at);
@@ -173,7 +173,7 @@ impl Book {
     fn watch(&mut self, groups: &Groups, sent: &Sent, home: bool, number: u64) -> Known {
         let used_again = self.ids.get(&sent.id).copied();
         if let Some(known) = used_again.filter(|known| !matches!(known, Known::Withdrawn(_))) {
-            // Two messages with one id cannot be told apart.
+            // Two messages with one ID cannot be distinguished.
             self.unwatched.push(Told { at: sent.at, home: sent.home });
             if let Known::Entry(slot) = known {
                 let before = &self.entries[slot as usize];
@@ -237,7 +237,7 @@ impl Book {
         slot
     }
 
-    /// The step that sent it has failed: nobody has to get it.
+    /// The step that sent it has failed: no user has to get it.
     pub(super) fn withdrawn(&mut self, id: u64) {
         let Some(&known) = self.ids.get(&id) else {
             return;
@@ -249,12 +249,12 @@ impl Book {
                 self.drop_entry(slot);
                 number as Short
             }
-            // What is settled stays as it was.
+            // A settled message is unchanged.
             Known::Complete(_) | Known::Withdrawn(_) => return,
             Known::Nobody(number) | Known::Unwatched(number) => number,
         };
         self.ids.insert(id, Known::Withdrawn(number));
-        // It is not counted as sent when its time is over.
+        // It is not counted as sent when it is due.
         let lower = u64::from(self.number.wrapping_sub(u64::from(number)) as Short);
         let number = self.number.wrapping_sub(lower);
         let place = self.queue.partition_point(|queued| queued.number < number);
@@ -263,7 +263,7 @@ impl Book {
         }
     }
 
-    /// A message came to a member, at this time and after this latency.
+    /// A message reached a member, at this time and with this latency.
     #[inline]
     pub(super) fn received(
         &mut self,
@@ -307,10 +307,10 @@ impl Book {
         None
     }
 
-    /// A receipt by somebody who has got the message, or who does not have to get it.
+    /// A receipt by a member that already has the message, or that does not have to get it.
     fn again(&mut self, groups: &Groups, (member, place): (MemberId, Where), id: u64, number: u64) {
-        // Who is not online yet, or was not when it was sent, may well get it: the target lets
-        // users in before they know it. So may who was in another audience then and has moved.
+        // A user that is not online yet, or was not when it was sent, may get it: the target adds
+        // users before they know it. So may a user that was in another audience then and has moved.
         let Some(present) = groups.member(member) else { return };
         if present.joined > number {
             return;
@@ -326,7 +326,7 @@ impl Book {
         }
     }
 
-    /// A receipt of a message that nobody waits for.
+    /// A receipt of a message that no member waits for.
     #[cold]
     fn unmet(
         &mut self,
@@ -342,7 +342,7 @@ impl Book {
                 let place = if group == member.group { Where::Audience } else { Where::Elsewhere };
                 self.again(groups, (member, place), id, word >> GROUP_BITS);
             }
-            // Who was there when it was sent was of another group: this one had nobody.
+            // Members present when it was sent were in another group: this one was empty.
             Some(Known::Nobody(number)) => {
                 let lower = u64::from(self.number.wrapping_sub(u64::from(number)) as Short);
                 let number = self.number.wrapping_sub(lower);
@@ -350,7 +350,7 @@ impl Book {
             }
             Some(Known::Withdrawn(_) | Known::Unwatched(_) | Known::Entry(_)) => {}
             None if self.dim_until.is_some_and(|until| at <= until) => {}
-            // By its stamp it is so old that its id is not remembered.
+            // By its timestamp it is so old that its ID is not remembered.
             None if latency.is_some_and(|latency| latency > self.rules.lost_after) => {
                 self.interval.after_lost += 1;
             }
@@ -363,8 +363,8 @@ impl Book {
         }
     }
 
-    /// Looks whether a message has come after a later one of its sender, and whether it has itself
-    /// overtaken others: those are marked, so that nobody has to look for the rest.
+    /// Checks whether a message arrived after a later one of its sender, and whether it has
+    /// overtaken others itself: those are marked, so that the search stops there.
     fn order(&mut self, groups: &Groups, slot: u32, member: MemberId) {
         let entry = &self.entries[slot as usize];
         let (mut next, mut previous) = (entry.next, entry.previous);
@@ -397,7 +397,7 @@ impl Book {
         }
     }
 
-    /// Settles what was due before this moment, and forgets what is long over.
+    /// Settles what was due before this time, and forgets what is long over.
     #[inline]
     pub(super) fn settle_before(&mut self, groups: &mut Groups, now: Time) {
         while let Some(&queued) = self.queue.get(self.settled) {
@@ -423,7 +423,7 @@ impl Book {
         }
     }
 
-    /// Places of members who left so long before this moment that no message asks for them.
+    /// Frees the places of members that left so long ago that no message needs them.
     pub(super) fn release_before(&mut self, groups: &mut Groups, now: Time) {
         while let Some(&(left, id)) = self.left.front() {
             if left + self.rules.lost_after >= now {
@@ -434,7 +434,7 @@ impl Book {
         }
     }
 
-    /// The end: what is not due is excused.
+    /// The end: messages that are not due become undetermined.
     pub(super) fn finish(&mut self, groups: &Groups) {
         while let Some(&queued) = self.queue.get(self.settled) {
             self.settled += 1;
@@ -499,7 +499,7 @@ impl Book {
         });
     }
 
-    /// Takes it out of the row of its sender's messages.
+    /// Unlinks it from the list of its sender's messages.
     fn unlink(&mut self, slot: u32) {
         let entry = &mut self.entries[slot as usize];
         if entry.settled {
@@ -517,7 +517,7 @@ impl Book {
                 self.last.insert(chain, previous);
             }
             None => {
-                // Somebody else's may stand there when it was taken out before.
+                // If it was unlinked before, another message may be there.
                 if self.last.get(&chain) == Some(&slot) {
                     self.last.remove(&chain);
                 }
@@ -531,13 +531,13 @@ impl Book {
         self.heap_bytes -= entry.waiting.heap_bytes() + text_bytes(entry.text.as_ref());
         entry.text = None;
         entry.waiting = Bits::default();
-        // What is free is of no message.
+        // A free entry belongs to no message.
         entry.number = u64::MAX;
         entry.settled = true;
         self.free.push(slot);
     }
 
-    /// A receipt was not looked at.
+    /// A receipt was not processed.
     pub(super) fn blinded(&mut self, at: Time, worked_until: Time) {
         let from = self.blind.filter(|(_, until)| *until + self.rules.lost_after > worked_until);
         let from = from.map_or(at, |(from, _)| from);
@@ -551,7 +551,7 @@ impl Book {
     }
 }
 
-/// What the text of an id takes: the shards of a run share it.
+/// Memory of an ID's text, which all shards of a run share.
 fn text_bytes(text: Option<&Arc<str>>) -> usize {
     text.map_or(0, |text| text.len() + 2 * size_of::<usize>())
 }
@@ -560,11 +560,11 @@ fn chain(sender: UserId, group: u32) -> u64 {
     mixed(sender.0 ^ u64::from(group) << 40)
 }
 
-/// Who gets a message.
+/// Relation of a receiver to a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Where {
     /// A member of the group that it was sent to.
     Audience,
-    /// Of another one, or the sender that gets nothing.
+    /// A member of another group, or a sender that must not get its own messages.
     Elsewhere,
 }

@@ -1,11 +1,11 @@
-//! Between the ledgers of the machines of a run: what was sent on one is announced to the others,
-//! batch by batch, and joins their exchange as if another shard had said it. Who carries a batch
-//! may lose it, double it or bring it late: batches are numbered and say how much came before
-//! them, so what is missing is counted as not watched and never taken for something else.
+//! Connects the ledgers of the machines of a run: messages sent on one are announced to the others,
+//! in batches, and enter their exchange like those of another shard. The carrier may lose a batch,
+//! duplicate it or deliver it late: batches are numbered and contain the count of messages before
+//! them, so that missing ones are counted as unwatched and never misattributed.
 //!
-//! The clocks of two machines agree only within an error. What another machine has sent is placed
-//! at the earliest moment it can have been sent by our clock: a receipt is never before its
-//! message, and members who came within the error are not expected to get it.
+//! The clocks of two machines agree only within an error. A message of another machine is placed at
+//! the earliest time at which it can have been sent by our clock: a receipt never precedes its
+//! message, and members that joined within the error are not expected to get it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,15 +17,15 @@ use super::Port;
 use super::exchange::{HELD_MAX, News, Sent};
 use crate::peers::{Known, Muster, every, is_another, silent};
 
-/// Messages of one batch.
+/// Messages per batch.
 const BATCH_MAX: usize = 20_000;
-/// Shards of one machine are told apart by the lower half of their number in the run.
+/// The lower half of a shard's number in the run identifies it on its machine.
 const MACHINE_BITS: u32 = 16;
 
-/// What a machine announces at once.
+/// An announcement of a machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Announced {
-    /// Its part of the run, which names it.
+    /// Its part of the run, which identifies it.
     first: u64,
     width: u64,
     /// Batches count from 0.
@@ -33,21 +33,21 @@ pub(crate) struct Announced {
     rows: Vec<Row>,
 }
 
-/// Of one row of deliveries. Times are in nanoseconds on the clock of the run.
+/// One row of deliveries. Times are in nanoseconds on the clock of the run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Row {
-    /// All that was sent up to here is announced; u64::MAX once its shards are gone.
+    /// Everything sent before is announced; u64::MAX once its shards are gone.
     until: u64,
     /// Messages in all batches before.
     before: u64,
-    /// Id, group, sender, moment, shard.
+    /// ID, group, sender, time, shard.
     sent: Vec<(u64, u64, u64, u64, u32)>,
-    /// How ids stood in messages, where they are more than numbers: by place in `sent`.
+    /// IDs as in the messages, if they are not just numbers: by index in `sent`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     texts: BTreeMap<usize, String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     withdrawn: Vec<(u64, u64)>,
-    /// From when to when.
+    /// Start and end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     unannounced: Vec<(u64, u64)>,
 }
@@ -68,13 +68,13 @@ pub(crate) struct Bridge {
 struct Here {
     step: StepId,
     port: Port,
-    /// What others have announced and the exchange has had no room for.
+    /// Announcements of others that the exchange has had no room for.
     pending: Vec<News>,
     /// Messages that were announced to others.
     sent: u64,
-    /// Shards were told that all is known up to here.
+    /// Shards were told that everything before is known.
     told: Time,
-    /// Messages of others that did not come, or too late.
+    /// Messages of others that did not arrive, or too late.
     missed: u64,
 }
 
@@ -85,7 +85,7 @@ struct Other {
     /// The number of its next batch.
     number: u64,
     heard: Time,
-    /// By row: up to when all is known, and how many messages that is.
+    /// By row: the time up to which everything is known, and how many messages that is.
     rows: Vec<(Time, u64)>,
 }
 
@@ -103,16 +103,16 @@ impl Bridge {
         Bridge { share, rows, others: BTreeMap::new(), number: 0, muster: Muster::default() }
     }
 
-    /// A shard at its end waits for others no longer than this.
+    /// A shard that has ended waits for others no longer than this.
     pub(crate) fn patience(share: Share) -> Duration {
         silent(share) + every(share) * 2
     }
 
-    /// What the others have to hear; also says to the shards what others have announced.
+    /// Returns the announcements for the others, and passes theirs on to the shards.
     pub(crate) fn tell(&mut self, now: Time) -> Vec<Announced> {
         let silent = silent(self.share);
         let is_there = |other: &Other| now.since(other.heard) < silent || other.has_left();
-        // Who was never heard is waited for as well, for a while.
+        // A machine that was never heard of is also waited for, for a while.
         let widths = self.others.values().map(|other| other.width);
         let known = self.muster.known(self.share, widths, now);
         let all_known = known != Known::No;
@@ -127,7 +127,7 @@ impl Bridge {
         self.batches(told)
     }
 
-    /// Rows in as many batches as they need.
+    /// Splits rows into as many batches as needed.
     fn batches(&mut self, mut rows: Vec<Row>) -> Vec<Announced> {
         let mut batches = Vec::new();
         loop {
@@ -169,8 +169,8 @@ impl Bridge {
         }
     }
 
-    /// By step: messages of other machines that nobody of this one will ever watch, since the last
-    /// time.
+    /// By step: messages of other machines that no shard of this one will ever watch, since the
+    /// last call.
     pub(crate) fn missed(&mut self) -> impl Iterator<Item = (StepId, u64)> {
         let rows = self.rows.iter_mut();
         rows.map(|row| (row.step, std::mem::take(&mut row.missed)))
@@ -185,8 +185,8 @@ impl Other {
 }
 
 impl Here {
-    /// Shards hear what others have sent up to `known`, and tell what they have. At `unsure`
-    /// somebody is not heard who may send something.
+    /// Passes on to the shards what others have sent up to `known`, and takes their news. After
+    /// `unsure`, a machine that may send messages is not heard of.
     fn trade(&mut self, known: Time, unsure: bool, now: Time) -> Row {
         if unsure {
             self.pending.push(Here::unannounced(self.told, now));
@@ -207,7 +207,7 @@ impl Here {
         row
     }
 
-    /// What was sent behind this moment is not known up to now.
+    /// Messages sent after `known` are unknown until now.
     fn unannounced(known: Time, now: Time) -> News {
         News::Unannounced { at: Time(known.0.saturating_add(1)), until: now }
     }
@@ -222,10 +222,10 @@ impl Here {
         let after = until.0.saturating_add(1);
         let earliest = |at: u64| at.saturating_sub(error.as_nanos() as u64);
         let gap = row.before.saturating_sub(count);
-        // Shards have gone on as if there was nothing up to here.
+        // Shards have continued without any message up to here.
         let too_late = |at: u64| at < self.told.0;
         let late = row.sent.iter().filter(|sent| too_late(sent.3)).count() as u64;
-        // The gap is what another machine claims.
+        // The gap is only what another machine claims.
         let missing = gap.saturating_add(late);
         self.missed = self.missed.saturating_add(missing);
         if missing > 0 {
@@ -272,7 +272,7 @@ impl Row {
         }
     }
 
-    /// Takes out as much as a batch has; what is withdrawn is told with the last one.
+    /// Takes one batch; withdrawals are announced with the last one.
     fn take_first(&mut self) -> Row {
         let rest = self.sent.split_off(self.sent.len().min(BATCH_MAX));
         let sent = std::mem::replace(&mut self.sent, rest);
@@ -284,7 +284,7 @@ impl Row {
             .collect();
         let before = self.before;
         self.before += sent.len() as u64;
-        // Nothing is complete before the last batch has come.
+        // Nothing is complete before the last batch has arrived.
         Row { until: 0, before, sent, texts, ..Row::default() }
     }
 }

@@ -1,6 +1,6 @@
-//! Where the shards of a run tell each other what their users have sent: the one thing that ledgers
-//! share. It is asked once per probe of a shard and never on the way of a message; the lock is held
-//! for as long as it takes to append one segment and to take references to the new ones.
+//! Where the shards of a run tell each other what their users have sent: the only shared part of
+//! the ledgers. It is accessed once per probe of a shard and never per message; the lock is held
+//! just long enough to append one segment and to take references to the new ones.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,14 +9,14 @@ use throng_base::{Time, UserId};
 
 use super::MemberId;
 
-/// Announcements that are held for shards that have not read them, of all shards together. Who has
-/// more has to wait with it.
+/// Announcements of all shards together that are kept for shards that have not read them. A shard
+/// with more must wait.
 pub(super) const HELD_MAX: usize = 1 << 20;
-/// Messages that are known not to be watched. Of what is older than these, a shard that says so
-/// late is taken for the first one.
+/// Messages that are known to be unwatched. A shard that reports an older one late is taken for the
+/// first.
 const UNWATCHED_MAX: usize = 1 << 20;
 
-/// What one shard tells the others.
+/// News of one shard for the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum News {
     Sent(Sent),
@@ -24,7 +24,7 @@ pub(super) enum News {
         id: u64,
         at: Time,
     },
-    /// Something that was sent from then on is not announced, up to a moment.
+    /// Messages sent in this period are not announced.
     Unannounced {
         at: Time,
         until: Time,
@@ -40,30 +40,30 @@ impl News {
     }
 }
 
-/// A message on its way to its audience.
+/// A message to its audience.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sent {
     pub(super) id: u64,
-    /// The id as it stood in the message, where it is more than a number.
+    /// The ID as in the message, if it is not just a number.
     pub(super) text: Option<Arc<str>>,
     pub(super) group: u64,
     pub(super) sender: UserId,
-    /// No other message of its shard was sent at this moment.
+    /// Unique among the messages of its shard.
     pub(super) at: Time,
     /// The shard of its sender.
     pub(super) home: u32,
-    /// Who sent it, when it is known as a receiver on this shard.
+    /// The sender, if it is a receiver on this shard.
     pub(super) member: Option<MemberId>,
 }
 
-/// The one message of the run that was sent at a moment on a shard.
+/// The only message of the run that was sent on this shard at this time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Told {
     pub(super) at: Time,
     pub(super) home: u32,
 }
 
-/// What is published, in order, for as long as a shard has not read it.
+/// Published news, in order, until every shard has read them.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     held: Mutex<Held>,
@@ -71,13 +71,13 @@ pub(crate) struct Exchange {
 
 #[derive(Debug)]
 struct Held {
-    /// Since the run began; the front one has the number `first`.
+    /// Since the start of the run; the front one has the number `first`.
     segments: VecDeque<Segment>,
     first: u64,
     news: usize,
-    /// What some shard did not watch.
+    /// Messages that some shard did not watch.
     unwatched: BTreeSet<Told>,
-    /// By shard; None has left.
+    /// By shard; `None` has left.
     readers: Vec<Option<Reader>>,
 }
 
@@ -90,31 +90,31 @@ struct Segment {
 #[derive(Clone, Copy, Debug)]
 struct Reader {
     next: u64,
-    /// Everything it sent up to here is published.
+    /// Everything it sent before is published.
     published: Time,
 }
 
-/// The way of one shard to the exchange. Dropping it leaves the exchange: nobody waits for a shard
-/// that has ended.
+/// A shard's access to the exchange. Dropping it leaves the exchange: no shard waits for one that
+/// has ended.
 #[derive(Debug)]
 pub(crate) struct Port {
     exchange: Arc<Exchange>,
     shard: usize,
 }
 
-/// What a shard hears.
+/// News for a shard.
 #[derive(Debug)]
 pub(super) struct Heard {
     pub(super) news: Vec<Arc<[News]>>,
-    /// All others have published what they sent up to here.
+    /// All others have published what they sent before.
     pub(super) complete_until: Time,
-    /// There was no room for what this shard has to publish.
+    /// There was no room for the news of this shard.
     pub(super) refused: bool,
 }
 
 impl Exchange {
-    /// The ports of so many shards. Until each of them has published or is dropped, nobody hears
-    /// that anything is complete.
+    /// The ports of this many shards. Nothing is complete until each of them has published or is
+    /// dropped.
     pub(crate) fn ports(shards: usize) -> Vec<Port> {
         let reader = Reader { next: 0, published: Time::ZERO };
         let held = Held {
@@ -128,7 +128,7 @@ impl Exchange {
         (0..shards).map(|shard| Port { exchange: Arc::clone(&exchange), shard }).collect()
     }
 
-    /// What a panic elsewhere left behind is whole: nothing in here can panic half-way.
+    /// A panic elsewhere leaves consistent data: nothing in here can panic half-way.
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -139,7 +139,7 @@ impl Port {
         self.shard as u32
     }
 
-    /// How many of these messages nobody has said before that they are not watched.
+    /// How many of these messages no shard has reported as unwatched before.
     pub(super) fn first_to_say(&self, unwatched: &[Told]) -> u64 {
         let mut held = self.exchange.held();
         let mut first = 0;
@@ -152,7 +152,7 @@ impl Port {
         first
     }
 
-    /// Publishes all that was sent up to `until` and hears what others have published.
+    /// Publishes everything sent up to `until`, and returns what others have published.
     pub(super) fn trade(&self, news: &[News], until: Time) -> Heard {
         let segment = (!news.is_empty()).then(|| Segment { shard: self.shard, news: news.into() });
         let mut held = self.exchange.held();
@@ -203,7 +203,7 @@ impl Held {
         published.min().unwrap_or(Time::NEVER)
     }
 
-    /// Takes out what everybody has read; it is dropped when the lock is not held any more.
+    /// Takes out what every shard has read; it is dropped after the lock is released.
     fn free(&mut self) -> Vec<Segment> {
         let end = self.first + self.segments.len() as u64;
         let read = self.readers.iter().flatten().map(|reader| reader.next).min().unwrap_or(end);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shard_hears_every_other_once_and_what_all_have_read_is_freed() {
+    fn every_shard_reads_all_news_once_and_read_news_are_freed() {
         let mut ports = Exchange::ports(3);
         let exchange = Arc::clone(&ports[0].exchange);
         let held = || {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_read_fills_it_up_to_its_limit() {
+    fn a_shard_that_does_not_read_fills_it_to_its_limit() {
         let ports = Exchange::ports(2);
         let much = vec![withdrawn(1); HELD_MAX / 2];
         assert!(!ports[0].trade(&much, Time(1)).refused);

@@ -1,5 +1,5 @@
-//! Who is present where: the members of one shard by audience. A member has an index of its group
-//! for as long as a message may ask for it.
+//! The members of one shard by audience. A member has an index in its group for as long as a
+//! message may need it.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,11 @@ use throng_base::UserId;
 use super::bits::Bits;
 use super::mix::Mixed;
 
-/// More groups than this have no number.
+/// Groups beyond this number are not tracked.
 const GROUPS_MAX: u32 = 1 << 24;
 const NOBODY: u32 = u32::MAX;
 
-/// A user as a receiver: its group and its place in it. Of no use on another shard.
+/// A user as a receiver: its group and its index in it. Only valid on its own shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemberId {
     pub(super) group: u32,
@@ -31,18 +31,18 @@ pub(super) struct Groups {
     free: Vec<u32>,
 }
 
-/// Indexes are given in the present of the users; presence is of the time up to which the log has
-/// been worked off.
+/// Indexes are assigned at the users' current time; presence is as of the time up to which the log
+/// was processed.
 #[derive(Debug)]
 struct Group {
     key: u64,
     present: Bits,
     members: Vec<Member>,
-    /// The first index that is free, the next one being in `joined` of its member.
+    /// The first free index; the next one is in `joined` of its member.
     free: u32,
-    /// Indexes that were given out, ever.
+    /// Indexes ever assigned.
     indexes: u32,
-    /// Those of them that are not free.
+    /// Those of them in use.
     taken: u32,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Member {
 }
 
 impl Groups {
-    /// A place in the group, for somebody who is not present before [`Groups::enter`].
+    /// Reserves an index in the group; its user is not present before [`Groups::enter`].
     pub(super) fn place(&mut self, key: u64) -> MemberId {
         let number = match self.numbers.get(&key) {
             Some(&number) => number,
@@ -104,7 +104,7 @@ impl Groups {
         let place = id.index as usize;
         if place >= group.members.len() {
             if group.members.is_empty() {
-                // Many groups have one member only.
+                // Many groups have only one member.
                 group.members.reserve_exact(place + 1);
             }
             group.members.resize(place + 1, Member::default());
@@ -119,7 +119,7 @@ impl Groups {
         }
     }
 
-    /// The place may be given to somebody else. A group without any place taken is no more.
+    /// Frees the index for another user. A group without any index in use is removed.
     pub(super) fn release(&mut self, id: MemberId) {
         let Some(group) = self.groups.get_mut(id.group as usize) else {
             return;
@@ -135,7 +135,7 @@ impl Groups {
         }
     }
 
-    /// The number of a group and who is present in it.
+    /// The number of a group, and its present members.
     pub(super) fn present(&self, key: u64) -> Option<(u32, &Bits)> {
         let number = *self.numbers.get(&key)?;
         Some((number, &self.groups.get(number as usize)?.present))

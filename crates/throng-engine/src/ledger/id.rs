@@ -1,4 +1,4 @@
-//! What tells a message apart: a number for the tables, and how it stood in the message for people.
+//! IDs of messages: a number for the tables, and the text from the message for display.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use throng_expression::Value;
 
 use super::mix;
 
-/// Characters of an id that are remembered.
+/// Characters of an ID that are remembered.
 const TEXT_CHARS_MAX: usize = 80;
-/// Ids of receipts whose texts are remembered, on each shard.
+/// IDs of receipts whose texts are remembered, on each shard.
 const TEXTS_MAX: usize = 4_096;
 
-/// The id of a message.
+/// The ID of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Id {
     pub(crate) key: u64,
-    /// As it stood in the message; None where the digits of the key are that.
+    /// As in the message; `None` if it equals the digits of the key.
     pub(super) text: Option<Arc<str>>,
 }
 
@@ -42,13 +42,13 @@ fn shortened(mut pieces: impl Iterator<Item = String>) -> Arc<str> {
     text.into()
 }
 
-/// The id as people find it in the log of the target.
+/// The ID as in the log of the target.
 pub(super) fn shown(key: u64, text: Option<&Arc<str>>) -> String {
     text.map_or_else(|| key.to_string(), |text| text.to_string())
 }
 
-/// How the ids of the last receipts stood in their messages: a place for each key, taken by
-/// whichever came last. There is none as long as all ids are numbers.
+/// The texts of the IDs of the last receipts: one place per key, taken by the latest. Empty as long
+/// as all IDs are numbers.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     places: Vec<Option<(u64, Arc<str>)>>,
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_shown_as_they_stood_in_the_message() {
+    fn ids_are_shown_as_in_the_message() {
         let text = |text: &str| Value::Text(text.into());
         let long = "x".repeat(200);
         for (value, want) in [

@@ -1,5 +1,5 @@
-//! A hash for keys that are 64 bits already: one multiplication, folded. Keys come from our own
-//! users, so nobody needs to be kept from choosing them badly. And how a value becomes such a key.
+//! A hash for 64-bit keys: one multiplication, folded. The keys are those of our own users, so it
+//! need not resist attacks. Also converts values to such keys.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -33,8 +33,8 @@ pub(super) fn mixed(key: u64) -> u64 {
     (wide >> 64) as u64 ^ wide as u64
 }
 
-/// The key of an id or of an audience. A whole number is its own key, and so is a text that is
-/// nothing but its digits: what one side writes as a number the other may write as text.
+/// The key of an ID or of an audience. A whole number is its own key, and so is a text of just its
+/// digits: one side may write a number where the other writes text.
 pub(crate) fn of_value(value: &Value) -> u64 {
     match value {
         Value::Int(number) => *number as u64,
@@ -49,7 +49,7 @@ pub(crate) fn of_value(value: &Value) -> u64 {
     }
 }
 
-/// Digits without a sign or zeros in front.
+/// Digits without a sign or leading zeros.
 fn whole(text: &str) -> Option<u64> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit());
     (plain && (text == "0" || !text.starts_with('0'))).then(|| text.parse().ok())?
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_and_its_digits_are_one_key_and_nothing_else_is() {
+    fn only_a_number_and_its_digits_share_a_key() {
         let text = |text: &str| of_value(&Value::Text(text.into()));
         assert_eq!(of_value(&Value::Int(42)), 42);
         assert_eq!(of_value(&Value::UInt(u64::MAX)), u64::MAX);

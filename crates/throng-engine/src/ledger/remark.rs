@@ -1,4 +1,4 @@
-//! The first of each kind of what went wrong with deliveries on a shard, to be told in words.
+//! The first delivery error of each kind on a shard, as messages.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use throng_metrics::DeliveryCounter;
 
 use super::groups::{Groups, MemberId};
 
-/// Users that are named of those who did not get a message.
+/// Users that are named as having lost a message.
 pub(super) const SHOWN_USERS_MAX: usize = 3;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,14 +28,14 @@ pub(crate) enum Remark {
     },
     OutOfOrder {
         id: String,
-        /// The later one that came first.
+        /// The later message that arrived first.
         before: String,
         user: UserId,
     },
     AfterLost {
         id: String,
         user: UserId,
-        /// From its sending.
+        /// Since it was sent.
         taken: Duration,
     },
     Stray {
@@ -46,7 +46,7 @@ pub(crate) enum Remark {
         id: String,
         user: UserId,
     },
-    /// What was sent, in which nothing tells it apart.
+    /// The message, in which nothing identifies it.
     SentWithoutId {
         user: UserId,
         content: String,
@@ -58,7 +58,7 @@ pub(crate) enum Remark {
 }
 
 impl Remark {
-    /// Among what it is counted.
+    /// The counter that includes it.
     pub(crate) fn counter(&self) -> DeliveryCounter {
         match self {
             Remark::Lost { .. } => DeliveryCounter::Lost,

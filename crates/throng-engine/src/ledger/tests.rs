@@ -1,4 +1,4 @@
-//! The ledger beside a model of it that is plain and slow, and what each of its limits does.
+//! The ledger compared with a simple, slow model, and the effect of each limit.
 
 mod bridged;
 mod model;
@@ -44,8 +44,8 @@ fn finish(ledger: &mut ShardLedger, now: u64) -> DeliveryInterval {
     ledger.interval()
 }
 
-/// A world of users on some shards of some machines, whose messages go astray; both sides see all
-/// of it.
+/// Simulated users on several shards and machines, whose messages go astray; ledger and model see
+/// all of it.
 struct World {
     random: Random,
     seed: u64,
@@ -56,7 +56,7 @@ struct World {
     models: Vec<Model>,
     fresh: Vec<u64>,
     people: Vec<Standing>,
-    /// What comes later: when, to whom, which message, and when it was stamped.
+    /// A later delivery: when, to which user, which message, and its timestamp.
     coming: Vec<(u64, usize, u64, u64)>,
     groups: u64,
     lives: u64,
@@ -77,7 +77,7 @@ impl World {
         World {
             seed,
             now: 1,
-            // Some worlds use their ids again and again.
+            // Some of these runs reuse their IDs.
             ids: if random.chance(0.3) { 50 } else { u64::MAX },
             ledgers: ports.into_iter().map(|port| ShardLedger::new(rules, port)).collect(),
             machines,
@@ -188,7 +188,7 @@ impl World {
             self.ledgers.iter_mut().for_each(|ledger| ledger.trade(Time(self.now)));
             self.machines.carry_all(Time(self.now));
         }
-        // A message is unwatched once on a machine, wherever it is.
+        // A message counts as unwatched once per machine.
         let (mut unwatched, mut first_told) = (BTreeSet::new(), 0);
         for (shard, ledger) in self.ledgers.iter_mut().enumerate() {
             let fresh = &mut self.fresh[shard];
@@ -207,7 +207,7 @@ impl World {
 }
 
 #[test]
-fn the_ledger_says_what_a_plain_model_says() {
+fn the_ledger_agrees_with_a_simple_model() {
     for seed in 0..60 {
         let mut world = World::new(seed);
         for _ in 0..600 {
@@ -218,7 +218,7 @@ fn the_ledger_says_what_a_plain_model_says() {
 }
 
 #[test]
-fn the_worlds_of_the_model_have_everything_in_them() {
+fn the_simulated_runs_cover_every_outcome() {
     let mut all = DeliveryInterval::default();
     for seed in 0..20 {
         let mut world = World::new(seed);
@@ -237,7 +237,7 @@ fn the_worlds_of_the_model_have_everything_in_them() {
 }
 
 #[test]
-fn a_receipt_before_its_announcement_is_looked_at_after_it() {
+fn a_receipt_before_its_announcement_is_processed_after_it() {
     let mut ports = Exchange::ports(2).into_iter();
     let mut sender = ShardLedger::new(rules(), ports.next().unwrap());
     let mut receiver = ShardLedger::new(rules(), ports.next().unwrap());
@@ -265,7 +265,7 @@ fn a_receipt_before_its_announcement_is_looked_at_after_it() {
 }
 
 #[test]
-fn a_shard_that_is_gone_keeps_nobody_waiting() {
+fn no_shard_waits_for_one_that_has_ended() {
     let mut ports = Exchange::ports(3).into_iter();
     let mut here = ShardLedger::new(rules(), ports.next().unwrap());
     let mut there = ShardLedger::new(rules(), ports.next().unwrap());
@@ -278,7 +278,7 @@ fn a_shard_that_is_gone_keeps_nobody_waiting() {
 }
 
 #[test]
-fn what_is_lost_is_said_in_a_sentence() {
+fn losses_are_reported_in_a_sentence() {
     let mut ledger = single(rules());
     let members: Vec<MemberId> =
         (1..=100).map(|user| ledger.join(7, UserId(user), Time(user))).collect();
@@ -301,7 +301,7 @@ fn what_is_lost_is_said_in_a_sentence() {
         ["message 2748 sent by user 17 at 1.00µs did not reach 3 of 100 receivers on one \
              shard: users 5, 77, 92"]
     );
-    // One that comes after that is told apart from one that comes again.
+    // A message that arrives after that is distinguished from a repeated one.
     ledger.received(Some(members[4]), &Id::from(0xabc), None, Time(15_000));
     ledger.received(Some(members[5]), &Id::from(0xabc), None, Time(15_001));
     ledger.received(Some(members[4]), &Id::from(0xabc), None, Time(15_002));
@@ -314,7 +314,7 @@ fn what_is_lost_is_said_in_a_sentence() {
 }
 
 #[test]
-fn what_is_not_due_at_the_end_is_excused() {
+fn messages_not_due_at_the_end_are_undetermined() {
     let mut ledger = single(rules());
     let first = ledger.join(7, UserId(1), Time(1));
     ledger.join(7, UserId(2), Time(2));
@@ -326,7 +326,7 @@ fn what_is_not_due_at_the_end_is_excused() {
 }
 
 #[test]
-fn messages_beyond_the_memory_are_counted_as_unwatched() {
+fn messages_without_memory_are_counted_as_unwatched() {
     let mut ledger = single(Rules { bytes_max: 16 << 10, ..rules() });
     let members: Vec<MemberId> =
         (0..500).map(|user| ledger.join(7, UserId(user), Time(user))).collect();
@@ -345,7 +345,7 @@ fn messages_beyond_the_memory_are_counted_as_unwatched() {
 }
 
 #[test]
-fn what_no_shard_can_watch_is_unwatched_once() {
+fn a_message_that_no_shard_can_watch_counts_once() {
     let rules = Rules { bytes_max: 16 << 10, ..rules() };
     let ports = Exchange::ports(3).into_iter();
     let mut ledgers: Vec<ShardLedger> = ports.map(|port| ShardLedger::new(rules, port)).collect();
@@ -368,7 +368,7 @@ fn what_no_shard_can_watch_is_unwatched_once() {
 }
 
 #[test]
-fn ids_are_told_as_they_stood_in_the_message() {
+fn ids_are_reported_as_in_the_message() {
     let id = |text: &str| Id::of(text.into());
     let mut ledger = single(rules());
     let members: Vec<MemberId> =
@@ -401,7 +401,7 @@ fn ids_are_told_as_they_stood_in_the_message() {
 }
 
 #[test]
-fn receipts_beyond_the_log_make_their_messages_unwatched() {
+fn receipts_without_room_in_the_log_make_their_messages_unwatched() {
     let mut ports = Exchange::ports(2).into_iter();
     let rules = Rules { bytes_max: 16 << 10, ..rules() };
     let mut ledger = ShardLedger::new(rules, ports.next().unwrap());
@@ -421,7 +421,7 @@ fn receipts_beyond_the_log_make_their_messages_unwatched() {
 }
 
 #[test]
-fn places_and_groups_are_used_again_but_not_too_soon() {
+fn places_and_groups_are_reused_but_not_too_soon() {
     let mut ledger = single(rules());
     let first = ledger.join(7, UserId(1), Time(1));
     ledger.sent(Id::from(10), 7, (UserId(1), None), Time(2));

@@ -1,6 +1,6 @@
-//! Names that are looked up again while a run goes on (`resolve: every 30s`): one thread for each
-//! name, whose addresses all shards share. What a lookup finds is judged as at the start: only
-//! addresses that may be loaded, and that have a source, replace the ones before.
+//! Names that are looked up again during a run (`resolve: every 30s`): one thread per name, whose
+//! addresses all shards share. New addresses are checked as at the start: only those that may be
+//! loaded and have a source replace the old ones.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,23 +12,23 @@ use throng_base::{Clock, Said, Time};
 use throng_program::{Lookup, Program, Target};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// A name is looked up once in this time at most, however many connections to it fail.
+/// A name is looked up at most once in this time, however many connections to it fail.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What became of a name that was looked up again.
+/// The result of looking up a name again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameNews {
-    /// New connections go elsewhere.
+    /// New connections use other addresses.
     Moved { at: Time, host: String, before: Vec<SocketAddr>, after: Vec<SocketAddr> },
-    /// It has no address that may be connected to: connections go where they went. Told once until
-    /// a lookup succeeds.
+    /// It has no usable address: connections keep the old ones. Reported once until a lookup
+    /// succeeds.
     Kept { at: Time, host: String, reason: Said },
 }
 
-/// The names of a run that are looked up again, and the addresses that they have now.
+/// The names of a run that are looked up again, and their current addresses.
 #[derive(Debug)]
 pub(crate) struct Lookups {
-    /// By target: its name.
+    /// The index of its name, by target.
     names: Box<[Option<usize>]>,
     all: Box<[Name]>,
     /// How often an address has changed.
@@ -40,12 +40,12 @@ struct Name {
     host: String,
     port: u16,
     addresses: Mutex<Vec<SocketAddr>>,
-    /// A connection failed, and its name has not been looked up since.
+    /// A connection failed since the last lookup.
     is_doubted: AtomicBool,
     doubts: SyncSender<()>,
 }
 
-/// What the thread of one name needs.
+/// The data of one name's thread.
 pub(crate) struct Watch {
     lookups: Weak<Lookups>,
     number: usize,
@@ -54,7 +54,7 @@ pub(crate) struct Watch {
 }
 
 impl Lookups {
-    /// None where every name is looked up once. `addresses` are those of the targets.
+    /// `None` if every name is looked up only once. `addresses` are those of the targets.
     pub(crate) fn new(
         program: &Program,
         addresses: &[Vec<SocketAddr>],
@@ -86,13 +86,13 @@ impl Lookups {
         (!watches.is_empty()).then_some((lookups, watches))
     }
 
-    /// How often addresses have changed, if that is not as often as `known`.
+    /// How often addresses have changed, if the number differs from `known`.
     #[inline]
     pub(crate) fn change_after(&self, known: u64) -> Option<u64> {
         Some(self.changes.load(Ordering::Acquire)).filter(|change| *change != known)
     }
 
-    /// Where connections to a target go, if its name is looked up again.
+    /// The addresses of a target, if its name is looked up again.
     pub(crate) fn addresses(&self, target: u16) -> Option<Vec<SocketAddr>> {
         let name = self.name_of(target)?;
         Some(name.addresses.lock().unwrap_or_else(PoisonError::into_inner).clone())
@@ -112,8 +112,8 @@ impl Lookups {
         self.all.get(number)
     }
 
-    /// Takes the addresses of a name; those before, if they were others. Their order is of no
-    /// concern, because a name server turns it with every answer.
+    /// Sets the addresses of a name; returns the old ones if they differ. The order does not
+    /// matter, because name servers rotate it.
     pub(crate) fn found(&self, number: usize, found: &[SocketAddr]) -> Option<Vec<SocketAddr>> {
         let name = self.all.get(number)?;
         let mut addresses = name.addresses.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,8 +129,8 @@ impl Lookups {
     }
 }
 
-/// The host, the port and the interval of a target whose name is looked up again. An address needs
-/// no lookup, and a name whose addresses the scenario gives has none.
+/// The host, port and interval of a target whose name is looked up again. Addresses, and names
+/// whose addresses the scenario gives, are not.
 fn looked_up_again<'p>(
     program: &'p Program,
     target: &'p Target,
@@ -147,7 +147,7 @@ fn looked_up_again<'p>(
 }
 
 impl Watch {
-    /// Looks the name up until the run is over. `look_up` says where connections may go.
+    /// Looks the name up until the run is over. `look_up` returns the usable addresses.
     pub(crate) fn work(
         self,
         clock: &Clock,
@@ -180,7 +180,7 @@ impl Watch {
         }
     }
 
-    /// Waits until the name is to be looked up; false when the run is over.
+    /// Waits until the next lookup is due; false when the run is over.
     fn waits(&self, clock: &Clock, last: Time) -> bool {
         let left = |time: Duration| time.saturating_sub(clock.now().since(last));
         let doubted = match self.every {
@@ -190,7 +190,8 @@ impl Watch {
         match doubted {
             Err(RecvTimeoutError::Disconnected) => false,
             Err(RecvTimeoutError::Timeout) => true,
-            // Nothing is sent before this lookup has begun: a message ends the pause never early.
+            // No doubt is sent before this lookup has started: a message never ends the pause
+            // early.
             Ok(()) => match self.doubts.recv_timeout(left(PAUSE)) {
                 Err(RecvTimeoutError::Disconnected) => false,
                 Ok(()) | Err(RecvTimeoutError::Timeout) => true,

@@ -1,4 +1,4 @@
-//! Certificates and keys as people hand them over: PEM (RFC 7468), one file or two, in any order.
+//! Certificates and keys in PEM (RFC 7468), in one file or two, in any order.
 
 use std::io;
 use std::path::Path;
@@ -8,10 +8,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use throng_base::clean::bytes_without_mark;
 use throng_base::{Said, plain};
 
-/// No certificate or key is larger.
+/// Files with certificates or keys may not be larger.
 const PEM_BYTES_MAX: usize = 16 << 20;
 
-/// All certificates of a file, in its order.
+/// All certificates of a file, in order.
 pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Said> {
     let unreadable =
         |error: Said| say!("cannot read certificates from {}: {error}", path.display());
@@ -25,7 +25,7 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Said> {
     }
 }
 
-/// The key of a file, which may have certificates, too.
+/// The key of a file, which may contain certificates, too.
 pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Said> {
     let unreadable =
         |error: Said| say!("cannot read the private key from {}: {error}", path.display());
@@ -48,7 +48,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Said> {
     plain::read(path, PEM_BYTES_MAX).map_err(|error: io::Error| Said::of_error(&error))
 }
 
-/// As PKCS #8 (RFC 5958) and as OpenSSL's older form (RFC 1421) say it.
+/// In PKCS #8 (RFC 5958) and in OpenSSL's older format (RFC 1421).
 fn is_encrypted(text: &[u8]) -> bool {
     let has = |words: &[u8]| text.windows(words.len()).any(|bytes| bytes == words);
     has(b"-----BEGIN ENCRYPTED PRIVATE KEY-----") || has(b"Proc-Type: 4,ENCRYPTED")
@@ -66,7 +66,7 @@ EzERMA8GA1UEAwwIb3duLnRlc3QwIBcNMjYxMTIxMTMzOTI4WhgPMjEyNjEwMjgx\n\
 ";
     const KEY: &str = "-----BEGIN PRIVATE KEY-----\nMAA=\n-----END PRIVATE KEY-----\n";
 
-    /// With a file of this content.
+    /// Runs `look` on a file with this content.
     fn with<T>(content: &str, look: impl FnOnce(&Path) -> T) -> T {
         let name = format!("throng-pem-{}-{}", std::process::id(), content.len());
         let path = std::env::temp_dir().join(name);
@@ -89,13 +89,13 @@ EzERMA8GA1UEAwwIb3duLnRlc3QwIBcNMjYxMTIxMTMzOTI4WhgPMjEyNjEwMjgx\n\
     }
 
     #[test]
-    fn a_byte_order_mark_before_a_certificate_is_no_part_of_it() {
+    fn a_byte_order_mark_before_a_certificate_is_ignored() {
         let found = with(&format!("\u{feff}{CERTIFICATE}{CERTIFICATE}"), certificates);
         assert_eq!(found.map(|found| found.len()), Ok(2));
     }
 
     #[test]
-    fn an_encrypted_key_is_named_as_such() {
+    fn an_encrypted_key_is_reported_as_encrypted() {
         let ours =
             "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMAA=\n-----END ENCRYPTED PRIVATE KEY-----\n";
         let older = "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMAA=\n";

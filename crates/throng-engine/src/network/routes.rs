@@ -1,5 +1,5 @@
-//! Where the connections of a shard go: the addresses of each target as they are now, and which row
-//! of the report each of them has. They change where names are looked up again during the run.
+//! The addresses of each target, and the report row of each. They change if names are looked up
+//! again during the run.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -11,32 +11,31 @@ use throng_metrics::Place;
 use crate::network::lookups::Lookups;
 use crate::prepared::Prepared;
 
-/// Rows of a report. A name that gets new addresses for days has no more; connections to further
-/// addresses are in no row of an address.
+/// Most rows of a report. A name that keeps getting new addresses for days has no more; connections
+/// to further addresses are in no row.
 const PLACES_MAX: usize = 1_000;
-/// The row of an address that has none.
+/// The row of an address without one.
 const NO_PLACE: u16 = u16::MAX;
 
 /// The rows of addresses, which all recorders of a shard share.
 pub(crate) type Places = Rc<RefCell<Vec<Place>>>;
 
-/// Where connections to a target go. A connection that opens keeps its own, whatever changes
-/// meanwhile.
+/// The addresses of a target. An opening connection keeps its route, whatever changes meanwhile.
 #[derive(Debug, Default)]
 pub(crate) struct Route {
-    /// None of a unix socket.
+    /// Empty for a unix socket.
     pub(crate) addresses: Box<[SocketAddr]>,
-    /// Of each address, or of the unix socket.
+    /// The row of each address, or of the unix socket.
     places: Box<[u16]>,
 }
 
 impl Route {
-    /// Which of the addresses the turn of a connection means.
+    /// The index of the address for the turn of a connection.
     pub(crate) fn nth(&self, turn: u64) -> usize {
         (turn % self.addresses.len().max(1) as u64) as usize
     }
 
-    /// The row of this address.
+    /// The row of the address for this turn.
     pub(crate) fn place(&self, turn: u64) -> u16 {
         self.places.get(self.nth(turn)).copied().unwrap_or(NO_PLACE)
     }
@@ -47,7 +46,7 @@ pub(crate) struct Routes {
     targets: RefCell<Vec<Rc<Route>>>,
     places: Places,
     lookups: Option<Arc<Lookups>>,
-    /// Which change of the lookups these routes are of.
+    /// The change of the lookups that these routes reflect.
     change: Cell<u64>,
 }
 
@@ -73,7 +72,7 @@ impl Routes {
         &self.places
     }
 
-    /// Where a connection that opens now goes.
+    /// The route of a connection that opens now.
     pub(crate) fn to(&self, target: u16) -> Rc<Route> {
         if let Some(lookups) = &self.lookups
             && let Some(change) = lookups.change_after(self.change.get())
@@ -84,7 +83,7 @@ impl Routes {
         self.targets.borrow().get(usize::from(target)).map(Rc::clone).unwrap_or_default()
     }
 
-    /// A connection to the target failed: its name may lead elsewhere by now.
+    /// A connection to the target failed: its name may have new addresses.
     pub(crate) fn failed(&self, target: u16) {
         if let Some(lookups) = &self.lookups {
             lookups.failed(target);
@@ -101,7 +100,7 @@ impl Routes {
         }
     }
 
-    /// The row that an address has had, or a new one.
+    /// The row that an address had before, or a new one.
     fn place_of(&self, target: u16, address: SocketAddr) -> u16 {
         let mut places = self.places.borrow_mut();
         let place = Place { target, address: Some(address) };

@@ -1,5 +1,5 @@
-//! Where connections come from: the source addresses and ports of a run, looked up and tried before
-//! its first packet. A subnet costs no more memory than one address. `pool` is a shard's part.
+//! The source addresses and ports of a run, looked up and tried before its first packet. A subnet
+//! takes no more memory than one address. `pool` is a shard's part.
 
 mod pool;
 mod pools;
@@ -18,31 +18,31 @@ use crate::system;
 pub(crate) use pool::{Chosen, Pool};
 pub(crate) use pools::Pools;
 
-/// What the kernel has where nothing was set (ip(7), ip_local_port_range).
+/// The kernel's default (ip(7), ip_local_port_range).
 const PORTS_USUAL: (u16, u16) = (32_768, 60_999);
-/// The addresses that a run takes by itself where the target is on the loopback interface.
+/// The first source address that a run chooses itself if the target is on the loopback interface.
 const LOOPBACK_FIRST: Ipv4Addr = Ipv4Addr::new(127, 1, 0, 1);
 const LOOPBACK_LAST: Ipv4Addr = Ipv4Addr::new(127, 1, 255, 254);
-/// How many of the addresses that will be needed are tried before the first packet.
+/// How many of the required addresses are tried before the first packet.
 const TRIED_MAX: u64 = 1024;
-/// Addresses of one family that a run tells apart.
+/// Addresses of one family that a run can number.
 const ADDRESSES_MAX: u64 = 1 << 40;
-/// The share of an address's ports that are used before another address is taken. Where the kernel
-/// is told a range it looks at one port after another, and finds a free one soon; measured with
-/// Linux 6.18, a connection costs the same up to 99 %.
+/// The share of an address's ports that are used before another address is taken. With a given
+/// range, the kernel tries one port after another and soon finds a free one; measured with Linux
+/// 6.18, a connection costs the same up to 99 %.
 const FILL: f64 = 0.9;
-/// Else it looks at every second port first: once half of them are used, it looks at all of those
-/// in vain every time, which made a connection 60 times as expensive.
+/// Otherwise the kernel tries every second port first: once half of them are used, it tries all of
+/// those in vain each time, which made a connection 60 times as expensive.
 const FILL_BY_PARITY: f64 = 0.45;
 
-/// How many source addresses the connections of a program can have on this host, if they go to
-/// `target`: as many as `source` lists, or those that a run takes by itself.
+/// How many source addresses the connections of a program to `target` can have on this host: as
+/// many as `source` lists, or those that a run chooses itself.
 pub fn source_count(program: &Program, target: IpAddr) -> Result<u64, Said> {
     let plan = Plan::looked_up(&program.connection.sources)?;
     Ok(plan.addresses(target).map_or(1, |list| list.count))
 }
 
-/// How many source ports an address has towards one target address.
+/// How many source ports an address has per target address.
 pub fn source_ports(sources: &Sources) -> u64 {
     let (first, last) = sources.ports.unwrap_or_else(host_ports);
     u64::from(last.saturating_sub(first)) + 1
@@ -53,8 +53,8 @@ pub fn source_fill(sources: &Sources) -> f64 {
     Plan::ports_of(sources).fill()
 }
 
-/// The part of all users who go to each target of a program: sessions by their weights, and the
-/// targets of each by theirs. Together they are 1.
+/// The share of all users for each target of a program: sessions by weight, and the targets of each
+/// by weight. The sum is 1.
 pub fn target_shares(program: &Program) -> Vec<f64> {
     let mut shares = vec![0.0; program.targets.len()];
     let weight = |target: &u16| program.targets.get(usize::from(*target)).map_or(0, |it| it.weight);
@@ -81,7 +81,7 @@ pub(crate) struct AddressList {
 
 #[derive(Debug)]
 struct Span {
-    /// How many addresses stand before it.
+    /// How many addresses precede it.
     before: u64,
     first: IpAddr,
 }
@@ -96,7 +96,7 @@ impl AddressList {
                 let more = last.to_bits().saturating_sub(first.to_bits());
                 u64::try_from(more).unwrap_or(u64::MAX).saturating_add(1)
             }
-            // Ends of two families are no range; the language lets nobody write one.
+            // A range cannot have ends of two families; the scenario language rejects it.
             _ => return,
         };
         self.spans.push(Span { before: self.count, first });
@@ -122,13 +122,13 @@ impl AddressList {
     }
 }
 
-/// What a connection is made of.
+/// The type of a connection's socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A port serves once for each address of a target.
+    /// A port can be used once per target address.
     Stream,
-    /// A port serves once, whatever the target: the kernel does not tell two sockets of datagrams
-    /// with the same port from each other while they are bound.
+    /// A port can be used once, whatever the target: the kernel does not distinguish two bound UDP
+    /// sockets with the same port.
     Datagram,
 }
 
@@ -150,15 +150,15 @@ impl Kind {
     }
 }
 
-/// Who chooses the source ports.
+/// How source ports are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ports {
-    /// The kernel, among those of the host, by their parity.
+    /// By the kernel, from those of the host, by parity.
     OfHost,
-    /// The kernel, among these, one after another: see [`system::set_local_port_range`].
+    /// By the kernel, from these, one after another: see [`system::set_local_port_range`].
     Among(u32),
-    /// We, one after another: the kernel does not know the option, or the range goes beyond that
-    /// of the host.
+    /// By us, one after another: the kernel does not know the option, or the range exceeds that of
+    /// the host.
     InTurn(Range),
 }
 
@@ -176,15 +176,15 @@ impl Ports {
 pub(crate) struct Range {
     first: u16,
     count: u32,
-    /// Where to look when one is taken: so many further. It has no divisor in common with `count`,
-    /// so that all are come to, and its like are far apart.
+    /// The step to the next port if one is taken. Coprime to `count`, so that all ports are tried;
+    /// close to the golden ratio, so that successive ones are far apart.
     stride: u32,
 }
 
 impl Range {
     fn new((first, last): (u16, u16)) -> Range {
         let count = u32::from(last.saturating_sub(first)) + 1;
-        // The golden ratio: successive looks lie as far apart as can be.
+        // The golden ratio: successive ports are as far apart as possible.
         let near = (f64::from(count) * 0.618) as u32;
         let stride = (near.max(1)..=count).find(|stride| divisor(*stride, count) == 1);
         Range { first, count, stride: stride.unwrap_or(1) }
@@ -205,18 +205,18 @@ fn divisor(one: u32, other: u32) -> u32 {
 pub(crate) struct Plan {
     v4: Arc<AddressList>,
     v6: Arc<AddressList>,
-    /// For targets on the loopback interface where no address of version 4 was named.
+    /// For targets on the loopback interface, unless an IPv4 address was given.
     loopback: Arc<AddressList>,
     pub(crate) ports: Ports,
     ports_count: u64,
     pub(crate) transparent: bool,
-    /// By target: which it is, and the part of all users who go there.
+    /// By target: its socket type, and its share of all users.
     routes: Vec<(Kind, f64)>,
 }
 
 impl Plan {
-    /// Looks everything up and tries it, for so many users and these addresses of the targets, of
-    /// which those stay that a source fits to. Says in words why it cannot be.
+    /// Looks up and tries all sources for this many users. Keeps only target addresses that some
+    /// source can reach. The error says why there are no usable sources.
     pub(crate) fn new(
         program: &Program,
         users: u64,
@@ -259,7 +259,7 @@ impl Plan {
         })
     }
 
-    /// Of a target by its number; without a program all of them are alike.
+    /// The route of a target; without a program, all targets are alike.
     fn route(&self, target: usize, of: usize) -> (Kind, f64) {
         self.routes.get(target).copied().unwrap_or((Kind::Stream, 1.0 / of.max(1) as f64))
     }
@@ -272,7 +272,7 @@ impl Plan {
         }
     }
 
-    /// The addresses for connections to `target`; None leaves it to the system.
+    /// The sources of connections to `target`; `None` leaves the choice to the system.
     fn addresses(&self, target: IpAddr) -> Option<&Arc<AddressList>> {
         let list = match target {
             IpAddr::V4(address) if address.is_loopback() && self.loopback.count > 0 => {
@@ -288,7 +288,7 @@ impl Plan {
         self.v4.count + self.v6.count > 0
     }
 
-    /// Where sources are given, connections go only to addresses that one of them fits to.
+    /// Keeps only the addresses that one of the given sources can reach.
     fn keep_fitting(&self, names: &[Target], targets: &mut [Vec<SocketAddr>]) -> Result<(), Said> {
         if !self.is_given() {
             return Ok(());
@@ -306,7 +306,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether the kernel takes the options, for every family and kind that is needed.
+    /// Checks that the kernel accepts the options, for every required family and socket type.
     fn try_options(&self, targets: &[Vec<SocketAddr>]) -> Result<(), Said> {
         let mut tried = Vec::new();
         for (target, address) in numbered(targets) {
@@ -331,7 +331,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Tries to have the addresses that will be needed.
+    /// Tries the addresses that will be needed.
     fn try_addresses(&self, users: f64, targets: &[Vec<SocketAddr>]) -> Result<(), Said> {
         if !self.is_given() {
             return Ok(());
@@ -369,7 +369,7 @@ impl Plan {
         })
     }
 
-    /// A socket's options before it is bound.
+    /// Sets a socket's options before it is bound.
     pub(crate) fn set_options(
         &self,
         socket: &Socket,
@@ -383,13 +383,13 @@ impl Plan {
             Ports::OfHost => Ok(()),
             Ports::Among(range) => system::set_local_port_range(socket, range),
             Ports::InTurn(_) if kind == Kind::Stream => socket.set_reuse_address(true),
-            // Two sockets of datagrams would share a port without knowing it.
+            // Two UDP sockets could share a port unnoticed.
             Ports::InTurn(_) => Ok(()),
         }
     }
 
-    /// How many source addresses so many users of all targets need for those of them who go to
-    /// this one.
+    /// How many source addresses this many users of all targets need for the share of them that
+    /// uses this target.
     fn needed(
         &self,
         users: f64,
@@ -410,15 +410,15 @@ impl Plan {
             })
             .sum();
         let ports = (self.ports_of_kind(kind) * self.ports_count as f64).max(1.0);
-        // A share of a third is never exact.
+        // A share such as a third is not exact.
         (users * share / ports * (1.0 - 1e-9)).ceil() as u64
     }
 
-    /// The part of an address's ports that is used before another address is.
+    /// How many of an address's ports are used before another address is taken.
     fn ports_of_kind(&self, kind: Kind) -> f64 {
         match kind {
             Kind::Stream => self.ports.fill(),
-            // For datagrams the kernel begins anywhere and looks at all of them alike.
+            // For UDP, the kernel starts at any port and tries all of them alike.
             Kind::Datagram => FILL,
         }
     }
@@ -449,7 +449,7 @@ impl Plan {
     ) -> Pool {
         let (_, shards) = shard.place();
         let needed = self.needed(users as f64, targets, (target, address));
-        // Where one address does, it is the system's own, as for any other program.
+        // If one address is enough, it is the system's own, as for any other program.
         let alone = !self.is_given() && needed <= 1;
         let own = users as f64 / shards.max(1) as f64;
         let own = self.needed(own, targets, (target, address));
@@ -458,12 +458,12 @@ impl Plan {
         Pool::new(Arc::clone(self), list.map(Arc::clone), shard.stripe(), first)
     }
 
-    /// Whether a source address fits to this one, where some are given.
+    /// Whether a source can reach this address, if sources are given.
     pub(crate) fn fits(&self, target: IpAddr) -> bool {
         !self.is_given() || self.addresses(target).is_some()
     }
 
-    /// What to say when all are used up.
+    /// The message when all are used up.
     pub(crate) fn exhausted(&self, target: SocketAddr, tried: u64) -> Said {
         let ports = self.ports_count;
         if tried == 0 {
@@ -479,14 +479,14 @@ impl Plan {
     }
 }
 
-/// All addresses, each with the number of its target.
+/// All addresses, each with the index of its target.
 fn numbered(targets: &[Vec<SocketAddr>]) -> impl Iterator<Item = (usize, &SocketAddr)> {
     let targets = targets.iter().enumerate();
     targets.flat_map(|(target, addresses)| addresses.iter().map(move |address| (target, address)))
 }
 
-/// Who chooses the ports from `first` to `last` on a host of these ports. The kernel only ever
-/// narrows the range of the host.
+/// How ports from `first` to `last` are chosen on a host with these ports. The kernel can only
+/// narrow the range of the host.
 fn ports((first, last): (u16, u16), host: (u16, u16)) -> Ports {
     let range = u32::from(last) << 16 | u32::from(first);
     let inside = first >= host.0 && last <= host.1;

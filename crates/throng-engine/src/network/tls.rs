@@ -1,10 +1,10 @@
-//! The TLS configuration of a run: whom to trust, who we are, whether sessions are resumed.
+//! The TLS configuration of a run: trusted authorities, client certificate, session resumption.
 
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
-use rustls::crypto::CryptoProvider;
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
@@ -17,10 +17,10 @@ use throng_program::{HttpVersion, Tls};
 
 use crate::network::pem::{certificates, private_key};
 
-/// The configuration, or in words why there is none.
+/// The configuration, or the reason why there is none.
 ///
 /// # Errors
-/// A file cannot be used, or nobody is trusted.
+/// A file cannot be used, or no authority is trusted.
 pub fn config(options: &Tls) -> Result<ClientConfig, Said> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -55,7 +55,7 @@ pub fn config(options: &Tls) -> Result<ClientConfig, Said> {
     Ok(config)
 }
 
-/// The same for HTTP where it is to be agreed on HTTP/2 (RFC 7301; RFC 9113, 3.2).
+/// The same for HTTP if HTTP/2 is to be negotiated (RFC 7301; RFC 9113, 3.2).
 pub(crate) fn agreeing(config: &ClientConfig, version: HttpVersion) -> Option<ClientConfig> {
     let protocols: &[&[u8]] = match version {
         HttpVersion::Http1 => return None,
@@ -78,7 +78,7 @@ fn authorities(
 
 fn roots(options: &Tls, found: Vec<CertificateDer<'static>>) -> Result<RootCertStore, Said> {
     let mut store = RootCertStore::empty();
-    // Some systems carry roots that are not valid any more; the others are enough.
+    // Some systems contain roots that have expired; the others are enough.
     let (trusted, _) = store.add_parsable_certificates(found);
     match (trusted, &options.ca) {
         (0, Some(path)) => Err(say!("{} does not contain a valid certificate", path.display())),
@@ -90,8 +90,8 @@ fn roots(options: &Tls, found: Vec<CertificateDer<'static>>) -> Result<RootCertS
     }
 }
 
-/// The client's certificate as it is: whether it pleases is for the server to say. Only a key that
-/// belongs to another one is refused.
+/// The client certificate as given: the server decides whether to accept it. Only a key that
+/// belongs to another certificate is rejected.
 fn identity(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
@@ -108,7 +108,7 @@ fn identity(
     }
 }
 
-/// What is wrong with a certificate, for a person, with the way out where there is one.
+/// What is wrong with a certificate, and the fix if there is one.
 pub fn certificate_words(error: &CertificateError) -> Said {
     match error {
         CertificateError::UnknownIssuer => {
@@ -169,21 +169,22 @@ pub fn certificate_words(error: &CertificateError) -> Said {
     }
 }
 
-/// A name as the library tells it, `DnsName("a.test")`, without what it is wrapped in.
+/// A name without the wrapper of the library, such as `DnsName("a.test")`.
 fn bare(name: &str) -> &str {
     let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
     inner.unwrap_or(name).trim_matches('"')
 }
 
-/// Whether a server showed the certificate of an authority as its own. The library has no word of
-/// its own for that.
+/// Whether a server presented the certificate of an authority as its own. The library has no error
+/// of its own for that.
 fn is_authority_alone(error: &CertificateError) -> bool {
     let CertificateError::Other(other) = error else { return false };
     format!("{other:?}").contains("CaUsedAsEndEntity")
 }
 
-/// Trusts the authorities of a file, and a server that shows one of these certificates as its
-/// own: what `openssl req -x509` makes is both at once. Its name and time have to be right too.
+/// Trusts the authorities of a file, and a server that presents one of these certificates as its
+/// own: `openssl req -x509` creates a certificate that is both. Its name and time are still
+/// checked.
 #[derive(Debug)]
 struct TrustGiven {
     authorities: Arc<WebPkiServerVerifier>,
@@ -201,7 +202,7 @@ impl ServerCertVerifier for TrustGiven {
     ) -> Result<ServerCertVerified, rustls::Error> {
         let verdict = self.authorities.verify_server_cert(certificate, between, name, ocsp, now);
         match verdict {
-            // This is said after the time was found to be right.
+            // Reported only after the time was found to be valid.
             Err(rustls::Error::InvalidCertificate(error))
                 if is_authority_alone(&error) && self.given.contains(certificate) =>
             {
@@ -235,8 +236,8 @@ impl ServerCertVerifier for TrustGiven {
     }
 }
 
-/// Accepts any certificate, and holds the server to its signature where its key can be used: of a
-/// certificate of version 1, with an extension that nobody knows, or with a short key, it cannot.
+/// Accepts any certificate, and checks the server's signature if its key can be used. That is not
+/// possible for certificates of version 1, with unknown critical extensions, or with short keys.
 #[derive(Debug)]
 struct TrustAnybody {
     provider: Arc<CryptoProvider>,
@@ -244,14 +245,38 @@ struct TrustAnybody {
 
 /// Whether the library can verify a signature by the key of this certificate.
 fn is_usable(certificate: &CertificateDer<'_>) -> bool {
-    /// rsaEncryption (RFC 8017, appendix A.1), as it is written in a certificate.
+    /// rsaEncryption (RFC 8017, appendix A.1), as encoded in a certificate.
     const RSA: &[u8] = b"\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01";
-    /// So long is what a certificate says of a key of 2,048 bits, the shortest that is taken.
+    /// Encoded length of a key of 2,048 bits, the shortest that is accepted.
     const RSA_BYTES_MIN: usize = 290;
     let Ok(parsed) = ParsedCertificate::try_from(certificate) else { return false };
     let key = parsed.subject_public_key_info();
     let is_rsa = key.windows(RSA.len()).take(16).any(|bytes| bytes == RSA);
     !is_rsa || key.len() >= RSA_BYTES_MIN
+}
+
+/// Verifies a signature of one version of TLS.
+type Verify = fn(
+    &[u8],
+    &CertificateDer<'_>,
+    &DigitallySignedStruct,
+    &WebPkiSupportedAlgorithms,
+) -> Result<HandshakeSignatureValid, rustls::Error>;
+
+impl TrustAnybody {
+    fn verified(
+        &self,
+        verify: Verify,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        match is_usable(certificate) {
+            true => verify(message, certificate, signed, algorithms),
+            false => Ok(HandshakeSignatureValid::assertion()),
+        }
+    }
 }
 
 impl ServerCertVerifier for TrustAnybody {
@@ -272,13 +297,7 @@ impl ServerCertVerifier for TrustAnybody {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        match is_usable(certificate) {
-            true => {
-                rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
-            }
-            false => Ok(HandshakeSignatureValid::assertion()),
-        }
+        self.verified(rustls::crypto::verify_tls12_signature, message, certificate, signed)
     }
 
     fn verify_tls13_signature(
@@ -287,13 +306,7 @@ impl ServerCertVerifier for TrustAnybody {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        match is_usable(certificate) {
-            true => {
-                rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
-            }
-            false => Ok(HandshakeSignatureValid::assertion()),
-        }
+        self.verified(rustls::crypto::verify_tls13_signature, message, certificate, signed)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -309,8 +322,8 @@ mod tests {
 
     use super::*;
 
-    /// Two self-signed certificates of an authority, for own.test, from 2026-11-21 on for a
-    /// hundred years, made with `openssl req -x509`.
+    /// Two self-signed certificates of an authority for own.test, valid for a hundred years from
+    /// 2026-11-21, made with `openssl req -x509`.
     const OWN: &str = "\
 -----BEGIN CERTIFICATE-----\n\
 MIIBcjCCARegAwIBAgIURqLtd1IoH2DDHoJ8LfgFojpUgKgwCgYIKoZIzj0EAwIw\n\
@@ -342,7 +355,7 @@ gN/MAiB4ZqGGMfGSY1e1Uvta848QhTHfwUFEAjHjSxdSFOuN2w==\n\
         CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
     }
 
-    /// What a person reads when the server shows OWN and `given` is trusted.
+    /// The message when the server presents OWN and `given` is trusted.
     fn check(given: &str, name: &'static str, seconds: u64) -> String {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let given = vec![parsed(given)];
@@ -358,7 +371,7 @@ gN/MAiB4ZqGGMfGSY1e1Uvta848QhTHfwUFEAjHjSxdSFOuN2w==\n\
     }
 
     #[test]
-    fn a_certificate_that_is_given_is_trusted_as_the_servers_own() {
+    fn a_given_certificate_is_trusted_as_the_servers_own() {
         assert_eq!(check(OWN, "own.test", IN_2030), "trusted");
         let elsewhere = check(OWN, "else.test", IN_2030);
         assert!(elsewhere.contains("is valid for own.test, not for else.test;"), "{elsewhere}");
@@ -371,7 +384,7 @@ gN/MAiB4ZqGGMfGSY1e1Uvta848QhTHfwUFEAjHjSxdSFOuN2w==\n\
     }
 
     #[test]
-    fn what_is_wrong_with_a_certificate_is_told_with_the_way_out() {
+    fn certificate_errors_include_a_fix() {
         let words = certificate_words(&CertificateError::UnknownIssuer);
         assert!(words.english().contains("--cacert FILE"), "{words:?}");
         assert!(certificate_words(&CertificateError::Expired).english().contains("expired"));

@@ -1,6 +1,6 @@
-//! Connections that are left behind and kept: those that vanished hear nothing for a while, so that
-//! the kernel answers nothing either, as of a phone that lost its network; those whose half we have
-//! closed stay unread until the target closes its own.
+//! Connections that users left and that are kept open: silent ones receive nothing for a while, so
+//! that the kernel does not answer either, as if a phone had lost its network; half-closed ones
+//! stay unread until the target closes its half.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -11,14 +11,14 @@ use throng_base::Time;
 
 use crate::system;
 
-/// How long a connection stays silent. Many targets have noticed by then; the others get a reset:
-/// when they speak again, or, where sockets may not be left silently, at once.
+/// How long a connection stays silent. Many targets have noticed by then; the others get a reset
+/// when they send again, or immediately if sockets cannot be closed silently.
 pub(crate) const KEPT_MAX: Duration = Duration::from_secs(120);
-/// How many are kept on one shard, of both kinds, where its table of descriptors is large enough.
-/// For one more the oldest is closed.
+/// How many of both kinds are kept on one shard, if its file descriptor table is large enough.
+/// Beyond that, the oldest is closed.
 pub(crate) const KEPT_COUNT_MAX: usize = 4096;
 
-/// The connections that one shard keeps, the oldest first.
+/// The connections that one shard keeps, oldest first.
 pub(crate) struct Vanished {
     silent: RefCell<VecDeque<(Time, Silent)>>,
     half_closed: RefCell<VecDeque<(Time, Socket)>>,
@@ -34,12 +34,12 @@ impl Vanished {
         }
     }
 
-    /// Keeps a connection from now on silent. One that cannot be made so ends with a reset. A
-    /// socket of datagrams is silent all the same: what comes is dropped without an answer.
+    /// Keeps a connection silent from now on. If that fails, it ends with a reset. A UDP socket is
+    /// always silent: what arrives is dropped without a reply.
     pub(crate) fn keep_silent(&self, socket: Option<Socket>, now: Time) {
         let Some(socket) = socket else { return };
         let filtered = system::hear_nothing(&socket);
-        // Of datagrams there is nothing to linger for, and no error either.
+        // A UDP socket has nothing to linger for, and the error does not matter.
         let _ = socket.set_linger(Some(Duration::ZERO));
         if filtered.is_err() {
             return;
@@ -49,7 +49,7 @@ impl Vanished {
         self.silent.borrow_mut().push_back((now, Silent(socket)));
     }
 
-    /// Closes our half and keeps the connection; one that is over already is let go.
+    /// Closes our half and keeps the connection; drops one that has already ended.
     pub(crate) fn keep_half_closed(&self, socket: Option<Socket>, now: Time) {
         let Some(socket) = socket else { return };
         if socket.shutdown(std::net::Shutdown::Write).is_err() {
@@ -62,7 +62,7 @@ impl Vanished {
         self.half_closed.borrow_mut().push_back((now, socket));
     }
 
-    /// Lets those go that were kept long enough, or whose target has closed its half too.
+    /// Drops connections that were kept long enough, or whose target has closed its half too.
     pub(crate) fn forget(&self, now: Time) {
         let mut silent = self.silent.borrow_mut();
         while silent.pop_front_if(|(since, _)| now - *since >= KEPT_MAX).is_some() {}
@@ -80,7 +80,7 @@ impl Vanished {
         self.silent.borrow().len() + self.half_closed.borrow().len()
     }
 
-    /// Closes the oldest where one more would be too many.
+    /// Closes the oldest if there is no room for another.
     fn make_room(&self) {
         if self.count() < self.count_max {
             return;
@@ -97,8 +97,7 @@ impl Vanished {
     }
 }
 
-/// The socket of a vanished connection. It is closed without a word where we may do that, else
-/// with a reset.
+/// The socket of a silent connection. It is closed silently if permitted, otherwise with a reset.
 struct Silent(Socket);
 
 impl Drop for Silent {
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vanished_connection_answers_nothing() {
+    fn a_silently_closed_connection_sends_no_reply() {
         let vanished = Vanished::new(2);
         let (stream, mut peer) = pair();
         vanished.keep_silent(stream, Time::ZERO);
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn who_vanished_with_datagrams_answers_nothing_either() {
+    fn a_silently_closed_datagram_user_sends_no_reply() {
         let vanished = Vanished::new(2);
         let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -147,7 +146,7 @@ mod tests {
         peer.connect(socket.local_addr().unwrap()).unwrap();
         peer.set_nonblocking(true).unwrap();
         vanished.keep_silent(Some(socket.into()), Time::ZERO);
-        // A closed port would be told to the peer with its second word.
+        // For a closed port, the peer would get an error with its second datagram.
         for _ in 0..3 {
             peer.send(b"are you there?").unwrap();
             assert_eq!(peer.recv(&mut [0; 8]).unwrap_err().kind(), ErrorKind::WouldBlock);
@@ -158,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_goes_first_and_none_stays_for_ever() {
+    fn the_oldest_is_closed_first_and_none_stays_forever() {
         let vanished = Vanished::new(2);
         let mut peers = Vec::new();
         for second in 0..3 {
@@ -180,7 +179,7 @@ mod tests {
         vanished.keep_half_closed(stream, Time::ZERO);
         peer.set_nonblocking(false).unwrap();
         assert_eq!(peer.read(&mut [0; 8]).unwrap(), 0, "our half is closed");
-        // Nobody reads it, but it is taken, however long that lasts.
+        // It is not read, but accepted, however long that lasts.
         peer.write_all(b"still there").unwrap();
         vanished.forget(Time::from_secs(3_600));
         assert_eq!(vanished.count(), 1);
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn both_kinds_have_one_room() {
+    fn both_kinds_share_one_limit() {
         let vanished = Vanished::new(2);
         let mut peers = Vec::new();
         for second in 0..4 {
@@ -206,7 +205,7 @@ mod tests {
             peers.push(peer);
             assert_eq!(vanished.count(), (second as usize + 1).min(2));
         }
-        // A connection that is over has no half to close.
+        // A connection that has ended has no half to close.
         let (stream, peer) = pair();
         drop(peer);
         peers.clear();

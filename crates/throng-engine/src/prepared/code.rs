@@ -1,5 +1,5 @@
-//! The code of a session: its tree laid out as a flat list with jumps, so that a task needs only a
-//! program counter and its registers. This is the only place that knows where a jump leads.
+//! The code of a session: its tree, flattened into a list with jumps, so that a task needs only a
+//! program counter and its registers. Only this module knows where jumps lead.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,24 +9,24 @@ use throng_base::StepId;
 use throng_expression::Expression;
 use throng_program::{Beside, Check, Every, Failing, Handler, Save, Session, Statement, Way};
 
-/// What a task does next.
+/// The next instruction of a task.
 #[derive(Clone, Debug)]
 pub(crate) enum Instruction {
-    /// A statement without steps of the same task inside.
+    /// A statement without nested steps of the same task.
     Do(Statement),
-    /// Begins a loop: jumps behind its `RepeatEnd` at `end` when it shall not run at all.
+    /// Starts a loop: jumps past its `RepeatEnd` at `end` if it does not run at all.
     RepeatBegin {
         register: u16,
         low: u32,
         high: u32,
         end: u32,
     },
-    /// Counts the register down; jumps back to the instruction after `begin` while more are due.
+    /// Decrements the register; jumps back to the instruction after `begin` while it is not zero.
     RepeatEnd {
         register: u16,
         begin: u32,
     },
-    /// Begins a loop that goes on for a time: the register holds its end.
+    /// Starts a loop with a duration: the register holds its end.
     DuringBegin {
         register: u16,
         time: Duration,
@@ -36,8 +36,8 @@ pub(crate) enum Instruction {
         register: u16,
         begin: u32,
     },
-    /// Begins a loop over the items of a list, kept in the slot `list`; jumps behind its
-    /// `ForEachEnd` at `end` when there is none. The running item is in the slot `item`.
+    /// Starts a loop over the items of a list, kept in the slot `list`; jumps past its `ForEachEnd`
+    /// at `end` if it is empty. The current item is in the slot `item`.
     ForEachBegin {
         register: u16,
         values: Arc<Expression>,
@@ -45,19 +45,19 @@ pub(crate) enum Instruction {
         item: u16,
         end: u32,
     },
-    /// Takes the next item and jumps back to the instruction after `begin` while there is one.
+    /// Takes the next item and jumps back to the instruction after `begin`, if there is one.
     ForEachEnd {
         register: u16,
         list: u16,
         item: u16,
         begin: u32,
     },
-    /// Continues at `to` when the condition does not hold.
+    /// Continues at `to` if the condition is false.
     Unless {
         condition: Arc<Expression>,
         to: u32,
     },
-    /// Continues at one of these instructions, drawn by weight.
+    /// Continues at one of these instructions, chosen at random by weight.
     Choose(Box<[Branch]>),
     TransactionBegin {
         step: StepId,
@@ -67,7 +67,7 @@ pub(crate) enum Instruction {
     },
     /// Continues at this instruction.
     Jump(u32),
-    /// Does the bodies that begin here at the same time, and goes on when all of them are over.
+    /// Runs the bodies that start here concurrently, and continues when all have ended.
     Parallel(Box<[u32]>),
     /// Ends a body.
     Return,
@@ -81,7 +81,7 @@ impl Instruction {
         }
     }
 
-    /// The row of the report that it is in.
+    /// Its row in the report.
     pub(crate) fn step(&self) -> Option<StepId> {
         match self {
             Instruction::Do(statement) => statement.step(),
@@ -109,25 +109,25 @@ impl Instruction {
     }
 }
 
-/// One way of a choice, and where it begins.
+/// One branch of a choice, and where it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Branch {
     pub(crate) weight: u32,
     pub(crate) to: u32,
 }
 
-/// `all[..begin]` is done once when the user comes, `all[begin..end]` once per iteration,
-/// `all[end..last]` once when the user leaves in peace. From `last` on are the bodies that tasks of
-/// their own do; each ends with [`Instruction::Return`].
+/// `all[..begin]` runs once when the user starts, `all[begin..end]` once per iteration,
+/// `all[end..last]` once when the user leaves gracefully. After `last` are the bodies of other
+/// tasks; each ends with [`Instruction::Return`].
 #[derive(Debug, Default)]
 pub(crate) struct Code {
     pub(crate) all: Box<[Instruction]>,
     pub(crate) begin: u32,
     pub(crate) end: u32,
     pub(crate) last: u32,
-    /// Of its loops; one holds a count, an index or a time.
+    /// Registers of loops; one holds a count, an index or a time.
     pub(crate) registers: u16,
-    /// Where bodies begin, by their numbers.
+    /// Where bodies start, by their numbers.
     bodies: Box<[u32]>,
 }
 
@@ -142,7 +142,7 @@ impl Code {
         let last = writer.here();
         session.links.iter().for_each(|link| writer.later(&link.handlers, &link.every));
         while let Some((place, steps)) = writer.open.pop_front() {
-            // Tasks go on at the same time: each has registers of its own.
+            // Tasks run concurrently: each has registers of its own.
             (writer.first, writer.depth) = (writer.registers, 0);
             let begin = writer.here();
             match place {
@@ -160,26 +160,26 @@ impl Code {
         Code { all: all.into(), begin, end, last, registers, bodies: bodies.into() }
     }
 
-    /// Where a body begins.
+    /// Where a body starts.
     pub(crate) fn begin_of(&self, body: &Beside) -> u32 {
         self.bodies.get(body.number as usize).copied().unwrap_or(self.last)
     }
 
-    /// What the session itself does.
+    /// The instructions of the session itself.
     pub(crate) fn own(&self) -> &[Instruction] {
         &self.all[..self.last as usize]
     }
 
-    /// What tasks of their own do.
+    /// The instructions of other tasks.
     pub(crate) fn beside(&self) -> &[Instruction] {
         &self.all[self.last as usize..]
     }
 }
 
-/// What it is known by where a body begins.
+/// How the start of a body is identified.
 enum Place {
     Body(u32),
-    /// Of the `parallel` there, and which of its branches.
+    /// A branch of the `parallel` there, by its index.
     Branch(usize, usize),
 }
 
@@ -187,9 +187,9 @@ enum Place {
 struct Writer<'s> {
     all: Vec<Instruction>,
     bodies: Vec<u32>,
-    /// Bodies that are still to be written.
+    /// Bodies that are not written yet.
     open: VecDeque<(Place, &'s [Statement])>,
-    /// The first register of the running task, and how many loops are around the step.
+    /// The first register of the current task, and the depth of loops around the step.
     first: u16,
     depth: u16,
     registers: u16,
@@ -206,7 +206,7 @@ impl<'s> Writer<'s> {
         self.bodies[number] = begin;
     }
 
-    /// The bodies of these stand behind all else.
+    /// Writes these bodies after everything else.
     fn later(&mut self, handlers: &'s [Handler], every: &'s [Every]) {
         let of_handlers = handlers.iter().filter_map(|handler| handler.body.as_ref());
         let all = of_handlers.chain(every.iter().map(|every| &every.body));
@@ -309,7 +309,7 @@ impl<'s> Writer<'s> {
             jumps.push(self.all.len());
             self.all.push(Instruction::Jump(0));
         }
-        // The last way goes on by itself.
+        // The last branch needs no jump.
         if let Some(last) = jumps.pop() {
             self.all.truncate(last);
         }
@@ -321,7 +321,7 @@ impl<'s> Writer<'s> {
         self.all.push(Instruction::Unless { condition: Arc::clone(condition), to: 0 });
     }
 
-    /// Loops beside each other share a register.
+    /// Consecutive loops share a register.
     fn in_loop(&mut self, write: impl FnOnce(&mut Self, u16)) {
         let register = self.first + self.depth;
         self.depth += 1;
@@ -330,7 +330,7 @@ impl<'s> Writer<'s> {
         self.depth -= 1;
     }
 
-    /// What jumps from there comes to what is written next; a loop, to its end right before.
+    /// Makes the jump there lead to what is written next; for a loop, to its end just before.
     fn leads_here(&mut self, at: usize) {
         let here = self.here();
         match &mut self.all[at] {
@@ -350,7 +350,7 @@ mod tests {
 
     use super::*;
 
-    /// A step that is known by this number.
+    /// A step that is identified by this number.
     fn step(number: u16) -> Statement {
         Statement::Set { slot: number, value: Arc::new(Text::default()) }
     }
@@ -418,8 +418,8 @@ mod tests {
         Code::new(&Session { steps, ..Session::default() })
     }
 
-    /// In short: the number of a step; the register of a loop, and where it leads; ways with their
-    /// weights.
+    /// In short form: the number of a step; the register of a loop, and where it leads; branches
+    /// with their weights.
     fn word(instruction: &Instruction) -> String {
         match instruction {
             Instruction::Do(Statement::Set { slot, .. }) => slot.to_string(),
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_lead_back_and_past_their_end() {
+    fn loops_jump_back_and_past_their_end() {
         for (steps, want) in [
             (vec![repeat(vec![step(1)])], "repeat r0 2, 1, /repeat r0 0"),
             (vec![step(1), repeat(vec![]), step(2)], "1, repeat r0 2, /repeat r0 1, 2"),
@@ -460,7 +460,8 @@ mod tests {
             (vec![step(1), repeat_while(vec![])], "1, unless 3, jump 1"),
             (vec![step(1), Statement::Forever(vec![step(2)])], "1, 2, jump 1"),
             (vec![Statement::Forever(vec![])], "jump 0"),
-            // What a loop without an instruction of its own begins with keeps where it leads.
+            // An instruction that a loop without a start instruction starts with keeps its jump
+            // target.
             (
                 vec![Statement::Forever(vec![either(vec![step(1)], vec![]), step(2)])],
                 "unless 2, 1, 2, jump 0",
@@ -479,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_lead_to_what_is_behind_all_of_them() {
+    fn branches_continue_after_the_choice() {
         let nested = || either(vec![step(1)], vec![step(2)]);
         let last = || either(vec![step(3)], vec![]);
         for (steps, want) in [
@@ -511,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_once_is_around_what_is_done_again() {
+    fn one_time_steps_enclose_the_iteration() {
         let code = Code::new(&Session {
             before: vec![repeat(vec![])],
             steps: vec![repeat_while(vec![step(1)])],
@@ -524,13 +525,13 @@ mod tests {
     }
 
     #[test]
-    fn loops_in_each_other_have_registers_of_their_own() {
+    fn nested_loops_have_their_own_registers() {
         let inner = vec![during(vec![each(vec![])]), repeat(vec![])];
         let all = code(vec![repeat(inner), repeat_while(vec![during(vec![])])]);
         let want = "repeat r0 7, during r1, each r2 3, /each r2 2, /during r1 1, repeat r1 6, \
                     /repeat r1 5, /repeat r0 0, unless 12, during r0, /during r0 9, jump 8";
         assert_eq!((layout(&all).as_str(), all.registers), (want, 3));
-        // Tasks that go on at the same time share none.
+        // Concurrent tasks do not share registers.
         let branches = vec![vec![repeat(vec![])], vec![during(vec![repeat(vec![])])], vec![]];
         let all = code(vec![repeat(vec![Statement::Parallel(branches)])]);
         let want = "repeat r0 2, parallel [3, 6, 11], /repeat r0 0, repeat r1 4, /repeat r1 3, \
@@ -540,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_stand_behind_all_else_and_are_found_by_their_numbers() {
+    fn bodies_follow_everything_else_and_are_found_by_number() {
         let within = stay(vec![handler(2, vec![step(5)])], Vec::new());
         let there = stay(vec![handler(1, vec![step(3), within])], vec![every(0, vec![step(4)])]);
         let code = Code::new(&Session {
@@ -555,7 +556,7 @@ mod tests {
         assert_eq!([0, 1, 2, 3, 4].map(begin_of), [6, 3, 11, 10, 8]);
     }
 
-    /// Draws blocks, and counts the bodies in them.
+    /// Generates random blocks, and counts the bodies in them.
     struct Draw {
         random: Random,
         bodies: u32,
@@ -575,7 +576,7 @@ mod tests {
                 1 => during(self.block(deeper)),
                 2 => each(self.block(deeper)),
                 3 => repeat_while(self.block(deeper)),
-                // It does something, so that a walk comes to an end.
+                // It contains a step, so that a walk ends.
                 4 => Statement::Forever([self.block(deeper), vec![step(number)]].concat()),
                 5 => either(self.block(deeper), vec![]),
                 6 => either(self.block(deeper), self.block(deeper)),
@@ -629,14 +630,14 @@ mod tests {
         }
     }
 
-    /// What one does who decides by chance, in the tree and in the code.
+    /// Executes the tree and the code with random decisions.
     struct Walk {
         random: Random,
         done: Vec<u16>,
     }
 
     impl Walk {
-        /// None when it was long enough.
+        /// `None` when it is long enough.
         fn does(&mut self, number: u16) -> Option<()> {
             self.done.push(number);
             (self.done.len() < 300).then_some(())
@@ -679,7 +680,7 @@ mod tests {
             Some(())
         }
 
-        /// From there up to `end`, or to the end of a body.
+        /// From there to `end`, or to the end of a body.
         fn code(&mut self, code: &Code, kept: &mut [u64], from: u32, end: u32) -> Option<()> {
             let mut next = from;
             while next != end {
@@ -730,7 +731,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tree_is_laid_out_soundly_and_does_the_same() {
+    fn every_tree_is_flattened_soundly_and_behaves_the_same() {
         for seed in 0..2_000 {
             let mut draw = Draw { random: Random::new(seed), bodies: 0, branches: 0 };
             let (handlers, every) = draw.beside(2);
@@ -759,7 +760,8 @@ mod tests {
         }
     }
 
-    /// Each part leads nowhere but to itself or right behind, and each task has its own registers.
+    /// Each part only jumps within itself or right after itself, and each task has its own
+    /// registers.
     fn is_sound(code: &Code, drawn: &Draw, seed: u64) {
         let is_return = |one: &Instruction| matches!(one, Instruction::Return);
         let (mut from, mut begins, mut first) = (code.last, Vec::new(), 0);
@@ -768,7 +770,7 @@ mod tests {
         for body in code.beside().split_inclusive(is_return) {
             assert!(body.last().is_some_and(is_return), "seed {seed}");
             begins.push(from);
-            // What is right behind the steps of a body is its `Return`.
+            // The steps of a body are followed by its `Return`.
             parts.push((from, from + body.len() as u32 - 1));
             from += body.len() as u32;
         }
@@ -783,7 +785,7 @@ mod tests {
             assert!(leads.all(|to_there| (from..=to).contains(&to_there)), "seed {seed}");
             let used = || all.iter().filter_map(register);
             assert!(used().all(|register| register < code.registers), "seed {seed}");
-            // Those of a body come behind those of all parts before it.
+            // Those of a body come after those of all earlier parts.
             assert!(part < 3 || used().all(|register| register >= first), "seed {seed}");
             first = used().map(|register| register + 1).fold(first, u16::max);
             known.extend(all.iter().flat_map(|one| match one {

@@ -1,5 +1,5 @@
-//! Which cookies of a user belong to a request: by the host that it is for, and by whether anybody
-//! could listen in on its way.
+//! Which cookies of a user belong to a request: by its host, and by whether its connection is
+//! secure.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use throng_program::Target;
 use throng_protocol::http1::Jar;
 
-/// For whom a jar is opened.
+/// The host and security for which a jar is read.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     /// Without a port.
@@ -17,14 +17,14 @@ pub(crate) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Of a request that names this host, where the scenario gives the header: a server with
-    /// several names keeps their cookies apart by it.
+    /// The place of a request whose scenario sets this Host header: a server with several names
+    /// separates their cookies by it.
     pub(crate) fn named(self, host: Option<&'a [u8]>) -> Place<'a> {
         Place { host: host.and_then(host_of).unwrap_or(self.host), ..self }
     }
 }
 
-/// The cookies of a user, seen from the URL of a response.
+/// The cookies of a user, as seen from the URL of a response.
 pub(crate) struct SeenFrom<'a> {
     pub(crate) jar: &'a Jar,
     pub(crate) place: Place<'a>,
@@ -48,8 +48,8 @@ fn host_of(value: &[u8]) -> Option<&str> {
     (!name.is_empty()).then_some(name)
 }
 
-/// Whether nobody can listen in on the way to a target: over TLS, or on this computer, as browsers
-/// have it (W3C Secure Contexts, 3.1).
+/// Whether a target cannot be eavesdropped on: over TLS, or on this computer, as browsers define it
+/// (W3C Secure Contexts, 3.1).
 pub(crate) fn is_secure(target: &Target) -> bool {
     target.scheme.is_secure() || target.unix_socket.is_some() || is_loopback(target.host_alone())
 }
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn this_computer_is_as_good_as_tls() {
+    fn this_computer_is_as_secure_as_tls() {
         for host in ["localhost", "LOCALHOST.", "a.localhost", "127.0.0.1", "127.9.9.9", "::1"] {
             assert!(is_loopback(host), "{host}");
         }

@@ -1,5 +1,5 @@
-//! What the `expect` steps of a session wait for on a link. A message may come before the step that
-//! wants it: right after a response, or before the acknowledgement of what caused it.
+//! What the `expect` steps of a session wait for on a link. A message may arrive before the step
+//! that takes it: right after a response, or before the acknowledgement of what caused it.
 
 use throng_program::{Check, Pick, Want, Which};
 use throng_protocol::framed::MessageId;
@@ -11,14 +11,14 @@ use crate::prepared::look::Look;
 pub(crate) struct Expected {
     /// Kinds of a declared protocol.
     kinds: Box<[MessageId]>,
-    /// Of messages without a declaration.
+    /// Matchers for messages without a declaration.
     patterns: Box<[Pattern]>,
     /// Some step takes any kind.
     pub(crate) any: bool,
 }
 
 /// The checks of one step that do not depend on the user: the others may hold by the time the step
-/// is done.
+/// runs.
 #[derive(Debug)]
 struct Pattern {
     checks: Vec<Check>,
@@ -40,7 +40,7 @@ impl Expected {
         Expected { kinds: kinds.into(), patterns: patterns.into(), any }
     }
 
-    /// No step takes any message.
+    /// True if no step takes any message.
     pub(crate) fn is_empty(&self) -> bool {
         !self.any && self.kinds.is_empty() && self.patterns.is_empty()
     }
@@ -49,15 +49,15 @@ impl Expected {
         self.kinds.contains(&kind)
     }
 
-    /// The messages without a declaration that steps could want, as far as that is known before
-    /// their turn.
+    /// The matchers for messages without a declaration that steps could take, as far as they are
+    /// known before their turn.
     pub(crate) fn patterns(&self) -> impl Iterator<Item = (&Look, &[Check])> {
         self.patterns.iter().map(|pattern| (&pattern.look, &*pattern.checks))
     }
 }
 
 impl Pattern {
-    /// None where nothing is the same for all users: every message would be kept.
+    /// `None` if nothing is the same for all users: every message would be kept.
     fn new(checks: &[Check]) -> Option<Pattern> {
         let checks: Vec<Check> =
             checks.iter().filter(|check| is_constant(check)).cloned().collect();
@@ -70,6 +70,6 @@ fn is_constant(check: &Check) -> bool {
         Want::Equals(text) | Want::Contains(text) => text.as_literal().is_some(),
         _ => true,
     };
-    // How long the step has waited is known only once it waits.
+    // How long the step has waited is known only while it waits.
     is_literal && !matches!(check.pick, Pick::Expression(_) | Pick::Time)
 }

@@ -1,5 +1,5 @@
-//! What is known beforehand of a gRPC call: its header block and its messages, as far as they are
-//! the same for all users.
+//! The prepared data of a gRPC call: its header block and its messages, as far as they are the same
+//! for all users.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,31 +17,31 @@ use crate::prepared::look::Look;
 
 pub(crate) struct CallPlan {
     pub(crate) head: CallHead,
-    /// All messages with their prefixes, where they are the same for all users.
+    /// All messages with their prefixes, if they are the same for all users.
     pub(crate) body: Option<Arc<[u8]>>,
-    /// What a reply is.
+    /// The type of a reply.
     pub(crate) reply: MessageType,
-    /// It has one reply, and no more.
+    /// It has exactly one reply.
     pub(crate) is_single: bool,
-    /// Replies are looked at.
+    /// Replies are needed by checks or saves.
     pub(crate) needs_replies: bool,
     pub(crate) looks_at_headers: bool,
     pub(crate) look: Look,
-    /// What each reply before the last has to be, and how it is looked at: the status, the metadata
-    /// and the time are those of the call.
+    /// The checks of each reply before the last, and how to run them: status, metadata and time are
+    /// those of the call.
     pub(crate) of_each: (Box<[Check]>, Look),
 }
 
 /// The header block of a call.
 pub(crate) struct CallHead {
-    /// Per target, but for the metadata that differ from user to user.
+    /// Per target, except for metadata that differ per user.
     pub(crate) blocks: Box<[Box<[u8]>]>,
     /// Those, by their numbers.
     varying: Box<[u16]>,
 }
 
 impl CallPlan {
-    /// None where the program has no schema that the method could be of.
+    /// `None` if the program has no schema that could contain the method.
     pub(super) fn new(
         call: &Call,
         program: &Program,
@@ -67,7 +67,7 @@ impl CallPlan {
         })
     }
 
-    /// Whether a status is one that the scenario wants.
+    /// Whether a status is one that the scenario expects.
     pub(crate) fn wants(checks: &[Check], code: u16) -> bool {
         let mut wanted = checks.iter().filter_map(Check::status).peekable();
         match wanted.peek() {
@@ -116,10 +116,10 @@ impl CallHead {
         self.varying.is_empty()
     }
 
-    /// Appends the header block as one user sends it.
+    /// Appends the header block of one user.
     ///
     /// # Errors
-    /// An expression without a value, or one that cannot be sent.
+    /// An expression without a value, or a value that cannot be sent.
     pub(crate) fn write(
         &self,
         opened: &Opened,
@@ -154,7 +154,7 @@ fn write_metadata(
     Ok(())
 }
 
-/// All messages with their prefixes; None where one differs from user to user.
+/// All messages with their prefixes; `None` if one differs per user.
 fn constant(opened: &Opened) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     for message in &opened.messages {

@@ -1,17 +1,17 @@
-//! What a user does when what it waits for has come: whether it goes straight on to send, so that a
-//! shard that sleeps on would hold it up, or waits anyway.
+//! Whether a user sends something as soon as its reply arrives, so that a shard that sleeps longer
+//! would delay it, or waits anyway.
 
 use throng_program::Statement;
 
 use crate::prepared::code::{Code, Instruction};
 
-/// What follows an instruction before any other moment is waited for.
+/// What follows an instruction before the next wait for a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum After {
     /// A pause, or nothing.
     Waits,
-    /// The end of the iteration; where the next one begins at once, it sends.
+    /// The end of the iteration; if the next one starts immediately, it sends.
     Ends,
     /// Something is sent.
     Sends,
@@ -28,7 +28,7 @@ pub(crate) fn of(code: &Code) -> Box<[After]> {
         Instruction::Do(Statement::Think(_))
         | Instruction::Do(Statement::Stay(_))
         | Instruction::Do(Statement::Rendezvous(_)) => After::Waits,
-        // It waits for nothing.
+        // It does not wait.
         _ => After::Sends,
     };
     (0..code.all.len()).map(after).collect()
@@ -45,7 +45,7 @@ fn waits_for_answer(one: &Statement) -> bool {
         )
 }
 
-/// What comes first from here on: of several ways, the one that holds up most.
+/// What happens first from here on: of several branches, the one that a delay would affect most.
 fn follows(code: &Code, from: u32) -> After {
     let mut most = After::Waits;
     let (mut open, mut seen) = (vec![from], Vec::new());
@@ -91,7 +91,7 @@ fn follows(code: &Code, from: u32) -> After {
                 | Instruction::Do(Statement::Log(_))
                 | Instruction::Do(Statement::Slow { .. }),
             ) => open.push(pc + 1),
-            // A pause, or another moment that is waited for.
+            // A pause, or another wait for a time.
             Some(_) | None => {}
         }
     }
@@ -103,28 +103,13 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use throng_base::StepId;
     use throng_expression::Expression;
-    use throng_program::{Block, Body, Failing, Http, Parting, Pause, Session, Text, Way};
+    use throng_program::{Block, Parting, Pause, Session, Way};
 
     use super::*;
 
     fn get() -> Statement {
-        Statement::Http(Arc::new(Http {
-            step: StepId(0),
-            link: 0,
-            method: "GET".into(),
-            path: Text::literal("/"),
-            headers: Vec::new(),
-            cookies: Vec::new(),
-            digest: None,
-            body: Body::None,
-            timeout: Duration::from_secs(1),
-            follow_redirects: false,
-            checks: Vec::new(),
-            saves: Vec::new(),
-            failing: Failing::default(),
-        }))
+        crate::world::get(Duration::from_secs(1), Vec::new())
     }
 
     fn think() -> Statement {
@@ -132,7 +117,7 @@ mod tests {
         Statement::Think(Pause::Uniform { low: time, high: time })
     }
 
-    /// What follows the last request of the first step, which iterations begin with.
+    /// What follows the last request of the first step, which iterations start with.
     fn after(steps: Block) -> After {
         let first = Code::new(&Session { steps: steps[..1].to_vec(), ..Session::default() });
         let is_get = |one: &Instruction| matches!(one, Instruction::Do(Statement::Http(_)));
@@ -141,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_next_is_found_through_whatever_takes_no_time() {
+    fn instantaneous_instructions_are_skipped_to_find_what_follows() {
         let repeat = |low, steps| Statement::Repeat { low, high: 2, steps };
         assert_eq!(after(vec![get(), get()]), After::Sends);
         assert_eq!(after(vec![get(), think(), get()]), After::Waits);
@@ -151,13 +136,13 @@ mod tests {
             after(vec![get(), Statement::Disconnect { link: 0, how: Parting::Fin }]),
             After::Sends
         );
-        // Loops are gone through, or passed over, or begin again.
+        // Loops are entered, or skipped, or start again.
         assert_eq!(after(vec![get(), repeat(0, vec![think()]), get()]), After::Sends);
         assert_eq!(after(vec![get(), repeat(0, vec![think()])]), After::Ends);
         assert_eq!(after(vec![get(), repeat(1, Vec::new()), think()]), After::Waits);
         assert_eq!(after(vec![repeat(1, vec![get()]), think()]), After::Sends);
         assert_eq!(after(vec![repeat(1, vec![think(), get()]), think()]), After::Waits);
-        // Of several ways, the one that holds up most.
+        // Of several branches, the one that a delay would affect most.
         let condition = Arc::new(Expression::constant(true.into()));
         let thinks = Statement::If { condition, then: vec![think()], otherwise: Vec::new() };
         assert_eq!(after(vec![get(), thinks, get()]), After::Sends);
@@ -168,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_iteration_that_begins_with_a_pause_holds_nobody_up() {
+    fn an_iteration_that_starts_with_a_pause_is_not_delayed() {
         let code = |steps| Code::new(&Session { steps, ..Session::default() });
         assert_eq!(of(&code(vec![think(), get()]))[1], After::Waits);
         assert_eq!(of(&code(vec![get(), get()]))[1], After::Ends);

@@ -1,4 +1,4 @@
-//! What is known beforehand about the checks and saves of a step; [`crate::verify`] does them.
+//! The prepared checks and saves of a step; [`crate::verify`] runs them.
 
 use throng_extract::JsonPaths;
 use throng_program::{Check, Pick, Save};
@@ -6,11 +6,11 @@ use throng_program::{Check, Pick, Save};
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Look {
-    /// All fields that are looked for, read in one pass; None when somebody needs the whole.
+    /// All fields that are needed, read in one pass; `None` if the complete document is needed.
     pub(crate) paths: Option<JsonPaths>,
-    /// By check, then by save: which of the paths is its own.
+    /// By check, then by save: the index of its path.
     pub(crate) places: Box<[Option<u16>]>,
-    /// An expression may look at all headers.
+    /// An expression may use all headers.
     pub(crate) wants_map: bool,
     pub(crate) reads_cookies: bool,
 }
@@ -35,7 +35,7 @@ impl Look {
             _ => None,
         });
         let paths: Vec<_> = paths.collect();
-        // Expressions read JSON as a whole, and nothing is to be read twice.
+        // Expressions read the complete JSON document, and nothing is to be read twice.
         let in_one_pass = !wants_map && !paths.is_empty();
         let paths = in_one_pass.then(|| JsonPaths::new(paths)).flatten();
         Look { paths, places, wants_map, reads_cookies }

@@ -1,11 +1,11 @@
-//! What expressions see that are of no user.
+//! A scope without a user, for expressions.
 
 use throng_base::Random;
 use throng_expression::{Answer, Fault, Scope, Value};
 
 pub(crate) static NOTHING: Value = Value::Null;
 
-/// Nobody: for texts without expressions.
+/// A scope without a user, for texts without expressions.
 pub(crate) struct Nobody(pub(crate) Random);
 
 impl Scope for Nobody {

@@ -1,4 +1,4 @@
-//! What is known beforehand of a statement of SQL.
+//! The prepared data of an SQL statement.
 
 use throng_program::Sql;
 
@@ -6,7 +6,7 @@ use super::look::Look;
 
 pub(crate) struct SqlPlan {
     pub(crate) look: Look,
-    /// Somebody looks at the first row.
+    /// True if the first row is read by a check, save or expression.
     pub(crate) keeps: bool,
 }
 

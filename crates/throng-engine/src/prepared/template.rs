@@ -1,5 +1,5 @@
-//! An HTTP request as it is written for one user: constant bytes between what differs, made once
-//! per program, so that a request costs little more than copying.
+//! HTTP requests as templates: constant bytes around the parts that differ per user, made once per
+//! program, so that a request costs little more than a copy.
 
 use std::borrow::Cow;
 use std::io::Write as _;
@@ -11,7 +11,7 @@ use throng_protocol::http1::{self, InvalidPart, Jar};
 
 use crate::prepared::cookies::Place;
 
-/// A request of the program; rendered with the [`Http`] it was made of.
+/// A request of the program; rendered with the [`Http`] it was made from.
 #[derive(Debug)]
 pub(crate) struct Template {
     constant: Vec<u8>,
@@ -27,50 +27,50 @@ enum Piece {
     Path,
     /// The value of a header, by its number.
     Header(u16),
-    /// The same of the header Host: that of the connection until its values are there.
+    /// The value of the Host header: that of the connection until its values are saved.
     OwnHost(u16),
-    /// The value of a header that is not sent: what is drawn for it is drawn all the same.
+    /// The value of a header that is not sent: its random values are drawn nevertheless.
     Unsent(u16),
-    /// A whole header that is left out when it is empty.
+    /// A complete header that is omitted when empty.
     HeaderIfAny(u16),
-    /// A whole header that is left out until its values are there.
+    /// A complete header that is omitted until its values are saved.
     HeaderIfGiven(u16),
     Cookies,
-    /// The header Content-Length; left out when the body turns out to be empty, unless `always`.
+    /// The Content-Length header; omitted if the body turns out to be empty, unless `always`.
     Length {
         digits: usize,
         always: bool,
     },
-    /// Where more headers go, and what ends them.
+    /// Where extra headers go, and the end of the head.
     HeadEnd,
     Body,
 }
 
-/// How a request differs from the one in the scenario when it answers a redirect.
+/// How a request differs from the one in the scenario when it follows a redirect.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Detour<'a> {
     pub(crate) path: Option<&'a str>,
-    /// The method becomes GET, and the body is gone.
+    /// The method becomes GET, and the body is dropped.
     pub(crate) as_get: bool,
-    /// It leads to another host, which is not told what is for the first one alone: credentials,
-    /// the cookies of the scenario, and the name of the host.
+    /// It goes to another host, which must not get what is only for the first: credentials, the
+    /// cookies of the scenario, and the host name.
     pub(crate) elsewhere: bool,
 }
 
-/// What a request gets besides what the scenario says.
+/// Extra headers of a request besides those of the scenario.
 pub(crate) struct Extras<'a> {
     pub(crate) authority: &'a str,
     pub(crate) jar: Option<(&'a Jar, Place<'a>)>,
-    /// Name and value of one more header.
+    /// Name and value of another header.
     pub(crate) trace: Option<(&'a str, &'a [u8])>,
 }
 
-/// Where a written request goes, as far as that differs from user to user.
+/// The parts of a written request's destination that differ per user.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SentTo {
     /// Path and query.
     pub(crate) path: Vec<u8>,
-    /// The value of the header Host that the scenario gives.
+    /// The value of the Host header that the scenario sets.
     pub(crate) host: Vec<u8>,
 }
 
@@ -81,13 +81,13 @@ impl SentTo {
     }
 }
 
-/// The value of the header Host that the scenario gives, if it does.
+/// The value of the Host header that the scenario sets, if any.
 pub(crate) fn own_host<'a>(http: &'a Http, sent_to: Option<&'a SentTo>) -> Option<&'a [u8]> {
     let (_, text) = http.headers.iter().find(|(name, _)| is_host(name))?;
     text.as_literal().or_else(|| sent_to.map(|sent_to| &sent_to.host[..]))
 }
 
-/// Whether a header is meant for the host that the scenario names, and for no other.
+/// Whether a header is meant only for the host that the scenario names.
 fn is_for_one_host(name: &str) -> bool {
     is_host(name) || name.eq_ignore_ascii_case("authorization")
 }
@@ -97,7 +97,7 @@ fn is_host(name: &str) -> bool {
 }
 
 impl<'a> Extras<'a> {
-    /// The jar, opened for this host where the scenario names one.
+    /// The jar, opened for this host if the scenario sets one.
     pub(crate) fn jar_of(&self, host: Option<&'a [u8]>) -> Option<(&'a Jar, Place<'a>)> {
         self.jar.map(|(jar, place)| (jar, place.named(host)))
     }
@@ -106,17 +106,17 @@ impl<'a> Extras<'a> {
 /// Where the parts of a written request are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Parts {
-    /// The Cookie header with its line end; empty where it would be.
+    /// The Cookie header with its line end; empty at its position if there is none.
     pub(crate) cookies: Range<usize>,
     /// Before the empty line.
     pub(crate) head_end: usize,
 }
 
-/// A body of so many bytes is not copied into each request, if it is the same for all: below, a
-/// second piece costs the socket as much as the copy.
+/// A body of at least this size is not copied into each request if all users share it: below, a
+/// second buffer costs the socket as much as the copy.
 const SHARED_BYTES_MIN: usize = 16 * 1024;
 
-/// The body, if it is sent from where it lies: no template has it.
+/// The shared body, which is sent without a copy and is not part of the template.
 pub(crate) fn shared_body(http: &Http) -> Option<&[u8]> {
     match &http.body {
         Body::Text(text) => text.as_literal().filter(|bytes| bytes.len() >= SHARED_BYTES_MIN),
@@ -125,7 +125,7 @@ pub(crate) fn shared_body(http: &Http) -> Option<&[u8]> {
 }
 
 /// What a user's number, token or name may add to the length of a body, for the digits of its
-/// Content-Length. A guess that is wrong costs moving the body by a byte.
+/// Content-Length. A wrong guess costs moving the body by a byte.
 const VARIABLE_BYTES: usize = 16;
 
 impl Template {
@@ -209,7 +209,7 @@ impl Template {
     }
 
     fn header(&mut self, index: u16, name: &str, text: &Text) {
-        // Of the headers that we send unasked, one without a value is not sent, as in curl.
+        // Of the headers that throng adds itself, one without a value is not sent, as in curl.
         let own = ["accept", "user-agent"];
         let is_own = own.iter().any(|own| name.eq_ignore_ascii_case(own));
         match text.as_literal() {
@@ -256,10 +256,10 @@ impl Template {
         }
     }
 
-    /// Appends the request to `out`, and what of its path and host is not constant to `sent_to`.
+    /// Appends the request to `out`, and the variable parts of its path and host to `sent_to`.
     ///
-    /// Where a cookie of the scenario has the name of one that the target has set, that of the
-    /// scenario is sent: it is what the person wrote.
+    /// If a cookie of the scenario has the same name as one that the target has set, the scenario's
+    /// is sent, because it was given explicitly.
     pub(crate) fn render(
         &self,
         http: &Http,
@@ -338,7 +338,7 @@ impl Template {
     }
 }
 
-/// The literal bytes of a text and something for each of its expressions.
+/// The length of a text's literals, plus a guess for each of its expressions.
 fn guess(text: &Text) -> usize {
     let one = |segment: &throng_program::Segment| match segment {
         throng_program::Segment::Literal(bytes) => bytes.len(),
@@ -358,7 +358,7 @@ fn patch_length(
     let begin = at + "Content-Length: ".len();
     let mut number = [0; 20];
     let mut left = &mut number[..];
-    // A number of 64 bits has no more than 20 digits.
+    // A 64-bit number has at most 20 digits.
     let _ = write!(left, "{body}");
     let unused = left.len();
     let number = &number[..20 - unused];
@@ -400,7 +400,8 @@ fn write_path(
     Ok(())
 }
 
-/// The value of a header; one that would end it is a fault, whoever it came from.
+/// Writes the value of a header; a value that would end the header is an error, whatever its
+/// origin.
 fn write_value(text: &Text, out: &mut Vec<u8>, scope: &mut dyn Scope) -> Result<(), Fault> {
     let begin = out.len();
     text.render(out, scope)?;
@@ -416,7 +417,7 @@ fn shown(byte: u8) -> impl std::fmt::Display {
     char::from(byte).escape_default()
 }
 
-/// The value of a header whose values may not be there yet, and what is sent then.
+/// Writes a header whose values may not be saved yet, and what is sent then.
 fn write_if_given(
     text: &Text,
     otherwise: &str,
@@ -454,8 +455,8 @@ pub(crate) fn is_cookie(name: &str) -> bool {
     name.eq_ignore_ascii_case("cookie")
 }
 
-/// Begins the one Cookie header with the cookies of the scenario, without a line end; writes
-/// nothing when there are none.
+/// Starts the single Cookie header with the cookies of the scenario, without a line end; writes
+/// nothing if there are none.
 pub(crate) fn write_own_cookies(
     headers: &[(String, Text)],
     cookies: &[(String, Text)],
@@ -486,7 +487,7 @@ pub(crate) fn write_own_cookies(
     Ok(())
 }
 
-/// Ends the Cookie header that may have begun at `begin` with what the jar has for the request.
+/// Completes the Cookie header that may have started at `begin` with the cookies of the jar.
 pub(crate) fn finish_cookies(
     jar: Option<(&Jar, Place<'_>)>,
     path: &[u8],
@@ -503,7 +504,7 @@ pub(crate) fn finish_cookies(
     }
     let mut read = own.end + "Cookie: ".len();
     let line_end = out.len().saturating_sub("\r\n".len());
-    // What is kept moves forward over the name of the header, which is there already.
+    // What is kept moves forward over the header name, which exists already.
     let mut kept = own.end;
     while read < line_end {
         let pair = read..out[read..line_end]

@@ -1,11 +1,11 @@
-//! What a failure is told by: who failed, with which row, what was sent and what came. Taken only
-//! for the first failure of its kind on a shard, so that no request pays for it.
+//! The circumstances of a failure: the user, its row of data, what was sent and what was received.
+//! Collected only for the first failure of its kind on a shard, so that requests do not pay for it.
 
 use throng_base::UserId;
 
 use crate::trace::Shown;
 
-/// What is kept of what was sent, and of what came.
+/// Maximum size of what is kept of each direction.
 pub const EVIDENCE_BYTES_MAX: usize = 4096;
 
 /// The circumstances of one failure.
@@ -16,17 +16,17 @@ pub struct Evidence {
     pub iteration: u64,
     /// HTTP status; 0 without one.
     pub code: u16,
-    /// The fields of the user's rows of data that the scenario names: as `source.column`, values
-    /// as JSON.
+    /// The fields of the user's data rows that the scenario uses: as `source.column`, values as
+    /// JSON.
     pub row: Vec<(String, String)>,
     pub exchange: Exchange,
 }
 
-/// What was sent and what came, as far as it is known.
+/// What was sent and received, as far as known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exchange {
-    /// None where it cannot be written once more: messages of long-lived connections.
+    /// `None` if it cannot be written again: messages of long-lived connections.
     pub sent: Option<Shown>,
-    /// None where nothing came, or nothing of it was kept.
+    /// `None` if nothing was received or kept.
     pub received: Option<Shown>,
 }

@@ -1,5 +1,5 @@
-//! Which instance behind an address responded, where the scenario names the response header that
-//! tells it.
+//! Which instance behind an address responded, if the scenario names the response header with its
+//! name.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use throng_metrics::{INSTANCES_MAX, InstanceInterval, Keyed as _};
 
 use crate::recorder::spent::nanos;
 
-/// Longer names are cut.
+/// Longer names are truncated.
 const NAME_BYTES_MAX: usize = 64;
 
-/// The responses of one interval by instance. A row keeps its place for the whole run, so that an
-/// exchange needs only its number.
+/// The responses of one interval by instance. A row keeps its index for the whole run, so that an
+/// exchange only stores that.
 #[derive(Default)]
 pub(crate) struct Instances(Vec<InstanceInterval>);
 
 impl Instances {
-    /// The row of the instance that a response of a target names.
+    /// The row of the instance that a response names.
     pub(crate) fn row(&mut self, target: u16, name: &[u8]) -> u16 {
         let name = String::from_utf8_lossy(&name[..name.len().min(NAME_BYTES_MAX)]);
         let row = self.find(target, &name).unwrap_or_else(|| {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn responses_are_counted_by_instance_and_the_names_are_bounded() {
+    fn responses_are_counted_by_instance_with_a_limited_number_of_names() {
         let mut instances = Instances::default();
         let a = instances.row(0, b"a");
         let b = instances.row(0, b"b");
@@ -82,7 +82,7 @@ mod tests {
         let both = [("a".to_string(), 1, 1, 0), ("b".to_string(), 1, 0, 1)];
         assert_eq!(told(instances.take()), both);
         assert_eq!(told(instances.take()), []);
-        // A row keeps its number; of a thousand names a few have one of their own.
+        // A row keeps its index; of a thousand names, a few have a row of their own.
         assert_eq!(instances.row(0, b"b"), b);
         let rows: Vec<u16> =
             (0..1_000).map(|number| instances.row(0, format!("i{number}").as_bytes())).collect();

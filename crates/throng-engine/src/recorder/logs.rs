@@ -1,8 +1,8 @@
-//! The lines that the verb `log` writes: a few a second, short, without control characters.
+//! The lines of the verb `log`: a few per second, short, without control characters.
 
 use throng_base::{Time, UserId, clean};
 
-/// Lines of one shard and second; more are only counted.
+/// Lines per shard and second; further ones are only counted.
 pub const LOGS_PER_SECOND_MAX: u32 = 20;
 const LINE_CHARS_MAX: usize = 500;
 
@@ -10,16 +10,16 @@ const LINE_CHARS_MAX: usize = 500;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     pub at: Time,
-    /// None for a line about lines that were left out.
+    /// `None` for a line about omitted lines.
     pub user: Option<UserId>,
     pub text: String,
 }
 
-/// The lines of a shard since it handed over the last time.
+/// The lines of a shard since the last hand-over.
 #[derive(Debug, Default)]
 pub(crate) struct Logs {
     second: u64,
-    /// Lines of the running second.
+    /// Lines of the current second.
     written: u32,
     left_out: u64,
     lines: Vec<Line>,
@@ -38,7 +38,7 @@ impl Logs {
         self.lines.push(Line { at, user: Some(user), text: line_of(text) });
     }
 
-    /// The lines so far; those of the running second are counted on.
+    /// The lines so far; the count of the current second continues.
     pub(crate) fn take(&mut self, now: Time) -> Vec<Line> {
         if now.second() != self.second {
             self.close(now);
@@ -46,7 +46,7 @@ impl Logs {
         std::mem::take(&mut self.lines)
     }
 
-    /// All lines there will be.
+    /// All remaining lines.
     pub(crate) fn take_last(&mut self, now: Time) -> Vec<Line> {
         self.close(now);
         std::mem::take(&mut self.lines)
@@ -63,9 +63,9 @@ impl Logs {
     }
 }
 
-/// As it may stand in a record or on a terminal.
+/// In a form that is safe for files and terminals.
 fn line_of(text: &[u8]) -> String {
-    // No character has more than four bytes.
+    // A character has at most four bytes.
     let cut = &text[..text.len().min(4 * LINE_CHARS_MAX)];
     let text = String::from_utf8_lossy(cut);
     let short: String = text.chars().take(LINE_CHARS_MAX).collect();
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_of_lines_is_a_few_and_a_count() {
+    fn a_flood_of_lines_becomes_a_few_and_a_count() {
         let mut logs = Logs::default();
         let at = |milli: u64| Time(milli * 1_000_000);
         for milli in 0..500 {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_short_and_harmless() {
+    fn lines_are_short_and_free_of_control_characters() {
         assert_eq!(line_of(b"a\x1b[31m\r\nb\tc"), "a\\u{1b}[31m\\r\\nb\\tc");
         assert_eq!(line_of(&[0xff, b'x']), "\u{fffd}x");
         let long = line_of("ü".repeat(10_000).as_bytes());

@@ -1,6 +1,5 @@
-//! What a shard knows of the presence of its users, where audits ask for it: who is online, since
-//! when, and by which event. The shard writes at every login and every loss; whoever audits copies
-//! all of it.
+//! The presence of a shard's users, for audits: which are online, since when, and by which event.
+//! The shard writes at every login and every loss; an audit copies all of it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +10,7 @@ use crate::failure::Ended;
 use crate::prepared::{LoadPlan, Prepared, own_number};
 
 impl Ended {
-    /// What it is for a user that was online, as audits tell it.
+    /// The change for a user that was online, as audits report it.
     pub(crate) fn change(self) -> Change {
         match self {
             Ended::ByUs => Change::Left,
@@ -26,11 +25,11 @@ impl Ended {
     }
 }
 
-/// One of a shard. Clones are one.
+/// The presence of one shard. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Presence {
     share: Share,
-    /// By load, and there by the number of the user on this shard.
+    /// By load, then by the number of the user on this shard.
     lanes: Arc<Mutex<Vec<Vec<Packed>>>>,
 }
 
@@ -52,7 +51,7 @@ impl Presence {
         });
     }
 
-    /// It is not online any more.
+    /// The user is offline from now on.
     pub(crate) fn offline(
         &self,
         plan: &LoadPlan,
@@ -86,7 +85,7 @@ impl Presence {
     }
 
     fn copy_to(&self, users: &mut Vec<(u64, Packed)>, plans: &[LoadPlan]) {
-        // A copy, so that the shard does not wait while numbers are worked out.
+        // A copy, so that the shard does not wait while numbers are computed.
         let lanes = self.lock().clone();
         for (plan, lane) in plans.iter().zip(lanes) {
             let identity = |local: usize| plan.user(self.share.user(local as u64)).0;
@@ -95,7 +94,7 @@ impl Presence {
     }
 }
 
-/// What all shards of a process know.
+/// The presence of all shards of a process.
 #[derive(Clone)]
 pub struct Presences {
     prepared: Arc<Prepared>,
@@ -103,7 +102,7 @@ pub struct Presences {
 }
 
 impl Presences {
-    /// None where no audit asks.
+    /// `None` without audits.
     pub(crate) fn of(prepared: &Arc<Prepared>, share: Share, shards: usize) -> Option<Presences> {
         let of = |index| {
             let share = share.thread(index as u64, shards as u64);
@@ -117,8 +116,8 @@ impl Presences {
         self.shards.get(index).cloned()
     }
 
-    /// Whether a number is that of a user of this machine, which has this share, or would be: each
-    /// number is that of one machine.
+    /// Whether a number belongs to a user of this machine, which has this share: each number
+    /// belongs to one machine, even if no user has it.
     pub fn owns(&self, share: Share) -> impl Fn(u64) -> bool + Send + Sync + use<> {
         let prepared = Arc::clone(&self.prepared);
         move |user| {
@@ -127,7 +126,7 @@ impl Presences {
         }
     }
 
-    /// All users that were online at least once, and those between them.
+    /// All users that were online at least once, and the numbers between them.
     pub fn snapshot(&self) -> Snapshot {
         let mut users = Vec::new();
         self.shards.iter().for_each(|shard| shard.copy_to(&mut users, &self.prepared.loads));

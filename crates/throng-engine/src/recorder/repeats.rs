@@ -1,20 +1,20 @@
-//! Whether a request was sent before: asked of a step from its first conflict (409, 422) on, so
-//! that others do not pay for it. It takes the same memory whatever is sent.
+//! Whether a request was sent before: tracked from the first conflict (409, 422) of a step on, so
+//! that other steps do not pay for it. The memory is constant.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher as _;
 
-/// Bits of a filter: 128 KiB. With [`ENTRIES_MAX`] in it, it takes one new request in 30 for an old
-/// one.
+/// Bits of a filter: 128 KiB. With [`ENTRIES_MAX`] entries, one new request in 30 is taken for an
+/// old one.
 const BITS: u64 = 1 << 20;
 const ENTRIES_MAX: u64 = 100_000;
 
-/// A request that differs from user to user, by path and body.
+/// A request that differs per user, by path and body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint(u64);
 
 impl Fingerprint {
-    /// Of a request of HTTP/1.1 as it is written: fields of the head do not count.
+    /// For an HTTP/1.1 request as written; header fields are ignored.
     pub(crate) fn new(written: &[u8], body: &[u8]) -> Fingerprint {
         let line = memchr::memchr(b'\r', written).unwrap_or(written.len());
         let own = memchr::memmem::find(written, b"\r\n\r\n").map_or(written.len(), |at| at + 4);
@@ -26,7 +26,7 @@ impl Fingerprint {
     }
 }
 
-/// Requests that were sent (Bloom 1970, two bits each).
+/// Requests that were sent (a Bloom filter, 1970, with two bits each).
 pub(crate) struct Repeats {
     bits: Box<[u64]>,
     entries: u64,
@@ -37,7 +37,7 @@ impl Repeats {
         Repeats { bits: vec![0; (BITS / 64) as usize].into(), entries: 0 }
     }
 
-    /// Notes it; true if it was there.
+    /// Adds a request; true if it was present.
     pub(crate) fn note(&mut self, Fingerprint(hash): Fingerprint) -> bool {
         if self.entries >= ENTRIES_MAX {
             self.bits.fill(0);
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_known_by_path_and_body_alone() {
+    fn a_request_is_identified_by_path_and_body() {
         let one = Fingerprint::new(b"POST /a HTTP/1.1\r\nx: 1\r\n\r\n{\"id\":7}", b"");
         assert_eq!(one, Fingerprint::new(b"POST /a HTTP/1.1\r\nx: 2\r\n\r\n{\"id\":7}", b""));
         assert_eq!(one, Fingerprint::new(b"POST /a HTTP/1.1\r\n\r\n", b"{\"id\":7}"));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_is_known_and_hardly_anything_else_is() {
+    fn sent_requests_are_found_with_few_false_positives() {
         let mut repeats = Repeats::new();
         let print = |id: u64| Fingerprint::new(format!("GET /{id}\r\n\r\n").as_bytes(), b"");
         let wrong = (0..50_000).filter(|id| repeats.note(print(*id))).count();

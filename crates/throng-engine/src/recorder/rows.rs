@@ -1,12 +1,12 @@
-//! The rows of an interval: one for each that did something.
+//! The rows of an interval: one for each active step.
 
 use throng_base::StepId;
 use throng_metrics::{Histogram, StepInterval};
 
-/// The rows of those steps, or addresses, that did something in this interval: most shards of many
-/// are quiet in most steps of many, and a row is a quarter of a kilobyte.
+/// The rows of the steps or addresses that were active in this interval: in a large run most shards
+/// are inactive in most steps, and a row takes a quarter of a kilobyte.
 pub(super) struct Rows<T> {
-    /// By step: where its row is, or [`NO_ROW`].
+    /// By step: the index of its row, or [`NO_ROW`].
     pub(super) places: Vec<u32>,
     pub(super) rows: Vec<T>,
 }
@@ -28,14 +28,14 @@ impl<T> Rows<T> {
         &mut self.rows[*place as usize]
     }
 
-    /// There is a place for this index, though there were fewer at the beginning.
+    /// Makes room for this index, if there were fewer at the start.
     pub(super) fn reach(&mut self, index: usize) {
         if index >= self.places.len() {
             self.places.resize(index + 1, NO_ROW);
         }
     }
 
-    /// Hands the rows over, in their order.
+    /// Hands over the rows, in order.
     pub(super) fn take(&mut self) -> Vec<T>
     where
         T: Default,
@@ -49,7 +49,7 @@ impl<T> Rows<T> {
             taken.push(std::mem::take(&mut self.rows[place as usize]));
         }
         self.rows.clear();
-        // As much will be needed again, and not what one busy second needed once.
+        // The next interval needs about as many, not the maximum of one busy second.
         self.rows.shrink_to(taken.len());
         taken
     }

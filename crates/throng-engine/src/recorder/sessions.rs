@@ -10,17 +10,17 @@ use crate::recorder::spent::nanos;
 /// How an iteration ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Iteration {
-    /// After so long, where that is known.
+    /// With its duration, if known.
     Finished(Option<Duration>),
     Failed,
     Interrupted,
 }
 
-/// The rows of sessions, where there are several.
+/// The rows of sessions, if there are several.
 pub(crate) struct Sessions(pub(super) Rows<SessionInterval>);
 
 impl Sessions {
-    /// For so many sessions, if they are told apart.
+    /// For this many sessions, if they are counted separately.
     pub(super) fn new(sessions: usize) -> Sessions {
         Sessions(Rows::new(if sessions > 1 { sessions } else { 0 }))
     }
@@ -31,14 +31,12 @@ impl Sessions {
         is_told.then(|| self.0.at(usize::from(session), new))
     }
 
-    /// An iteration of a session begins.
     pub(crate) fn begins(&mut self, session: u16) {
         if let Some(row) = self.of(session) {
             row.begun += 1;
         }
     }
 
-    /// An iteration of a session is over.
     pub(crate) fn ends(&mut self, session: u16, how: Iteration) {
         let Some(row) = self.of(session) else { return };
         match how {

@@ -1,17 +1,17 @@
-//! Where the time of one attempt went, as far as its figures and those of its connection tell.
+//! Where the time of one attempt went, from its measurements and those of its connection.
 
 use std::time::Duration;
 
 use throng_metrics::{Chain, Stage};
 
-/// How long each stage of opening a connection took; zero where there was none.
+/// Duration of each stage of opening a connection; zero for a skipped stage.
 pub(crate) type Times = [Duration; Stage::ALL.len()];
 
 /// The stages of a connection that was opened for an attempt, in microseconds: at most 71 minutes
 /// each.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OpeningTimes {
-    /// From when the attempt was due.
+    /// Since the attempt was due.
     waiting: u32,
     resolve: u32,
     connect: u32,
@@ -21,13 +21,13 @@ pub(crate) struct OpeningTimes {
     resumed: Option<bool>,
 }
 
-/// The times of an attempt that are not those of its connection.
+/// The times of an attempt besides those of its connection.
 pub(crate) struct Spent {
     /// From when it was due until its request was handed over.
     pub(crate) waited: Duration,
-    /// From when it was due.
+    /// Since it was due.
     pub(crate) first_byte: Option<Duration>,
-    /// Since its last byte came.
+    /// Since its last byte arrived.
     pub(crate) read: Duration,
 }
 
@@ -67,7 +67,7 @@ impl OpeningTimes {
 }
 
 impl Spent {
-    /// The stages of an attempt that took so long.
+    /// The stages of an attempt with this response time.
     pub(crate) fn chain(&self, opening: Option<OpeningTimes>, latency_ns: u64) -> Chain {
         let waited = nanos(self.waited).min(latency_ns);
         let mut chain = match opening {
@@ -75,7 +75,7 @@ impl Spent {
             None => Chain { waiting_ns: waited, ..Chain::default() },
         };
         let first = self.first_byte.map_or(latency_ns, nanos).min(latency_ns);
-        // Each stage begins where those before it end.
+        // Each stage starts where the previous one ends.
         chain.send_ns = waited.saturating_sub(chain.response_ns());
         chain.first_byte_ns = first.saturating_sub(chain.response_ns());
         chain.last_byte_ns = latency_ns.saturating_sub(chain.response_ns());
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stages_of_an_attempt_are_its_response_time() {
+    fn the_stages_of_an_attempt_add_up_to_its_response_time() {
         let mut times = Times::default();
         times[Stage::Connect as usize] = MS(20);
         times[Stage::Tls as usize] = MS(5);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn over_an_open_connection_there_is_waiting_and_the_response() {
+    fn an_open_connection_has_only_the_wait_and_response_stages() {
         let chain = spent(4, None).chain(None, 9_000_000);
         assert_eq!((chain.waiting_ns, chain.first_byte_ns), (4_000_000, 5_000_000));
         assert_eq!(

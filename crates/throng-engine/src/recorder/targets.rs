@@ -1,4 +1,4 @@
-//! What goes to which address.
+//! Counts by target address.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use super::rows::{Rows, of_heap};
 use crate::network::routes::Places;
 use crate::recorder::spent::nanos;
 
-/// What goes to which address, where there are several: else it costs nothing.
+/// Counts by target address, if there are several; otherwise it costs nothing.
 pub(crate) struct Targets {
     places: Places,
     pub(super) rows: Rows<TargetInterval>,
@@ -20,7 +20,7 @@ impl Targets {
         Targets { places: Rc::clone(places), rows: Rows::new(places.borrow().len()) }
     }
 
-    /// The row of what goes to an address, where there are several.
+    /// The row of an address, if there are several.
     #[inline]
     pub(crate) fn of(&mut self, address: u16) -> Option<&mut TargetInterval> {
         let index = usize::from(address);
@@ -29,7 +29,7 @@ impl Targets {
         Some(self.rows.at(index, || TargetInterval::new(place)))
     }
 
-    /// An attempt was cut off whose last try had gone to an address.
+    /// An attempt was cut off whose last try went to an address.
     pub(crate) fn interrupted(&mut self, place: Option<u16>) {
         if let Some(row) = place.and_then(|place| self.of(place)) {
             row.interrupted += 1;

@@ -1,5 +1,4 @@
-//! Places with threads that come, wait, lose patience and leave: nobody is lost, nobody counts
-//! twice.
+//! Places with threads that arrive, wait, time out and leave: no user is lost or counted twice.
 
 mod bridged;
 
@@ -9,7 +8,7 @@ use throng_base::Random;
 const MS: Duration = Duration::from_millis(1);
 
 #[test]
-fn the_last_one_lets_all_go_on_at_one_moment() {
+fn the_last_arrival_releases_all_at_the_same_time() {
     let places = Places::new(2);
     let now = Time::from_secs(3);
     let first = places.arrive(1, 3, now);
@@ -27,7 +26,7 @@ fn the_last_one_lets_all_go_on_at_one_moment() {
 }
 
 #[test]
-fn who_goes_away_is_no_more_counted() {
+fn a_user_that_leaves_is_no_longer_counted() {
     let places = Places::new(1);
     let one = places.arrive(0, 2, Time::ZERO);
     assert!(places.withdraw(one));
@@ -38,7 +37,7 @@ fn who_goes_away_is_no_more_counted() {
 }
 
 #[test]
-fn one_alone_goes_on_and_old_groups_do_not_hang() {
+fn a_group_of_one_continues_and_old_groups_do_not_hang() {
     let places = Places::new(1);
     let old = places.arrive(0, 1, Time::ZERO);
     assert_eq!(places.standing(old), Standing::GoesOn(Time::ZERO + RELEASE_AFTER));
@@ -52,7 +51,7 @@ fn one_alone_goes_on_and_old_groups_do_not_hang() {
 }
 
 #[test]
-fn a_shard_tells_only_those_whose_group_goes_on() {
+fn a_shard_wakes_only_users_of_a_released_group() {
     let (places, meeting) = (Places::new(3), Meeting::default());
     for seat in 0..5 {
         meeting.come(seat, places.arrive(0, 10, Time::ZERO));
@@ -69,7 +68,7 @@ fn a_shard_tells_only_those_whose_group_goes_on() {
 }
 
 #[test]
-fn threads_that_come_and_go_lose_nobody() {
+fn concurrent_arrivals_and_departures_lose_no_user() {
     const THREADS: u64 = 4;
     const ROUNDS: u64 = 20_000;
     const TOGETHER: u64 = 3;

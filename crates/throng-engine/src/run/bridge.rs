@@ -10,7 +10,7 @@ use crate::ledger;
 use crate::peers::every;
 use crate::rendezvous;
 
-/// What a machine announces at once.
+/// An announcement of a machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Announced(Word);
@@ -46,7 +46,7 @@ impl Bridge {
         every(self.share)
     }
 
-    /// What to announce; also hands to the shards what others have announced.
+    /// Returns the announcements, and passes those of others on to the shards.
     pub fn tell(&mut self, now: Time) -> Vec<Announced> {
         let sent = self.ledgers.iter_mut().flat_map(|ledgers| ledgers.tell(now));
         let waiting = self.places.iter_mut().map(|places| Word::Waiting(places.tell(now)));

@@ -1,5 +1,5 @@
-//! How the users of a run spread over shards: one per processor, and as many more as their
-//! connections need tables of descriptors.
+//! How the users of a run are spread over shards: one per processor, and more if their connections
+//! need more file descriptor tables.
 
 use throng_load::{Bound, Forecast, comers};
 use throng_program::Program;
@@ -8,31 +8,31 @@ use throng_base::Said;
 
 use crate::network::vanished::KEPT_COUNT_MAX;
 
-/// Descriptors of a table that are not for connections: the runtime's own, files, pipes. Of a small
-/// table half is enough.
+/// File descriptors of a table that are not for connections: the runtime's own, files, pipes. Of a
+/// small table, half of that is enough.
 const DESCRIPTORS_RESERVED: u64 = 100;
-/// A smaller table is of no use.
+/// A smaller table cannot be used.
 const DESCRIPTORS_MIN: u64 = 48;
-/// A run has one thread per shard; ids of shards have 16 bits.
+/// A run has one thread per shard; shard numbers have 16 bits.
 const SHARDS_MAX: u64 = 4096;
-/// The part of a table that is for connections that were left behind.
+/// One in this many entries of a table is for silent and half-closed connections.
 const KEPT_SHARE: u64 = 8;
 
-/// What an answer is taken to need by those who are there while they wait for it.
+/// Estimate of how long a user waits for a response.
 const ANSWER_SECONDS: f64 = 0.1;
 
-/// How many shards there are, and what each may have.
+/// The number of shards, and the resources of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spread {
     pub(crate) shards: usize,
     /// All connections together do not fit into one table.
     pub(crate) needs_own_tables: bool,
-    /// Connections that were left behind and that a shard may keep.
+    /// Silent and half-closed connections that a shard may keep.
     pub(crate) kept_max: usize,
 }
 
-/// For so many users with so many connections each, where a table has `descriptors`; `wanted`
-/// shards or more.
+/// Spreads this many users with this many connections each, if a table has `descriptors` entries;
+/// at least `wanted` shards.
 pub(crate) fn spread(
     users: u64,
     connections_per_user: f64,
@@ -60,7 +60,7 @@ pub(crate) fn spread(
              at most {SHARDS_MAX}; enlarge the tables with `ulimit -Hn 20000` as root"
         ));
     }
-    // A shard without a single user would only cost.
+    // A shard without a user would only cost.
     let most = users.clamp(1, SHARDS_MAX);
     let shards = (wanted as u64).max(tables).clamp(1, most);
     Ok(Spread {
@@ -70,7 +70,7 @@ pub(crate) fn spread(
     })
 }
 
-/// How many users more than planned can be there at once, and what there is not more of.
+/// How many users beyond the plan the run can have at a time, and the limiting resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Spare {
     pub users: u64,
@@ -81,7 +81,7 @@ impl Spare {
     pub const NONE: Spare = Spare { users: 0, limit: SpareLimit::Descriptors };
 }
 
-/// What bounds the users that may come beyond the plan.
+/// The limit of users beyond the plan.
 #[derive(
     Clone,
     Copy,
@@ -96,18 +96,18 @@ impl Spare {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum SpareLimit {
-    /// Each user has a row of its own, and there are no more rows.
+    /// Each user has its own data row, and there are no more rows.
     Rows,
     /// Source addresses and ports were divided among the planned users.
     Sources,
-    /// The tables of descriptors are full.
+    /// The file descriptor tables are full.
     #[default]
     Descriptors,
 }
 
-/// As many users as the tables of descriptors hold and as have a row of their own, where they need
-/// one. None where source addresses and ports were counted beforehand. `users_with_rows` is how
-/// many users have a row.
+/// As many users as fit into the file descriptor tables and have a data row of their own, if they
+/// need one. None beyond the plan if source addresses and ports were divided. `users_with_rows` is
+/// how many users have a row.
 pub(crate) fn users_spare(
     program: &Program,
     spread: &Spread,
@@ -118,7 +118,7 @@ pub(crate) fn users_spare(
     if !sources.blocks.is_empty() || sources.ports.is_some() {
         return Spare { users: 0, limit: SpareLimit::Sources };
     }
-    // Users beyond the plan have numbers behind it only where there is one load.
+    // Numbers after those of the plan are free only with a single load.
     let beyond = |rows: u64| match program.loads.as_slice() {
         [load] => rows.saturating_sub(comers(load)),
         _ => 0,
@@ -133,8 +133,8 @@ pub(crate) fn users_spare(
     rows.map_or(open, |rows| rows.min(open))
 }
 
-/// The most users that are there at once, as far as the load says it. How fast the target is is not
-/// known beforehand: those who arrive are there for their pauses, and for a second at least.
+/// The maximum number of users at a time, as far as the load determines it. The speed of the target
+/// is not known in advance: arriving users are counted for their pauses, and for at least a second.
 pub(crate) fn users_max(program: &Program) -> u64 {
     let forecast = Forecast::new(program);
     let second = forecast.arrivals_per_second().unwrap_or_default().ceil() as u64;
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn users_spread_over_as_many_tables_as_they_need() {
+    fn users_are_spread_over_as_many_descriptor_tables_as_needed() {
         assert_eq!(shards(10_000, false, 20_000, 2), 2);
         assert_eq!(shards(10_000, false, 1024, 2), 11);
         assert_eq!(shards(2_000_000, false, 20_000, 2), 101);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_too_low_is_said_with_the_way_out() {
+    fn a_limit_that_is_too_low_is_reported_with_a_fix() {
         let message = spread(1, 1.0, false, 47, 2).unwrap_err();
         assert!(
             message.english().contains("can open 47 files")

@@ -1,4 +1,4 @@
-//! Merging what shards say, and runs on real threads.
+//! Merging the reports of shards, and runs on real threads.
 
 use super::*;
 use crate::control::StoppedBy;
@@ -33,7 +33,7 @@ fn told(merger: &mut Merger) -> Vec<(u64, u16)> {
 }
 
 #[test]
-fn a_second_is_passed_on_when_all_shards_have_told_it() {
+fn a_second_is_passed_on_when_all_shards_have_reported_it() {
     let mut merger = Merger::new(&[0], 2, Duration::ZERO, 1);
     merger.add(report(0, 0));
     assert_eq!(told(&mut merger), []);
@@ -47,7 +47,7 @@ fn a_second_is_passed_on_when_all_shards_have_told_it() {
 }
 
 #[test]
-fn a_shard_that_hangs_does_not_hold_back_the_others() {
+fn a_hanging_shard_does_not_delay_the_others() {
     let mut merger = Merger::new(&[0], 2, Duration::ZERO, 1);
     merger.add(report(1, 0));
     (0..=5).for_each(|second| merger.add(report(0, second)));
@@ -57,7 +57,7 @@ fn a_shard_that_hangs_does_not_hold_back_the_others() {
 }
 
 #[test]
-fn nobody_waits_for_a_shard_that_is_over() {
+fn a_shard_that_is_over_is_not_waited_for() {
     let mut merger = Merger::new(&[0], 2, Duration::ZERO, 1);
     merger.add(Report { last: true, ..report(1, 0) });
     assert_eq!(told(&mut merger), []);
@@ -81,7 +81,7 @@ fn marked(shard: u16, second: u64, phase: u16, marks: &[(u16, u64, bool)]) -> Re
     Report { marks: marks.iter().map(mark).collect(), ..report }
 }
 
-/// Phase, moment, and whether it begins; `None` is an interval.
+/// Phase, time, and whether it starts; `None` is an interval.
 fn heard(merger: &mut Merger) -> Vec<Option<(u16, u64, bool)>> {
     let heard = merger.updates.drain(..);
     heard
@@ -94,13 +94,13 @@ fn heard(merger: &mut Merger) -> Vec<Option<(u16, u64, bool)>> {
 }
 
 #[test]
-fn a_phase_lasts_from_its_first_begin_to_its_last_end() {
+fn a_phase_lasts_from_its_first_start_to_its_last_end() {
     let mut merger = Merger::new(&[0], 2, Duration::ZERO, 1);
     merger.add(marked(0, 0, 0, &[(0, 7, true), (0, 50, false), (1, 50, true)]));
     assert_eq!(heard(&mut merger), []);
     merger.add(marked(1, 0, 0, &[(0, 5, true)]));
     assert_eq!(heard(&mut merger), [Some((0, 5, true)), None]);
-    // The first shard is far ahead: its figures are not held back, nor is their phase.
+    // The first shard is far ahead: its results are not delayed, nor is its phase.
     (0..5).for_each(|second| merger.add(marked(0, second, 1, &[])));
     assert_eq!(heard(&mut merger), [Some((1, 50, true)), None]);
     let mut last = marked(1, 4, 1, &[(0, 40, false), (1, 41, true), (1, 60, false)]);
@@ -125,7 +125,7 @@ fn a_shard_that_broke_off_hides_no_phase() {
 }
 
 #[test]
-fn a_run_that_was_stopped_before_it_began_has_no_phase() {
+fn a_run_stopped_before_its_start_has_no_phase() {
     let mut merger = Merger::new(&[0], 1, Duration::ZERO, 1);
     merger.add(Report { last: true, ..marked(0, 0, 0, &[(0, 3, false)]) });
     assert_eq!(heard(&mut merger), [None]);
@@ -134,7 +134,7 @@ fn a_run_that_was_stopped_before_it_began_has_no_phase() {
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Users of two shards who need no target.
+/// Users of two shards that need no target.
 pub(crate) fn program(steps: Block, users: u64, time: Duration) -> Arc<Program> {
     let kinds = [StepKind::Rendezvous, StepKind::Http];
     Arc::new(Program {
@@ -194,8 +194,8 @@ fn meet(users: u64) -> Statement {
 
 /// Runs it on two shards to its end.
 fn updates(program: &Arc<Program>, trace: bool) -> Vec<Update> {
-    // With I/O: where tokio's signals are compiled in, the first runtime makes a descriptor that
-    // all others need, and it must be there before a shard has a table of its own.
+    // With I/O: if tokio's signals are compiled in, the first runtime creates a descriptor that all
+    // others need, and it must exist before a shard has its own table.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
     let options = Options { shards: Some(2), trace, ..Options::default() };
     let mut run = start(program, &options).unwrap();
@@ -211,7 +211,7 @@ fn updates(program: &Arc<Program>, trace: bool) -> Vec<Update> {
 }
 
 #[test]
-fn users_of_two_threads_meet() {
+fn users_on_two_threads_meet() {
     let low = Duration::ZERO;
     let come = Statement::Think(Pause::Uniform { low, high: 100 * MS });
     let words = Statement::Log(Arc::new(Text::literal("now")));
@@ -228,7 +228,7 @@ fn users_of_two_threads_meet() {
     }
     let step = sum.step(StepId(0)).expect("they met");
     assert!(step.ok >= 20 && step.ok % 20 == 0 && step.errors.is_empty(), "{step:?}");
-    // All of a group are woken for one moment; how late they are is this machine's affair.
+    // All users of a group are woken for the same time; how late they are depends on this machine.
     let (first, last) = (at.iter().take(20).min(), at.iter().take(20).max());
     let apart = *last.unwrap() - *first.unwrap();
     assert!(apart < Duration::from_millis(500), "{apart:?}");
@@ -236,7 +236,7 @@ fn users_of_two_threads_meet() {
 }
 
 #[test]
-fn a_run_tells_once_why_it_was_stopped() {
+fn a_run_reports_once_why_it_was_stopped() {
     let stop = |reason: &str| Statement::Stop(Arc::new(Text::literal(reason)));
     let ways = ["one", "two"]
         .map(|reason| Way { weight: 1, steps: vec![stop(&Said::of_others(reason).english())] });
@@ -255,23 +255,13 @@ fn a_run_tells_once_why_it_was_stopped() {
 #[test]
 fn a_closed_target_stops_the_run_with_its_cause() {
     let failing = Failing { retry: None, then: OnError::Stop };
-    let http = throng_program::Http {
-        step: StepId(1),
-        link: 0,
-        method: "GET".into(),
-        path: Text::literal("/"),
-        headers: Vec::new(),
-        cookies: Vec::new(),
-        digest: None,
-        body: throng_program::Body::None,
-        timeout: Duration::from_secs(1),
-        follow_redirects: false,
-        checks: Vec::new(),
-        saves: Vec::new(),
-        failing,
-    };
-    // Nobody listens at port 1.
-    let code = vec![Statement::Http(Arc::new(http))];
+    let mut request = crate::world::get(Duration::from_secs(1), Vec::new());
+    if let Statement::Http(http) = &mut request {
+        let http = Arc::make_mut(http);
+        (http.step, http.failing) = (StepId(1), failing);
+    }
+    // No process listens on port 1.
+    let code = vec![request];
     let updates = updates(&program(code, 10, Duration::from_secs(3600)), false);
     let reason = updates.iter().find_map(|update| match update {
         Update::Stopped(stopped) => Some(stopped.reason.english()),
@@ -298,7 +288,7 @@ pub(crate) fn connect() -> Connect {
 }
 
 #[test]
-fn shards_share_addresses_and_use_every_port_of_them() {
+fn shards_share_addresses_and_use_all_their_ports() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let open = Statement::Connect(Arc::new(connect()));

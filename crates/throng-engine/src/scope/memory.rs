@@ -1,5 +1,5 @@
-//! What a user keeps over its steps: saved values, the registers of its loops, its rows of data.
-//! Users of sessions that keep nothing have none of it.
+//! What a user keeps across steps: saved values, loop registers, data rows. Not allocated for users
+//! of sessions that keep nothing.
 
 use std::time::Duration;
 
@@ -15,26 +15,26 @@ use crate::prepared::Prepared;
 pub(crate) struct Memory {
     /// By slot.
     values: Box<[Value]>,
-    /// Values that audiences look at have changed: the user is to be where they put it.
+    /// Values that audiences depend on have changed: the user must be moved.
     pub(crate) has_moved: bool,
     pub(crate) registers: Box<[u64]>,
-    /// By data source: the row that was taken in this iteration, or for good.
+    /// By data source: the row that was taken for this iteration, or for good.
     rows: Box<[Option<Row>]>,
-    /// Of saved values that paths begin with: the request that each came from.
+    /// For saved values that paths start with: the request that each came from.
     origins: Vec<(u16, Origin)>,
-    /// By target: how its challenges are answered.
+    /// By target: credentials for its challenges.
     answerers: Vec<(u16, Answerer)>,
-    /// By line: what its stream of events is to go on with, from its loss until it is open again.
+    /// By line: where its event stream resumes, from the loss until it is open again.
     resumes: ByLine<Resume>,
     /// By line: the machine that continues on the next connection.
     machines: ByLine<Machine>,
 }
 
-/// What few users have, of few of their lines.
+/// State that few users have, on few of their lines.
 #[allow(clippy::box_collection)]
 type ByLine<T> = Option<Box<Vec<(u8, T)>>>;
 
-/// Where a value came from: the target and the path of the request.
+/// The origin of a value: target and path of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) target: u16,
@@ -80,7 +80,7 @@ impl Memory {
         }
     }
 
-    /// Who answers the challenges of a target.
+    /// The state that answers the challenges of a target.
     pub(crate) fn answerer(&mut self, target: u16) -> Option<&mut Answerer> {
         let mut answerers = self.answerers.iter_mut();
         answerers.find(|(known, _)| *known == target).map(|(_, answerer)| answerer)
@@ -93,7 +93,7 @@ impl Memory {
         }
     }
 
-    /// A stream of events was lost, or left, or is open again.
+    /// An event stream was lost or closed, or is open again.
     pub(crate) fn keep_resume(&mut self, line: u8, resume: Option<Resume>) {
         if self.resumes.is_none() && resume.is_none() {
             return;
@@ -126,7 +126,7 @@ impl Memory {
         Some(machine)
     }
 
-    /// How long the streams that were lost want to be left alone.
+    /// The longest reconnection time of the lost streams.
     pub(crate) fn left_alone(&self) -> Option<Duration> {
         self.resumes.as_ref()?.iter().filter_map(|(_, resume)| resume.after).max()
     }
@@ -141,7 +141,7 @@ impl Memory {
         }
     }
 
-    /// An iteration begins: rows are taken anew, but for those that a user keeps for good.
+    /// An iteration starts: drops rows, except those that a user keeps for good.
     pub(crate) fn forget_rows(&mut self, program: &Program) {
         for (row, source) in self.rows.iter_mut().zip(&program.data) {
             if source.take != Take::PerUser {

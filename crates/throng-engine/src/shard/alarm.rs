@@ -1,5 +1,5 @@
-//! Wakes a shard's driver at a moment: by timerfd in the real world, by the hand of the clock in
-//! a simulated one.
+//! Wakes a shard's driver at a given time: by timerfd in the real world, by the simulated clock in
+//! tests.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -10,27 +10,27 @@ use throng_base::{Clock, Time};
 
 use crate::system::{self, Timer};
 
-/// To sleep for less is not worth it: falling asleep and waking take as long.
+/// A shorter sleep is not worth it: falling asleep and waking take as long.
 const SLEEP_MIN: Duration = Duration::from_micros(10);
 
 pub(crate) struct Alarm {
     kind: Kind,
-    /// The moment it is set to; [`Time::NEVER`] when it is not.
+    /// The time it is set to; [`Time::NEVER`] if it is not set.
     set: Cell<Time>,
-    /// The driver has its turn, or lets others have theirs: it does not wait for the alarm.
+    /// The driver is running, or yields to others: it does not wait for the alarm.
     awake: Cell<bool>,
-    /// That moment has come already: no timer is armed for it.
+    /// The time has already passed: no timer is armed for it.
     at_once: Cell<AtOnce>,
-    /// The driver's.
+    /// The waker of the driver.
     waker: RefCell<Option<Waker>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AtOnce {
     No,
-    /// The driver is to be woken, behind everybody who can go on already.
+    /// The driver is to be woken after all tasks that are ready.
     Asked,
-    /// It was.
+    /// It was woken.
     Woken,
 }
 
@@ -41,7 +41,7 @@ enum Kind {
 }
 
 impl Alarm {
-    /// An alarm in real time; must be called in the runtime that is to be woken.
+    /// An alarm in real time; must be called in the runtime that it wakes.
     pub(crate) fn timer() -> io::Result<Alarm> {
         Ok(Alarm::new(Kind::Timer(Timer::new()?)))
     }
@@ -57,9 +57,9 @@ impl Alarm {
         Alarm { kind, set, awake, at_once, waker: RefCell::default() }
     }
 
-    /// Goes off at `time`, or now when that is over, unless it is already set to an earlier
-    /// moment. While the driver is awake this is only written down: it looks at everything before
-    /// it sleeps.
+    /// Goes off at `time`, or now if that has passed, unless it is already set to an earlier time.
+    /// While the driver is awake, the time is only stored: the driver checks everything before it
+    /// sleeps.
     pub(crate) fn set_at_most(&self, time: Time, clock: &Clock) {
         let before = self.set.get();
         if time >= before {
@@ -68,14 +68,14 @@ impl Alarm {
         self.set.set(time);
         if !self.awake.get() {
             self.arm(clock);
-            // One that should have gone off already is as late as it is: where the whole process
-            // stood still, users may go on before the driver has its turn.
+            // An overdue alarm keeps its time: if the whole process was suspended, users may run
+            // before the driver.
             self.set.set(self.set.get().min(before));
         }
     }
 
-    /// Waits until `next`, or until an earlier moment to which the alarm is set meanwhile; gives
-    /// the moment at which it went off.
+    /// Waits until `next`, or until an earlier time that the alarm is set to meanwhile; returns
+    /// when it went off.
     pub(crate) async fn wait(&self, next: Time, clock: &Clock) -> Time {
         self.set.set(self.set.get().min(next));
         self.awake.set(false);
@@ -85,7 +85,7 @@ impl Alarm {
         woken
     }
 
-    /// Holds up the whole shard until then: whatever comes is heard afterwards, all together.
+    /// Blocks the whole shard until then: whatever arrives is read afterwards, all together.
     pub(crate) async fn nap(&self, until: Time, clock: &Clock) {
         match &self.kind {
             Kind::Timer(_) => {
@@ -100,8 +100,8 @@ impl Alarm {
         self.set.set(Time::NEVER);
     }
 
-    /// Arms the timer. For a moment that is over, or so near that to sleep is not worth it, none is
-    /// armed: the driver has its turn as soon as all others had theirs, without a system call.
+    /// Arms the timer. If the time has passed or is too near, no timer is armed: the driver runs as
+    /// soon as all other ready tasks have run, without a system call.
     fn arm(&self, clock: &Clock) {
         let (now, time) = (clock.now(), self.set.get());
         let is_near = matches!(self.kind, Kind::Timer(_)) && time - now <= SLEEP_MIN;
@@ -112,7 +112,7 @@ impl Alarm {
             return;
         }
         match &self.kind {
-            // Setting a timer that exists to a valid time does not fail.
+            // Setting an existing timer to a valid time does not fail.
             Kind::Timer(timer) => {
                 let _ = timer.set(time - now);
             }
@@ -121,8 +121,7 @@ impl Alarm {
         }
     }
 
-    /// Ready when the alarm went off, with the moment at which it should have; it is not set any
-    /// more then.
+    /// Ready when the alarm went off, with the time it was set to; it is no longer set then.
     fn poll(&self, cx: &mut Context<'_>) -> Poll<Time> {
         self.know(cx.waker());
         match self.at_once.get() {
@@ -164,9 +163,9 @@ mod tests {
     use super::*;
     use crate::world::Hand;
 
-    /// The process stood still, and a user whose answer had come meanwhile has its turn first.
+    /// The process was suspended, and a user whose reply had arrived meanwhile runs first.
     #[test]
-    fn an_alarm_that_is_overdue_stays_as_late_as_it_is() {
+    fn an_overdue_alarm_keeps_its_time() {
         let hand = Hand::new();
         let alarm = Alarm::simulated(std::rc::Rc::clone(&hand));
         let (due, now) = (Time(1_100), Time(3_000));

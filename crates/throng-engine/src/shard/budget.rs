@@ -1,9 +1,9 @@
-//! The memory that all users of the process together may keep of what comes and of what waits to be
-//! sent: bodies, messages, packets, and bytes that a socket does not take. Each of them has a limit
-//! of its own as well; but many of them may be there at once.
+//! The memory budget of all users of the process for received and unsent data: bodies, messages,
+//! packets, and bytes that a socket has not taken. Each of them has its own limit as well, but
+//! there may be many of them.
 //!
-//! Shards share one number and take slices of it, so that what a user keeps for a moment costs no
-//! more than an addition on its own shard.
+//! Shards share one counter and take slices of it, so that short-lived use costs only an addition
+//! on the shard.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -15,11 +15,11 @@ use throng_metrics::Cause;
 
 use crate::failure::Finding;
 
-/// A shard has at most two slices that nobody uses, all shards together an eighth of the budget.
+/// A shard has at most two unused slices, and all shards together an eighth of the budget.
 const SLICE_BYTES_MAX: usize = 256 * 1024;
 const SLICES_SHARE: usize = 16;
 
-/// What is left for all shards.
+/// The rest for all shards.
 pub(crate) struct Budget {
     left: AtomicUsize,
     bytes_max: usize,
@@ -27,7 +27,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// For so many shards; None is as much as there is.
+    /// For this many shards; `None` is unlimited.
     pub(crate) fn new(bytes_max: Option<u64>, shards: usize) -> Arc<Budget> {
         let bytes_max = bytes_max.and_then(|bytes| usize::try_from(bytes).ok());
         let bytes_max = bytes_max.unwrap_or(usize::MAX / 2).min(usize::MAX / 2);
@@ -35,13 +35,13 @@ impl Budget {
         Arc::new(Budget { left: AtomicUsize::new(bytes_max), bytes_max, slice })
     }
 
-    // Relaxed: the number stands for itself, and no other memory is read by it.
+    // Relaxed: the counter is independent of all other memory.
     fn take(&self, bytes: usize) -> bool {
         let taken = |left: usize| left.checked_sub(bytes);
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken).is_ok()
     }
 
-    /// Nobody keeps anything.
+    /// True if nothing is in use.
     #[cfg(test)]
     pub(crate) fn is_whole(&self) -> bool {
         self.left.load(Ordering::Relaxed) == self.bytes_max
@@ -74,7 +74,7 @@ impl Purse {
         let slice = self.budget.slice;
         let rest = match self.budget.take(missing.saturating_add(slice)) {
             true => slice,
-            // What is left is less than a slice, and may be enough.
+            // The rest is less than a slice, and may be enough.
             false if self.budget.take(missing) => 0,
             false => return false,
         };
@@ -103,8 +103,8 @@ impl Drop for Purse {
     }
 }
 
-/// What a connection or an answer has of the budget; it gives that back when it is gone.
-/// Boxed once it has anything: most of a million connections never do.
+/// The share of a connection or response in the budget; returned when it is dropped. Boxed once it
+/// has anything: most of a million connections never do.
 #[derive(Default)]
 pub(crate) struct Held(Option<Box<Taken>>);
 
@@ -118,7 +118,8 @@ impl Held {
         self.0.as_ref().map_or(0, |taken| taken.bytes)
     }
 
-    /// Has so many bytes from now on; false when they are not to be had, and it has what it had.
+    /// Changes the share to this many bytes; false if they are not available, and the share is
+    /// unchanged.
     pub(crate) fn resize(&mut self, bytes: usize, purse: &Rc<Purse>) -> bool {
         let before = self.bytes();
         if bytes > before {
@@ -148,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_lost_and_nothing_is_given_twice() {
+    fn no_bytes_are_lost_or_given_twice() {
         let budget = Budget::new(Some(1 << 20), 4);
         let purses: Vec<Rc<Purse>> = (0..4).map(|_| Purse::new(Arc::clone(&budget))).collect();
         let mut all: Vec<Held> = (0..64).map(|_| Held::default()).collect();
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_byte_can_be_had() {
+    fn the_last_byte_can_be_taken() {
         let purse = Purse::new(Budget::new(Some(1000), 1));
         let (mut one, mut other) = (Held::default(), Held::default());
         assert!(one.resize(999, &purse) && other.resize(1, &purse));

@@ -1,35 +1,35 @@
-//! When the users of a shard want to be woken: at most one moment per user, in a heap that knows
-//! where each user's entry stands. Its size is that of the users, never that of time.
+//! When the users of a shard want to be woken: at most one time per user, in a heap that knows the
+//! position of each user's entry. Its size depends on the users, never on time.
 
 use throng_base::Time;
 
 const NOWHERE: u32 = u32::MAX;
-/// Children of a place: their times lie next to each other, and the heap is half as deep as with
-/// two. That takes half the time for up to 100,000 users, and the same for a million.
+/// Children per node: their times are adjacent in memory, and the heap is half as deep as with two.
+/// That takes half the time for up to 100,000 users, and the same for a million.
 const CHILDREN: usize = 4;
 
 /// 16 bytes per user.
 #[derive(Debug, Default)]
 pub(crate) struct DueQueue {
-    /// A heap, the earliest first: when, and whose slot.
+    /// A heap, earliest first: times, and slots.
     times: Vec<Time>,
     slots: Vec<u32>,
-    /// By slot: where its entry is in the heap.
+    /// By slot: the position of its entry in the heap.
     place: Vec<u32>,
 }
 
 impl DueQueue {
-    /// What a user takes here that wants to be woken.
+    /// Memory per user that wants to be woken.
     pub(crate) const USER_BYTES: u64 = (size_of::<Time>() + 2 * size_of::<u32>()) as u64;
 
-    /// The earliest moment; [`Time::NEVER`] when nobody waits.
+    /// The earliest time; [`Time::NEVER`] if no user waits.
     #[inline]
     pub(crate) fn next(&self) -> Time {
         self.times.first().copied().unwrap_or(Time::NEVER)
     }
 
-    /// Wakes the slot at `time`, or earlier when that was already wanted: who is woken too early
-    /// looks at its own deadline and arms again. So a deadline that moves on costs nothing.
+    /// Wakes the slot at `time`, or earlier if that was already requested: a user that is woken too
+    /// early checks its own deadline and arms again. So moving a deadline back costs nothing.
     pub(crate) fn arm(&mut self, slot: u32, time: Time) {
         if time == Time::NEVER {
             return;
@@ -49,7 +49,7 @@ impl DueQueue {
         }
     }
 
-    /// Takes the next slot whose moment has come, with that moment.
+    /// Takes the next slot that is due, with its time.
     pub(crate) fn pop(&mut self, now: Time) -> Option<(Time, u32)> {
         let time = *self.times.first()?;
         if time > now {
@@ -60,7 +60,7 @@ impl DueQueue {
         Some((time, slot))
     }
 
-    /// Whether the slot is to be woken at some moment.
+    /// Whether the slot is to be woken at some time.
     pub(crate) fn is_armed(&self, slot: u32) -> bool {
         self.place.get(slot as usize).is_some_and(|place| *place != NOWHERE)
     }
@@ -83,7 +83,7 @@ impl DueQueue {
         }
     }
 
-    /// Puts the entry into the hole, or higher where it is earlier than what stands there.
+    /// Moves the hole up while the entry is earlier than the parent, then fills it.
     fn rise(&mut self, mut hole: usize, time: Time, slot: u32) {
         while hole > 0 {
             let parent = (hole - 1) / CHILDREN;
@@ -96,7 +96,7 @@ impl DueQueue {
         self.put(hole, time, slot);
     }
 
-    /// Puts the entry into the hole, or lower where it is later than what stands there.
+    /// Moves the hole down while the entry is later than a child, then fills it.
     fn sink(&mut self, mut hole: usize, time: Time, slot: u32) {
         loop {
             let first = hole * CHILDREN + 1;
@@ -124,7 +124,7 @@ mod tests {
     use throng_base::Random;
 
     #[test]
-    fn it_does_what_a_sorted_list_does() {
+    fn it_behaves_like_a_sorted_list() {
         let mut random = Random::new(3);
         let mut queue = DueQueue::default();
         let mut model: Vec<Option<Time>> = vec![None; 64];

@@ -1,10 +1,10 @@
-//! What a user has saved, for whoever started the run.
+//! The saved values of a user, for the caller of the run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use throng_expression::Value;
 
-/// Where saved values are kept beyond the life of their user, by slot. Clones are one.
+/// Saved values that outlive their user, by slot. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Kept(Arc<Mutex<Arc<[Value]>>>);
 
@@ -13,7 +13,7 @@ impl Kept {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = values.into();
     }
 
-    /// What was kept last; nothing where nothing was saved.
+    /// The values of the last iteration; empty if nothing was saved.
     pub fn values(&self) -> Arc<[Value]> {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,5 +1,5 @@
-//! A load on a shard: its users, its schedule, and what is written down of them. What all loads of
-//! a shard share is seen through it.
+//! A load on a shard: its users, its schedule, and its measurements. Also gives access to what all
+//! loads of a shard share.
 
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::ops::Deref;
@@ -24,31 +24,31 @@ use crate::shard::seats::Seats;
 /// A start counts as one that waited for a free user from this delay on, or is dropped then.
 pub(crate) const WAITED: Duration = Duration::from_millis(1);
 
-/// What all users of a load on a shard share.
+/// State that all users of a load on a shard share.
 pub(crate) struct Lane {
     shard: Rc<Shard>,
     load: usize,
     pub(crate) recorder: RefCell<Recorder>,
-    /// By slot, when the iteration of a user began: only where sessions are told apart.
+    /// By slot, the start of a user's iteration: only if sessions are counted separately.
     iterations: RefCell<Vec<Time>>,
-    /// Connections whose end is left to the target.
+    /// Connections that the target is to close.
     pub(crate) left: RefCell<Left>,
     pub(crate) seats: RefCell<Seats>,
     pub(crate) due: RefCell<DueQueue>,
-    /// The connection that was opened last, for the request that is sent over it at once.
+    /// The connection that was opened last, for the request that follows immediately.
     pub(crate) opening: Cell<Option<(UserId, OpeningTimes)>>,
-    /// Users who wait for others.
+    /// Users that wait for others.
     pub(crate) meeting: Meeting,
     users_made: Cell<u64>,
-    /// A user stands still and is to say what it waits for.
+    /// A stuck user is to report what it waits for.
     pub(crate) asks: Cell<bool>,
-    /// Iterations that were begun and are not over.
+    /// Iterations that have started and not ended.
     running: Cell<u64>,
-    /// Its phases are over, or will be done no more.
+    /// Its phases are over, or are skipped.
     pub(crate) stopping: Cell<bool>,
-    /// The run is stopping before its time.
+    /// The run is stopping early.
     pub(crate) cut_short: Cell<bool>,
-    /// Users or connections came or went in the interval before.
+    /// Users or connections came or went in the previous interval.
     pub(crate) changed: Cell<bool>,
 }
 
@@ -90,7 +90,7 @@ impl Lane {
         self.load
     }
 
-    /// What is known beforehand of its load.
+    /// The prepared data of its load.
     pub(crate) fn plan(&self) -> &LoadPlan {
         &self.shard.prepared.loads[self.load]
     }
@@ -110,21 +110,21 @@ impl Lane {
         self.alarm.set_at_most(time, &self.clock);
     }
 
-    /// As [`Lane::arm`], for a moment that has moved on so far that waking the user at the one
-    /// before would be for nothing.
+    /// As [`Lane::arm`], for a time so much later that waking the user at the old one would be
+    /// useless.
     #[inline]
     pub(crate) fn rearm(&self, slot: u32, time: Time) {
         self.due.borrow_mut().remove(slot);
         self.arm(slot, time);
     }
 
-    /// The user waits for others: it is woken at the moment they go on.
+    /// The user waits for others: it is woken when they are released.
     pub(crate) fn await_release(&self, slot: u32, waiting: Waiting, now: Time) {
         self.meeting.come(slot, waiting);
         self.alarm.set_at_most(now + PROBE, &self.clock);
     }
 
-    /// Returns when the next iteration of a user who has been free since `free` was due. With
+    /// Returns when the next iteration of a user that has been free since `free` was due. With
     /// `None` the user waits, and is told when its iteration begins.
     pub(crate) fn next_iteration(&self, slot: u32, free: Time, now: Time) -> Option<Time> {
         let mut schedule = self.schedule_mut();
@@ -157,23 +157,23 @@ impl Lane {
         }
     }
 
-    /// A user does at `now` what was due at `due` and possible from `able` on. Returns the moment
-    /// from which its response time counts: a delay within the precision is left out, as it comes
-    /// from sharing wakings and not from the target; any further delay counts.
+    /// A user starts at `now` what was due at `due` and possible from `able` on. Returns the time
+    /// from which its response time is measured: a delay within the precision is left out, because
+    /// it comes from shared wake-ups and not from the target; any longer delay counts.
     pub(crate) fn begins_late(&self, due: Time, able: Time, now: Time) -> Time {
         let late = now - able.max(due);
         self.recorder.borrow_mut().late(late);
         due + late.min(self.prepared.program.precision)
     }
 
-    /// The same of what a user does again and again beside all else.
+    /// The same for recurring actions.
     pub(crate) fn recurs_late(&self, due: Time, now: Time) -> Time {
         let late = now - due;
         self.recorder.borrow_mut().late(late);
         due + late.min(self.prepared.program.idle_precision())
     }
 
-    /// Whether iterations begin at a rate, and not when the one before has ended.
+    /// Whether iterations start at a rate, and not when the one before has ended.
     pub(crate) fn paces_iterations(&self) -> bool {
         self.schedule().iterations().is_some_and(|it| it.rate.is_some())
     }
@@ -183,12 +183,12 @@ impl Lane {
         self.recorder.borrow_mut().population.iterations_started += 1;
     }
 
-    /// What the schedule has at a rate begins.
+    /// A start that the schedule has set starts.
     pub(crate) fn start_begins(&self) {
         self.recorder.borrow_mut().population.begun += 1;
     }
 
-    /// A user does an iteration of its session, which counts from `since`.
+    /// A user runs an iteration of its session, measured from `since`.
     pub(crate) fn iteration_is_done(&self, session: u16, slot: u32, since: Time) {
         if self.prepared.sessions.len() < 2 {
             return;
@@ -201,12 +201,12 @@ impl Lane {
         iterations[slot] = since;
     }
 
-    /// How long the iteration of a user took, where that is told.
+    /// Duration of a user's iteration, if it is recorded.
     pub(crate) fn iteration_took(&self, slot: u32, now: Time) -> Option<Duration> {
         self.iterations.borrow().get(slot as usize).map(|since| now - *since)
     }
 
-    /// An iteration is over, whatever came of it.
+    /// An iteration is over, complete or not.
     pub(crate) fn iteration_ends(&self, session: u16, how: Iteration) {
         self.running.set(self.running.get() - 1);
         let mut recorder = self.recorder.borrow_mut();
@@ -219,8 +219,8 @@ impl Lane {
     pub(crate) fn finish_phase_if_done(&self, schedule: &mut Schedule, now: Time) {
         let ended = schedule.phase_end() <= now;
         let counts = schedule.iterations().is_some_and(|it| it.total.is_some());
-        // Users may leave on their own; then nobody is left who could do the rest.
-        // Nobody is left either where nobody has come yet, as growth is held.
+        // Users may leave on their own, and none may be left for the rest. If growth is paused,
+        // none may have started yet.
         let nobody = || self.seats.borrow().taken() == 0 && !schedule.population.awaits_users();
         let none_left = || schedule.next_iteration().is_none() || nobody();
         if counts && !ended && self.running.get() == 0 && none_left() {
@@ -229,20 +229,20 @@ impl Lane {
         }
     }
 
-    /// Whether users who are told to leave finish the transaction they are in; not when somebody
-    /// waits for the run to stop.
+    /// Whether users that are told to leave finish their transaction; not if the run is stopping
+    /// early.
     pub(crate) fn finishes_transactions(&self) -> bool {
         !self.cut_short.get()
     }
 
-    /// The user comes to a state, in which the picture of the population has it.
+    /// The user enters a state, as the population map shows it.
     pub(crate) fn comes_to(&self, slot: u32, user: UserId, state: UserState) {
         let before = self.seats.borrow_mut().comes_to(slot, Some(state));
         self.recorder.borrow_mut().cells.moves(user.0, before, Some(state));
     }
 
-    /// The same on its way to be online: a user that is online or away stays so, whatever else it
-    /// does.
+    /// The user enters a state on its way online: a user that is online or away keeps that state,
+    /// whatever else it does.
     pub(crate) fn strives(&self, slot: u32, user: UserId, state: UserState) {
         let now = self.seats.borrow().state(slot);
         if !matches!(now, Some(UserState::Online | UserState::Away)) {
@@ -263,7 +263,7 @@ impl Lane {
         self.may_be_done();
     }
 
-    /// Perhaps a counted phase waited for nothing but what is over now.
+    /// A counted phase may have waited only for what is over now.
     pub(crate) fn may_be_done(&self) {
         if self.running.get() == 0
             && self.schedule().iterations().is_some_and(|it| it.total.is_some())
@@ -272,7 +272,7 @@ impl Lane {
         }
     }
 
-    /// Whether there are as many who arrive as may be.
+    /// Whether the maximum of arriving users is reached.
     pub(crate) fn is_full(&self) -> bool {
         match self.schedule().drive() {
             Some(Drive::Arrivals(Arrivals { max: Some(max), .. })) => {
@@ -282,7 +282,7 @@ impl Lane {
         }
     }
 
-    /// A user comes: its seat, number and chance.
+    /// Admits a user: its slot, number and random state.
     pub(crate) fn admit(&self, stays: bool) -> (u32, UserId, Random) {
         let made = self.users_made.get();
         self.users_made.set(made + 1);
@@ -294,13 +294,13 @@ impl Lane {
         (slot, id, Random::for_owner(self.prepared.program.seed, id.0))
     }
 
-    /// A phase of the load, counted from its first, begins or ends.
+    /// A phase of the load, counted from its first, starts or ends.
     pub(crate) fn mark(&self, phase: u16, at: Time, begins: bool) {
         let phase = self.plan().first_phase + phase;
         self.marks.borrow_mut().push(Mark { phase, at, begins });
     }
 
-    /// Looks at what was delivered. Latencies and losses go to the row of the step.
+    /// Processes deliveries. Latencies and losses go to the row of the step.
     pub(crate) fn work_off_ledgers(&self, now: Time, last: bool) {
         let mut recorder = self.recorder.borrow_mut();
         for ledger in self.ledgers.borrow_mut().iter_mut() {
@@ -319,8 +319,8 @@ impl Lane {
         }
     }
 
-    /// What happened in this interval, second and phase of the run, which ended at `until`. Who
-    /// `leads` has what was delivered. Behind the `end` nothing comes of this lane any more.
+    /// The results of this interval, which ended at `until`, with its second and phase of the run.
+    /// The lane that `leads` includes deliveries. After `end`, this lane reports nothing.
     pub(crate) fn report(
         &self,
         interval: (u64, u16),
@@ -354,7 +354,7 @@ impl Lane {
         interval.traffic.packets = self.connector.take_packets();
         let connections = &interval.connections.counts;
         let changed = connections.attempted + connections.opened + interval.population.finished > 0;
-        // Once more when all is quiet again, for what was freed last.
+        // Once more when all is quiet again, for memory that was freed last.
         if self.changed.replace(changed) || changed {
             self.give_back.iter().for_each(|give_back| give_back());
         }
@@ -367,7 +367,7 @@ impl Lane {
         Report { shard, interval, reached, examples, oddities, marks, logs, last: false }
     }
 
-    /// What was odd about deliveries; what they come to is written down.
+    /// The delivery errors; also records the delivery counts.
     fn take_oddities(&self, at: Time) -> Vec<Oddity> {
         let mut oddities = Vec::new();
         for ledger in self.ledgers.borrow_mut().iter_mut() {
@@ -380,7 +380,7 @@ impl Lane {
                 detail: remark.said(),
             }));
         }
-        // What was lost is told as a failure.
+        // Losses are reported as failures.
         oddities.retain(|oddity| oddity.counter != DeliveryCounter::Lost);
         oddities
     }

@@ -1,5 +1,6 @@
-//! Connections of no more use whose end is left to the target: the side that closes first keeps the
-//! port for a minute. Their users have gone on; the driver looks at them now and then.
+//! Connections that are no longer needed and that the target is to close: the side that closes
+//! first keeps the port in TIME_WAIT. Their users have gone on; the driver checks them now and
+//! then.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -15,16 +16,15 @@ use crate::recorder::Recorder;
 use crate::system::Received;
 use crate::transport::Transport;
 
-/// How long a target may take to close; then we do, when the driver looks the next time.
+/// How long a target may take to close; after that we do, at the next check.
 const CLOSING_MAX: Duration = Duration::from_millis(50);
-/// How many of them are open on one shard. For one more we close the oldest.
+/// How many of them are open on one shard. Beyond that, the oldest is closed.
 const COUNT_MAX: usize = 256;
 
-/// The same of a peer that has said that it ends the connection, over any network.
+/// The same for a peer that has announced the end of the connection, over any network.
 const GOODBYE_MAX: Duration = Duration::from_secs(1);
 
-/// One of them: since when it is left, and since when it is there; None where it is counted as
-/// ended already.
+/// When it was left, and when it was opened; `None` if its end is counted already.
 struct Waiting {
     left: Time,
     established: Option<Time>,
@@ -39,7 +39,7 @@ impl Waiting {
     }
 }
 
-/// Those of one shard, the oldest first. They count as open until they are gone.
+/// The ones of one shard, oldest first. They count as open until they are closed.
 #[derive(Default)]
 pub(crate) struct Left {
     open: VecDeque<Waiting>,
@@ -60,7 +60,7 @@ impl Left {
         self.open.push_back(Waiting { left: now, established: Some(established), transport });
     }
 
-    /// One that is counted as ended, whose last word was the target's.
+    /// Keeps one whose end is counted: the target sent the last message.
     pub(crate) fn keep(&mut self, mut transport: Transport, now: Time, to: &RefCell<Recorder>) {
         if end_of(&mut transport).is_none() {
             self.make_room(now, to);
@@ -77,7 +77,7 @@ impl Left {
         }
     }
 
-    /// Lets those go that the target has closed, or did not close in time.
+    /// Drops those that the target has closed, or did not close in time.
     pub(crate) fn look(&mut self, now: Time, to: &RefCell<Recorder>) {
         self.open.retain_mut(|one| {
             let most = if one.established.is_some() { CLOSING_MAX } else { GOODBYE_MAX };
@@ -102,8 +102,8 @@ fn over(ended: Ended, lived: Duration, to: &RefCell<Recorder>) {
     recorder.connection_ended(ended.ending(), true, lived);
 }
 
-/// How the connection has ended, if it has. The runtime knows what has come without being asked
-/// to wake anybody. Who says more instead of closing is not waited for.
+/// How the connection has ended, if it has. The runtime knows what has arrived without registering
+/// a waker. A target that sends more instead of closing is not waited for.
 fn end_of(transport: &mut Transport) -> Option<Ended> {
     let mut cx = Context::from_waker(Waker::noop());
     match transport.poll_read(&mut cx, &mut [0; 64]) {
@@ -112,7 +112,7 @@ fn end_of(transport: &mut Transport) -> Option<Ended> {
         Poll::Ready(Ok(_)) => Some(Ended::ByUs),
         Poll::Ready(Err(error)) => Some(match lost_failure(&error).cause {
             Cause::Reset => Ended::Reset,
-            // TLS ended without its last word.
+            // TLS ended without a close alert.
             Cause::ClosedEarly => Ended::ByTarget,
             _ => Ended::ByUs,
         }),

@@ -1,5 +1,5 @@
-//! What only some exchanges need, the bodies of HTTP answers above all: it is taken from the shard
-//! and given back, so that no request allocates anything of its own.
+//! State that few exchanges need, in particular the bodies of HTTP responses: borrowed from the
+//! shard and returned, so that no request allocates its own.
 
 use std::hash::DefaultHasher;
 use std::io;
@@ -18,78 +18,78 @@ use crate::shard::budget::{Held, Purse};
 
 /// A message that is written together with those of other steps.
 pub(crate) struct Joined {
-    /// Where in the bytes it ends.
+    /// Its end in the buffer.
     pub(crate) end: usize,
-    /// How many bytes it has, and what its reply carries.
+    /// Its length, and the correlation number of its reply.
     pub(crate) sent: (u64, u32),
-    /// Chance and number as they were before, if it has to be written once more.
+    /// Random state and number before it, in case it must be written again.
     pub(crate) before: (Random, u32),
 }
 
-/// What was needed for one exchange or another.
+/// State that few exchanges need.
 #[derive(Default)]
 pub(crate) struct Rare {
-    /// The body as far as it has come, when somebody looks at it and it came in pieces or coded.
+    /// The body so far, if it is needed and arrived in pieces or encoded.
     pub(crate) body: Vec<u8>,
-    /// In place of the body, where that need not be kept.
+    /// Instead of the body, if that need not be kept.
     pub(crate) tally: Option<Tally>,
-    /// What the body has of the budget.
+    /// The body's share of the budget.
     pub(crate) held: Held,
-    /// The head and the first bytes of the body of an answer whose status is a failure, where it
-    /// is the first of its kind: evidence.
+    /// The head and the first bytes of the body of a failed response, if it is the first of its
+    /// kind: evidence.
     pub(crate) witnessed: Vec<u8>,
     pub(crate) decoder: Option<ContentDecoder>,
-    /// What of the request differs from user to user and is needed again.
+    /// The parts of the request that differ per user and are needed again.
     pub(crate) sent_to: SentTo,
     pub(crate) kept: Kept,
-    /// Of `bytes_out` what was written before, to a connection that heard nothing of it.
+    /// The part of `bytes_out` that was sent before, to a connection whose target did not process
+    /// it.
     pub(crate) before_bytes: u64,
-    /// How often it was sent once more.
+    /// How often it was resent.
     pub(crate) resends: u8,
-    /// What makes every check pointless.
+    /// A failure that makes every check pointless.
     pub(crate) finding: Option<Finding>,
     pub(crate) location: Option<Box<[u8]>>,
-    /// Of a call: its response as far as it has come, and its metadata where somebody looks
-    /// at them.
+    /// For a call: its response so far, and its metadata if a check, save or expression reads it.
     pub(crate) call: Option<CallResponse>,
     pub(crate) metadata: Vec<u8>,
-    /// Of a 401 that asks who it is.
+    /// The challenge of a 401 response.
     pub(crate) challenge: Option<Challenge>,
-    /// What the request said of that.
+    /// The credentials that the request sent.
     pub(crate) authorization: Vec<u8>,
-    /// Of a response that is looked at for what it is like.
+    /// For a response that is sampled.
     pub(crate) sample: Option<Sample>,
-    /// The instance that the response names, by its row.
+    /// The row of the instance that the response names.
     pub(crate) instance: Option<u16>,
-    /// Whether the same request was sent before, where that is followed.
+    /// Whether the same request was sent before, if requests are tracked.
     pub(crate) repeated: Option<bool>,
     /// The packets of a reply before its last one.
     pub(crate) parts: PartsOfReply,
-    /// How many messages came meanwhile that contain several records and are not separated.
+    /// Messages that arrived meanwhile and contain several records that are not separated.
     pub(crate) joined: u32,
-    /// Messages of the steps behind it that the socket takes together with its own.
+    /// Messages of the following steps that the socket takes together with its own.
     pub(crate) behind: Vec<Joined>,
-    /// What was sent is in the ledger: of which row, and what tells it apart there.
+    /// Its entry in the ledger: row and key.
     pub(crate) sent: Option<(u16, u64)>,
-    /// So many seconds the answer asks to be left alone, if any.
+    /// Seconds that the response asks clients to wait, or 0.
     pub(crate) retry_after_s: u64,
-    /// The trace id that was sent.
+    /// The trace ID that was sent.
     pub(crate) trace: Option<u128>,
     /// The connection that was opened for it.
     pub(crate) opening: Option<OpeningTimes>,
-    /// Chance and time as they were when the request was written, so that it can be written once
-    /// more in the same way.
+    /// Random state and time when the request was written, so that it can be written again in the
+    /// same way.
     pub(crate) before: Option<(Random, Time)>,
-    /// Why the rest of the request could not be sent. What the target had said before is read
-    /// all the same.
+    /// Why the rest of the request could not be sent. What the target had sent before is read
+    /// nevertheless.
     pub(crate) unsendable: Option<io::Error>,
 }
 
-/// A response that is looked at for what it is like.
+/// A response that is sampled.
 pub(crate) struct Sample {
-    /// The body so far.
+    /// The digest of the body so far.
     pub(crate) digest: DefaultHasher,
-    /// It says that a cache has answered.
+    /// A cache answered.
     pub(crate) cached: bool,
 }
 

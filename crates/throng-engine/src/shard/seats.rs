@@ -1,5 +1,5 @@
-//! Who is there: a seat per user with what the shard has to tell it. Nothing here knows what a
-//! user does.
+//! The slots of a shard: one per user, with the orders of the shard for it. Nothing here knows what
+//! a user does.
 
 use std::collections::{HashMap, VecDeque};
 use std::task::Waker;
@@ -8,39 +8,39 @@ use throng_base::Time;
 use throng_metrics::UserState;
 use throng_program::Parting;
 
-/// What a user finds when it looks.
+/// The orders that a user finds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Told {
-    /// Leave in peace as soon as the running step is done.
+    /// Leave gracefully as soon as the running step is done.
     pub(crate) leave: bool,
     /// Leave now.
     pub(crate) abort: bool,
-    /// The moment it armed may have come.
+    /// The time that it armed may have come.
     pub(crate) fired: bool,
-    /// An iteration begins, due then.
+    /// An iteration starts, due then.
     pub(crate) begin: Option<Time>,
-    /// Lose the connection now, in this way, and come back.
+    /// Drop the connection now, with this close mode, and return.
     pub(crate) part: Option<Parting>,
 }
 
-/// A million of them are there at once: small, with [`Told`] spread out.
+/// There are a million of them: small, with [`Told`] spread out.
 #[derive(Debug)]
 struct Seat {
     waker: Option<Waker>,
-    /// [`Time::NEVER`] when no iteration begins.
+    /// [`Time::NEVER`] if no iteration starts.
     begin: Time,
     part: Option<Parting>,
     flags: Flags,
-    /// None where nobody sits.
+    /// `None` if the slot is free.
     state: Option<UserState>,
 }
 
 const _: () = assert!(size_of::<Seat>() <= 32);
 
-/// What a user takes here, without the queues that it stands in.
+/// Memory per user, without the queues that it is in.
 pub(crate) const SEAT_BYTES: u64 = size_of::<Seat>() as u64;
 
-/// What is so of a seat; bits.
+/// State of a slot, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Flags(u16);
 
@@ -53,17 +53,17 @@ impl Flags {
     const STAYS: u16 = 1 << 4;
     /// Waits for an iteration.
     const IDLE: u16 = 1 << 5;
-    /// Has a connection that it may lose.
+    /// Has a connection that it may drop.
     const CONNECTED: u16 = 1 << 6;
-    /// Stands in the order of those who part. This belongs to the seat, whoever sits there.
+    /// Is in the queue of users that disconnect. This belongs to the slot, whichever user has it.
     const QUEUED: u16 = 1 << 7;
-    /// Stands in the order of those who wait for an iteration, though it may not wait any more.
+    /// Is in the queue of users that wait for an iteration, although it may not wait anymore.
     const IN_IDLE: u16 = 1 << 8;
-    /// Came to do its session once.
+    /// Arrived to run its session once.
     const ARRIVED: u16 = 1 << 9;
-    /// Needs no moment at which it is woken: it stays for as long as it may, or goes on by itself.
+    /// Needs no wake-up time: it stays as long as it may, or continues by itself.
     const STANDS_BY: u16 = 1 << 10;
-    /// Is to say what it waits for.
+    /// Is to report what it waits for.
     const ASKED: u16 = 1 << 11;
 
     fn has(self, bits: u16) -> bool {
@@ -78,7 +78,7 @@ impl Flags {
         self.0 |= bits;
     }
 
-    /// Whether one of them was set.
+    /// Clears the bits; true if one of them was set.
     fn clear(&mut self, bits: u16) -> bool {
         let was = self.has_any(bits);
         self.0 &= !bits;
@@ -95,26 +95,26 @@ impl Seat {
 pub(crate) struct Seats {
     seats: Vec<Seat>,
     free: Vec<u32>,
-    /// Users who stay, the last comer last; seats of which nobody stays any more are passed over.
+    /// Users that stay, the latest last; slots whose user no longer stays are skipped.
     staying: Vec<u32>,
-    /// Users who wait for an iteration, who waits longest first: so all take their turn, and no
-    /// connection falls asleep. Those whose seat is not idle any more are passed over.
+    /// Users that wait for an iteration, the longest wait first: so all take turns, and no
+    /// connection idles for too long. Slots that are no longer idle are skipped.
     idle: VecDeque<u32>,
     taken: u64,
-    /// Of these those who came to do their session once.
+    /// How many of these arrived to run their session once.
     arrived: u64,
-    /// Somebody will have to part, so that it has to be known who can.
+    /// Some user will have to disconnect, so it must be known which can.
     churns: bool,
-    /// Users who stay and have a connection, who has it longest first: so nobody parts twice
-    /// before all others did. Those who have none any more are passed over.
+    /// Users that stay and have a connection, the longest connected first: so no user disconnects
+    /// twice before all others did. Those without a connection are skipped.
     parting: VecDeque<u32>,
-    /// Since when nobody can reach users that were online. Few users are away
-    /// at a time, so a user is no larger for it.
+    /// When users that were online became unreachable. Few users are away at a time, so this is not
+    /// stored per user.
     away: HashMap<u32, Time>,
 }
 
 impl Seats {
-    /// Seats of which some users will part where `churns`.
+    /// Slots; with `churns`, some of their users will disconnect.
     pub(crate) fn new(churns: bool) -> Seats {
         Seats { churns, ..Seats::default() }
     }
@@ -137,7 +137,7 @@ impl Seats {
         slot
     }
 
-    /// The user comes to this state; returns the one that it was in.
+    /// The user enters this state; returns the previous one.
     pub(crate) fn comes_to(&mut self, slot: u32, state: Option<UserState>) -> Option<UserState> {
         std::mem::replace(&mut self.seats[slot as usize].state, state)
     }
@@ -146,7 +146,7 @@ impl Seats {
         self.seats[slot as usize].state
     }
 
-    /// The user at this seat is gone.
+    /// The user of this slot is gone.
     pub(crate) fn release(&mut self, slot: u32) {
         self.not_idle(slot);
         self.away.remove(&slot);
@@ -158,24 +158,24 @@ impl Seats {
         self.free.push(slot);
     }
 
-    /// The user has lost the last of its connections. False if it was away already.
+    /// The user has lost its last connection. False if it was away already.
     pub(crate) fn goes_away(&mut self, slot: u32, now: Time) -> bool {
         let is_new = !self.away.contains_key(&slot);
         self.away.entry(slot).or_insert(now);
         is_new
     }
 
-    /// Since when the user was away, if it was.
+    /// When the user went away, if it was away.
     pub(crate) fn is_back(&mut self, slot: u32) -> Option<Time> {
         let since = self.away.remove(&slot);
-        // A storm is over: what it took is given back.
+        // The storm is over: releases the memory.
         if self.away.is_empty() && self.away.capacity() > 0 {
             self.away.shrink_to_fit();
         }
         since
     }
 
-    /// The user has a connection that it may lose, or has none any more.
+    /// The user now has a connection that it may drop, or none.
     #[inline]
     pub(crate) fn connected(&mut self, slot: u32, connected: bool) {
         let flags = &mut self.seats[slot as usize].flags;
@@ -190,7 +190,7 @@ impl Seats {
         }
     }
 
-    /// The user gets its place in the order of those who part, behind all others.
+    /// Appends the user to the queue of users that disconnect.
     fn may_part(&mut self, slot: u32) {
         let flags = &mut self.seats[slot as usize].flags;
         if self.churns && flags.has(Flags::STAYS) && !flags.has(Flags::QUEUED) {
@@ -199,7 +199,7 @@ impl Seats {
         }
     }
 
-    /// A user who stays loses its connection in this way. False when nobody has one.
+    /// A user that stays drops its connection with this close mode. False if no user has one.
     pub(crate) fn part_one(&mut self, how: Parting) -> bool {
         for _ in 0..self.parting.len() {
             let Some(slot) = self.parting.pop_front() else { break };
@@ -208,7 +208,7 @@ impl Seats {
             let can = seat.flags.has(Flags::STAYS | Flags::CONNECTED)
                 && !seat.flags.has_any(Flags::LEAVE | Flags::ABORT);
             if can && seat.begin != Time::NEVER {
-                // It has been given an iteration and does not know it yet.
+                // It was given an iteration and does not know yet.
                 self.may_part(slot);
             } else if can {
                 // From here on it gets none.
@@ -224,7 +224,7 @@ impl Seats {
         self.taken
     }
 
-    /// How many are there who came to do their session once.
+    /// How many users arrived to run their session once.
     pub(crate) fn arrived(&self) -> u64 {
         self.arrived
     }
@@ -233,7 +233,7 @@ impl Seats {
         self.seats[slot as usize].waker = Some(waker.clone());
     }
 
-    /// What the user is told; a moment that came, an iteration and a parting are told once.
+    /// Takes the orders for the user; a due time, an iteration and a disconnect are returned once.
     #[inline]
     pub(crate) fn told(&mut self, slot: u32) -> Told {
         let seat = &mut self.seats[slot as usize];
@@ -251,7 +251,7 @@ impl Seats {
         told
     }
 
-    /// The user waits, and needs no moment at which it is woken; or it needs one again.
+    /// The user waits and needs no wake-up time; or it needs one again.
     pub(crate) fn stands_by(&mut self, slot: u32, stands_by: bool) {
         let flags = &mut self.seats[slot as usize].flags;
         match stands_by {
@@ -260,8 +260,8 @@ impl Seats {
         }
     }
 
-    /// Whether somebody sits there who waits for something, was told nothing new, and goes on only
-    /// when its moment comes, or what it waits for before that.
+    /// Whether the slot has a user that waits, has no new orders, and continues only at its wake-up
+    /// time, or when what it waits for arrives earlier.
     pub(crate) fn needs_alarm(&self, slot: u32) -> bool {
         let Seat { waker, begin, part, flags, .. } = &self.seats[slot as usize];
         let is_told = *begin != Time::NEVER || part.is_some() || flags.has(Flags::FIRED);
@@ -269,7 +269,7 @@ impl Seats {
         waker.is_some() && !is_told && waits
     }
 
-    /// The user says what it waits for.
+    /// Asks the user to report what it waits for.
     pub(crate) fn ask(&mut self, slot: u32) {
         self.tell(slot, |seat| seat.flags.set(Flags::ASKED));
     }
@@ -278,12 +278,12 @@ impl Seats {
         self.seats[slot as usize].flags.clear(Flags::ASKED)
     }
 
-    /// How many seats there are, taken or free.
+    /// The number of slots, taken or free.
     pub(crate) fn all(&self) -> usize {
         self.seats.len()
     }
 
-    /// Whether the user has been told to leave; keeps everything else for later.
+    /// Whether the user has been told to leave; keeps all other orders.
     pub(crate) fn must_leave(&self, slot: u32) -> bool {
         self.seats[slot as usize].flags.has(Flags::LEAVE)
     }
@@ -302,8 +302,8 @@ impl Seats {
         }
     }
 
-    /// Whether somebody waits for an iteration. The queue itself says so, once those are out of it
-    /// that wait no more: a counter beside it would be a second truth.
+    /// Whether a user waits for an iteration. Removes stale entries from the queue first: a
+    /// separate counter could disagree with it.
     pub(crate) fn has_idle(&mut self) -> bool {
         while let Some(slot) = self.idle.front().copied() {
             let flags = &mut self.seats[slot as usize].flags;
@@ -316,12 +316,12 @@ impl Seats {
         false
     }
 
-    /// False when it was not idle.
+    /// False if it was not idle.
     pub(crate) fn not_idle(&mut self, slot: u32) -> bool {
         self.seats[slot as usize].flags.clear(Flags::IDLE)
     }
 
-    /// Lets the user begin who waits longest. False when nobody waits.
+    /// Starts an iteration of the user that waits longest. False if none waits.
     pub(crate) fn begin(&mut self, due: Time) -> bool {
         if !self.has_idle() {
             return false;
@@ -332,7 +332,7 @@ impl Seats {
         true
     }
 
-    /// The user who came last of those who stay leaves.
+    /// The latest of the users that stay leaves.
     pub(crate) fn leave_one(&mut self) {
         while let Some(slot) = self.staying.pop() {
             if self.seats[slot as usize].flags.clear(Flags::STAYS) {
@@ -386,7 +386,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seats_are_used_again_and_words_are_told_once() {
+    fn slots_are_reused_and_orders_are_returned_once() {
         let mut seats = Seats::default();
         let (a, b) = (seats.take(true), seats.take(true));
         assert_eq!((a, b, seats.taken()), (0, 1, 2));
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_longest_begins_first() {
+    fn the_longest_waiting_user_starts_first() {
         let mut seats = Seats::default();
         let slots: Vec<u32> = (0..5).map(|_| seats.take(true)).collect();
         slots.iter().for_each(|slot| seats.idle(*slot));
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_idle_once_all_have_begun_or_gone() {
+    fn no_user_is_idle_once_all_have_started_or_left() {
         let mut seats = Seats::default();
         let slots: Vec<u32> = (0..5).map(|_| seats.take(true)).collect();
         assert!(!seats.has_idle());
@@ -434,19 +434,19 @@ mod tests {
     }
 
     #[test]
-    fn a_seat_that_was_given_back_tells_nobody_else_to_leave() {
+    fn a_released_slot_tells_no_other_user_to_leave() {
         let mut seats = Seats::default();
         let (a, b) = (seats.take(true), seats.take(true));
         seats.release(b);
         assert_eq!(seats.take(false), b);
         seats.leave_one();
         assert!(seats.must_leave(a) && !seats.must_leave(b));
-        // Nobody is left who stays.
+        // No user is left that stays.
         seats.leave_one();
         assert!(!seats.must_leave(b));
     }
 
-    /// Who is told to part, in this order.
+    /// The users that are told to disconnect, in order.
     fn parted(seats: &mut Seats, count: usize) -> Vec<u32> {
         let slots = 0..seats.seats.len() as u32;
         let part = |_| {
@@ -460,20 +460,20 @@ mod tests {
     }
 
     #[test]
-    fn nobody_parts_twice_before_all_others_did() {
+    fn no_user_disconnects_twice_before_all_others_did() {
         let mut seats = Seats::new(true);
         assert!(!seats.part_one(Parting::Fin));
         let slots: Vec<u32> = (0..5).map(|_| seats.take(true)).collect();
         let passing = seats.take(false);
         slots.iter().chain([&passing]).for_each(|slot| seats.connected(*slot, true));
         assert_eq!(parted(&mut seats, 7), [0, 1, 2, 3, 4, 0, 1]);
-        // Who has no connection is passed over, and then has had it the shortest time.
+        // A user without a connection is skipped, and then counts as the latest connected.
         seats.connected(2, false);
         assert_eq!(parted(&mut seats, 3), [3, 4, 0]);
         seats.connected(2, true);
         seats.connected(2, true);
         assert_eq!(parted(&mut seats, 6), [1, 3, 4, 0, 2, 1]);
-        // A seat that is used again stands in the order once.
+        // A slot that is used again is in the queue once.
         seats.release(3);
         assert_eq!(seats.take(true), 3);
         seats.connected(3, true);
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn an_iteration_that_was_given_is_not_lost_by_parting() {
+    fn a_given_iteration_is_not_lost_by_a_disconnect() {
         let mut seats = Seats::new(true);
         let (a, b) = (seats.take(true), seats.take(true));
         [a, b].iter().for_each(|slot| seats.connected(*slot, true));
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_ever_parts_nobody_stands_in_line() {
+    fn without_churn_no_user_is_queued_to_disconnect() {
         let mut seats = Seats::default();
         let slot = seats.take(true);
         seats.connected(slot, true);
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn who_falls_out_while_idle_stands_in_one_place_only() {
+    fn a_user_that_disconnects_while_idle_is_queued_once() {
         let mut seats = Seats::new(true);
         let slots: Vec<u32> = (0..5).map(|_| seats.take(true)).collect();
         for _ in 0..1000 {

@@ -1,21 +1,22 @@
-//! The wall clock beside the clock of the run: moments of the run in wall time, and the kernel's
-//! stamps of what came, which are of the wall clock, as moments of the run.
+//! The wall clock beside the clock of the run: converts times of the run to wall time, and the
+//! kernel's timestamps, which are wall time, to times of the run.
 
 use std::cell::Cell;
 use std::time::Duration;
 
 use throng_base::{Clock, Time};
 
-/// The offset of both clocks is looked at anew when it is older than this. A clock that is being
-/// corrected runs at most 0.05 % too fast or too slow (adjtimex(2)): that is half a microsecond.
+/// The offset between the clocks is measured again after this time. A clock that is being slewed
+/// runs at most 0.05 % too fast or too slow (adjtimex(2)): half a microsecond.
 const LOOK: Duration = Duration::from_millis(1);
-/// What the two looks may differ by where the wall clock was not set.
+/// Maximum difference of two measurements if the wall clock was not set.
 const DIFFERENCE_MAX: Duration = Duration::from_micros(50);
-/// Both clocks are read within this, or read again: a thread may lose its processor in between.
+/// Both clocks must be read within this time, or they are read again: a thread may be preempted in
+/// between.
 const READING_MAX: Duration = Duration::from_micros(3);
 const READINGS_MAX: u32 = 3;
 
-/// The wall clock, in nanoseconds since the epoch, at the zero of the run's clock.
+/// The wall clock, in nanoseconds since the epoch, at time zero of the run's clock.
 #[derive(Debug, Default)]
 pub(crate) struct Wall {
     offset: Cell<u64>,
@@ -27,7 +28,7 @@ pub(crate) struct Wall {
 #[derive(Clone, Copy, Debug)]
 struct Step {
     offset_before: u64,
-    /// Between these two looks.
+    /// Between these two measurements.
     after: Time,
     noticed: Time,
 }
@@ -56,13 +57,13 @@ impl Wall {
         }
     }
 
-    /// A moment in nanoseconds since the epoch.
+    /// A time in nanoseconds since the epoch.
     pub(crate) fn unix_nanos(&self, at: Time) -> u64 {
         self.offset.get().wrapping_add(at.as_nanos())
     }
 
-    /// When something came that was read at `read` and stamped by the kernel, in nanoseconds since
-    /// the epoch; the moment of reading where there is no stamp (0), or none that can be trusted.
+    /// Arrival time of data that was read at `read`, from the kernel's timestamp in nanoseconds
+    /// since the epoch; `read` without a timestamp (0), or with one that cannot be trusted.
     #[inline]
     pub(crate) fn moment(&self, clock: &Clock, read: Time, stamp: u64) -> Time {
         if stamp == 0 {
@@ -83,7 +84,7 @@ impl Wall {
         let before = || by(step.offset_before).filter(|at| *at <= step.noticed);
         match at {
             Some(at) if at >= step.noticed => at,
-            // It may have been stamped before the clock was set, or after.
+            // It may have been stamped before or after the clock was set.
             Some(at) if at >= step.after => {
                 if before().is_none() {
                     at
@@ -96,7 +97,7 @@ impl Wall {
     }
 }
 
-/// Both clocks at one moment.
+/// Both clocks at the same time.
 fn read(clock: &Clock) -> (Time, u64) {
     let mut readings = 0;
     loop {
@@ -123,11 +124,11 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_is_a_moment_of_the_run() {
+    fn a_timestamp_is_converted_to_run_time() {
         let wall = wall(5 * MS);
         assert_eq!(wall.converted(Time(6 * MS), EPOCH + 5_250_000), Time(5_250_000));
         assert_eq!(wall.unix_nanos(Time(7)), EPOCH + 7);
-        // From the future, or from before the run: the moment of reading.
+        // From the future, or from before the run: the time of reading.
         assert_eq!(wall.converted(Time(6 * MS), EPOCH + 7 * MS), Time(6 * MS));
         assert_eq!(wall.converted(Time(6 * MS), EPOCH - 1), Time(6 * MS));
         let clock = Clock::simulated();
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_corrected_is_followed() {
+    fn a_slewed_clock_is_followed() {
         let wall = wall(0);
         for look in 1..=1000u64 {
             wall.looked_at(Time(look * MS), EPOCH + look * MS + look * 500);
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_changes_no_time() {
+    fn setting_the_clock_changes_no_time_of_the_run() {
         for forward in [true, false] {
             let set = |unix: u64| if forward { unix + 3_600_000 * MS } else { unix - 60_000 * MS };
             let wall = wall(10 * MS);
@@ -163,11 +164,11 @@ mod tests {
     }
 
     #[test]
-    fn a_small_step_is_either_known_or_not_guessed() {
+    fn a_small_clock_step_is_applied_only_if_certain() {
         let wall = wall(10 * MS);
         wall.looked_at(Time(11 * MS), EPOCH + 11 * MS + 200_000);
         let read = Time(11 * MS + 100);
-        // It may have come before the step, at 10.3 ms, or after it, at 10.1 ms.
+        // It may have arrived before the step, at 10.3 ms, or after it, at 10.1 ms.
         assert_eq!(wall.converted(read, EPOCH + 10 * MS + 300_000), read);
         assert_eq!(wall.converted(read, EPOCH + 9 * MS + 500_000), Time(9_500_000));
         assert_eq!(wall.converted(Time(13 * MS), EPOCH + 12 * MS + 200_000), Time(12 * MS));

@@ -1,6 +1,6 @@
-//! A connected socket of datagrams. What tokio's own lacks for us: who waits for something to read
-//! is woken when the target's host tells that nobody listens, too. That comes as an error event
-//! alone (EPOLLERR without EPOLLIN), of which tokio tells readers nothing.
+//! A connected UDP socket. Unlike tokio's own, it also wakes a waiting reader when the target's
+//! host reports a closed port. That arrives only as an error event (EPOLLERR without EPOLLIN),
+//! which tokio does not report to readers.
 
 use std::future::Future;
 use std::io;
@@ -26,7 +26,7 @@ pub(crate) struct Datagrams {
 }
 
 impl Datagrams {
-    /// What is kept on the heap for each: the shared socket with its counts, and the wait.
+    /// Heap memory of each: the shared socket with its counts, and the wait.
     pub(crate) const HEAP_BYTES: [u64; 2] = [size_of::<UdpSocket>() as u64 + 16, WATCH_BYTES];
 
     pub(crate) fn new(socket: UdpSocket) -> Datagrams {
@@ -51,7 +51,7 @@ impl Datagrams {
         }
         loop {
             ready!(self.failed.as_mut().poll(cx))?;
-            // Whoever sent next may have been told of it before.
+            // The error may already have been returned to the next send.
             let clear = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
             let _ = self.socket.try_io(Interest::ERROR, clear);
             self.failed = watch(&self.socket);
@@ -71,14 +71,14 @@ impl Datagrams {
         self.socket.poll_send(cx, bytes).map_err(|error| unsent(error, bytes.len()))
     }
 
-    /// The socket alone, which no runtime looks at any more.
+    /// The bare socket, deregistered from the runtime.
     pub(crate) fn into_socket(self) -> Option<Socket> {
         drop(self.failed);
         Arc::into_inner(self.socket)?.into_std().ok().map(Socket::from)
     }
 }
 
-/// What [`watch`] takes; a test holds it.
+/// Size of a [`watch`]; a test checks it.
 const WATCH_BYTES: u64 = 160;
 
 fn watch(socket: &Arc<UdpSocket>) -> Watch {
@@ -89,8 +89,8 @@ async fn wait_for_error(socket: Arc<UdpSocket>) -> io::Result<Ready> {
     socket.ready(Interest::ERROR).await
 }
 
-/// What an error on a socket of datagrams means. The host of the target has told that nobody
-/// listens at the port (ICMP, port unreachable).
+/// The meaning of an error on a UDP socket: the host of the target has reported a closed port
+/// (ICMP, port unreachable).
 fn told(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(libc::ECONNREFUSED) => {
@@ -101,7 +101,7 @@ fn told(error: io::Error) -> io::Error {
     }
 }
 
-/// Why a datagram of so many bytes was not sent.
+/// Why a datagram of this size was not sent.
 fn unsent(error: io::Error, bytes: usize) -> io::Error {
     match error.raw_os_error() {
         Some(libc::EMSGSIZE) => {
@@ -130,7 +130,7 @@ mod tests {
         Builder::new_current_thread().enable_io().build().unwrap()
     }
 
-    /// A socket of datagrams, and its target.
+    /// A UDP socket, and its target.
     fn pair() -> (Transport, Peer) {
         let target = Peer::bind("127.0.0.1:0").unwrap();
         let socket = Peer::bind("127.0.0.1:0").unwrap();
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_is_a_message_however_large_it_is() {
+    fn a_datagram_of_any_size_is_a_message() {
         runtime().block_on(async {
             let (mut transport, target) = pair();
             assert!(transport.is_datagram() && transport.tcp_info().is_none());
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_datagram_is_said() {
+    fn datagram_errors_are_reported() {
         runtime().block_on(async {
             let (mut transport, _target) = pair();
             let error = send(&mut transport, &[0; DATAGRAM_BYTES_MAX + 1]).await.unwrap_err();
@@ -181,12 +181,12 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_told_that_nobody_listens_and_hears_who_listens_later() {
+    fn a_waiting_reader_learns_of_a_closed_port_and_reads_from_a_later_listener() {
         runtime().block_on(async {
             let (mut transport, target) = pair();
             let address = target.local_addr().unwrap();
             drop(target);
-            // Told by the next thing it does, be it to wait or to send.
+            // Reported by its next operation, whether it waits or sends.
             for waits in [true, false] {
                 send(&mut transport, b"anybody?").await.unwrap();
                 let error = match waits {

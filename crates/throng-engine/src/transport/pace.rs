@@ -1,5 +1,5 @@
-//! How fast a slow user reads and writes: a bucket of bytes for each way, filled evenly and emptied
-//! by what is read or written. It is asked with the time and never waits.
+//! How fast a slow user reads and writes: a token bucket of bytes per direction. It is asked with
+//! the time and never waits.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use throng_program::{Slow, Statement};
 const PIECE: Duration = Duration::from_millis(100);
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
-/// Of one connection. Who is as fast as it can has none.
+/// The buckets of one connection. A connection at full speed has none.
 #[derive(Debug)]
 pub(crate) struct Pace {
     read: Option<Bucket>,
@@ -20,17 +20,17 @@ pub(crate) struct Pace {
 /// What may be done now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Allowance {
-    /// As much as there is.
+    /// No limit.
     All,
-    /// So many bytes, at least one. A datagram is read as a whole, and its bytes are waited for
+    /// This many bytes, at least one. A datagram is read as a whole, and its bytes are paid for
     /// afterwards.
     Bytes(usize),
-    /// Nothing before this moment.
+    /// Nothing before this time.
     Wait(Time),
 }
 
 impl Allowance {
-    /// How many of `bytes` may be read or written now; None before there is another moment.
+    /// How many of `bytes` may be read or written now; `None` before the limit allows more.
     pub(crate) fn of(self, bytes: usize) -> Option<usize> {
         match self {
             Allowance::All => Some(bytes),
@@ -41,8 +41,7 @@ impl Allowance {
 }
 
 impl Pace {
-    /// From now on so slow; None where nothing is slow. What was read and written before does not
-    /// count.
+    /// Limits the speed from now on; `None` if there is no limit. Earlier traffic does not count.
     pub(crate) fn new(slow: Slow, now: Time) -> Option<Box<Pace>> {
         let bucket = |rate: u64| Bucket { rate, paid: now };
         let pace = Pace { read: slow.read.map(bucket), write: slow.write.map(bucket) };
@@ -66,7 +65,7 @@ impl Pace {
     }
 }
 
-/// How slow a link of a session ever is, at its slowest: what its sockets have to be made for.
+/// The lowest speed of a link of a session: determines the buffers of its sockets.
 pub(crate) fn slowest<'p>(steps: impl Iterator<Item = &'p Statement>, of: u8) -> Slow {
     let least = |one: Option<u64>, other: Option<u64>| match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
@@ -80,7 +79,7 @@ pub(crate) fn slowest<'p>(steps: impl Iterator<Item = &'p Statement>, of: u8) ->
     })
 }
 
-/// What is in a bucket is known by one moment: up to there all time is used up.
+/// The fill level of a bucket is stored as a time: all time before it is used up.
 #[derive(Debug)]
 struct Bucket {
     /// Bytes per second; 0 is none ever.
@@ -104,7 +103,7 @@ impl Bucket {
             return Allowance::Wait(Time::NEVER);
         }
         let piece = self.piece();
-        // No more than a piece is saved up.
+        // At most one piece is saved up.
         self.paid = self.paid.max(Time(now.0.saturating_sub(piece.as_nanos() as u64)));
         let saved = u128::from(now.0.saturating_sub(self.paid.0));
         match (saved * u128::from(self.rate) / NANOS_PER_SECOND) as usize {
@@ -113,7 +112,7 @@ impl Bucket {
         }
     }
 
-    /// The time between two moments at which something is done: that of a byte at least.
+    /// The time between two operations: at least that of one byte.
     fn piece(&self) -> Duration {
         PIECE.max(self.time_of(1))
     }
@@ -130,7 +129,8 @@ impl Bucket {
 mod tests {
     use super::*;
 
-    /// What a user reads in so many seconds of a stream that never ends, and how often it looks.
+    /// How many bytes a user reads in this many seconds of an endless stream, and how often it
+    /// reads.
     fn read(rate: u64, seconds: u64) -> (u64, u64) {
         let slow = Slow { read: Some(rate), write: None };
         let (mut now, mut pace) = (Time::ZERO, Pace::new(slow, Time::ZERO).unwrap());
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_kept_and_seldom_looked_for() {
+    fn the_rate_is_kept_with_few_reads() {
         for rate in [1, 3, 7, 100, 1_000, 1_000_000, 10_000_000_000] {
             let (bytes, looks) = read(rate, 100);
             let wanted = 100 * rate;
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_saved_up_and_what_was_too_much_is_waited_for() {
+    fn nothing_is_saved_up_and_overdrafts_are_paid_back() {
         let slow = Slow { read: Some(1_000), write: None };
         let mut pace = Pace::new(slow, Time::ZERO).unwrap();
         let hour = Time::from_secs(3_600);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn who_never_reads_never_does() {
+    fn a_rate_of_zero_never_reads() {
         assert!(Pace::new(Slow::default(), Time::ZERO).is_none());
         let slow = Slow { read: Some(0), write: Some(u64::MAX) };
         let mut pace = Pace::new(slow, Time::ZERO).unwrap();

@@ -1,4 +1,4 @@
-//! Writing from two buffers at once.
+//! Writes from two buffers in one call.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -8,8 +8,7 @@ use tokio::io::AsyncWrite as _;
 
 use super::{Transport, stream};
 
-/// Bytes on their way out: some that one connection alone sends, and behind them some that are the
-/// same for all and lie in one place.
+/// Bytes to send: some that only this connection sends, followed by some that all share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pieces<'a> {
     pub(crate) own: &'a [u8],
@@ -22,14 +21,14 @@ impl<'a> Pieces<'a> {
         self.own.len() + self.shared.len()
     }
 
-    /// All but the first so many.
+    /// All but the first `count`.
     #[inline]
     pub(crate) fn behind(self, count: usize) -> Pieces<'a> {
         let own = count.min(self.own.len());
         Pieces { own: &self.own[own..], shared: &self.shared[count - own..] }
     }
 
-    /// The first so many.
+    /// The first `count`.
     #[inline]
     pub(crate) fn first(self, count: usize) -> Pieces<'a> {
         let own = count.min(self.own.len());
@@ -42,8 +41,7 @@ impl<'a> Pieces<'a> {
 }
 
 impl Transport {
-    /// Writes as much of both as the socket takes, by one system call and without copying them
-    /// together.
+    /// Writes as much of both as the socket takes, in one system call and without a copy.
     #[inline]
     pub(crate) fn poll_write_pieces(
         &mut self,
@@ -65,7 +63,7 @@ impl Transport {
         let slices = both.map(IoSlice::new);
         match self {
             Transport::Tcp(stream) | Transport::Stamped(stream) => {
-                stream::poll_send(stream, cx, &slices)
+                stream::poll_write_pieces(stream, cx, &slices)
             }
             Transport::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, &slices),
             Transport::Tls(stream) => Pin::new(stream.as_mut()).poll_write_vectored(cx, &slices),
@@ -90,7 +88,7 @@ mod tests {
 
     /// The socket is small: it takes a part at a time.
     #[test]
-    fn two_pieces_come_as_one_whatever_the_socket_takes() {
+    fn two_pieces_arrive_as_one_whatever_the_socket_takes() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         let _entered = runtime.enter();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -122,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_cut_at_every_byte() {
+    fn pieces_can_be_split_at_every_byte() {
         let pieces = Pieces { own: b"head", shared: b"body" };
         for first in 0..=pieces.len() {
             for count in 0..=pieces.len() - first {

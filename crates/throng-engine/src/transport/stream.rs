@@ -1,5 +1,5 @@
-//! A TCP connection that knows when its bytes came: by the stamp that the kernel gave them, however
-//! late they are read. Below TLS it may be a unix socket, whose bytes have no stamps.
+//! A TCP connection that knows when its bytes arrived: by the kernel's timestamp, however late they
+//! are read. Below TLS it may be a unix socket, whose bytes have no timestamps.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -11,25 +11,25 @@ use tokio::net::TcpStream;
 
 use crate::system::{self, Received, UnixStream};
 
-/// A socket that only asks for stamps: the kernel begins to stamp a moment after the first one
-/// asked, and goes on as long as there is one.
+/// A socket that only requests timestamps: the kernel starts them shortly after the first request,
+/// and continues while there is one.
 pub(crate) fn keep_stamping() -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
     system::stamp_arrivals(&socket)?;
     Ok(socket)
 }
 
-/// A socket whose connection is being made, with stamps or without.
+/// Registers a connecting socket, with or without timestamps.
 pub(crate) fn register(socket: Socket, stamps: bool) -> io::Result<TcpStream> {
     if stamps {
-        // Without them its bytes come when they are read.
+        // Without timestamps, its bytes arrive when they are read.
         let _ = system::stamp_arrivals(&socket);
     }
     TcpStream::from_std(socket.into())
 }
 
-/// Reads what is there. A buffer that is filled in part has drained the socket: the runtime then
-/// knows, and the next poll costs no system call (epoll(7), edge-triggered).
+/// Reads what has arrived. A partly filled buffer means that the socket is drained: the runtime
+/// then knows, and the next poll costs no system call (epoll(7), edge-triggered).
 #[inline]
 pub(crate) fn poll_receive(
     socket: &TcpStream,
@@ -55,20 +55,43 @@ pub(crate) fn poll_receive(
     }
 }
 
-/// Writes as much of the pieces as the socket takes. As in [`poll_receive`], a part of them is a
-/// sign that it is full.
-pub(crate) fn poll_send(
+/// Writes as much as the socket takes.
+#[inline]
+pub(crate) fn poll_write(
+    socket: &TcpStream,
+    cx: &mut Context<'_>,
+    bytes: &[u8],
+) -> Poll<io::Result<usize>> {
+    poll_send(socket, cx, bytes.len(), || {
+        SockRef::from(socket).send_with_flags(bytes, system::MSG_NOSIGNAL)
+    })
+}
+
+/// Writes as much of the pieces as the socket takes.
+pub(crate) fn poll_write_pieces(
     socket: &TcpStream,
     cx: &mut Context<'_>,
     pieces: &[IoSlice<'_>],
 ) -> Poll<io::Result<usize>> {
-    let all: usize = pieces.iter().map(|piece| piece.len()).sum();
+    poll_send(socket, cx, pieces.iter().map(|piece| piece.len()).sum(), || {
+        SockRef::from(socket).send_vectored_with_flags(pieces, system::MSG_NOSIGNAL)
+    })
+}
+
+/// Sends so many bytes. As in [`poll_receive`], a part of them is a sign that the socket is full.
+/// It hardly ever is: the runtime is asked to wake the user only when it is, and takes nothing from
+/// what the user may do before the others have their turn.
+#[inline]
+fn poll_send(
+    socket: &TcpStream,
+    cx: &mut Context<'_>,
+    all: usize,
+    mut send: impl FnMut() -> io::Result<usize>,
+) -> Poll<io::Result<usize>> {
     loop {
-        ready!(socket.poll_write_ready(cx))?;
         let mut full = None;
         let written = socket.try_io(Interest::WRITABLE, || {
-            let flags = system::MSG_NOSIGNAL;
-            let count = SockRef::from(socket).send_vectored_with_flags(pieces, flags)?;
+            let count = send()?;
             if count == all {
                 return Ok(count);
             }
@@ -77,20 +100,28 @@ pub(crate) fn poll_send(
         });
         match (full, written) {
             (Some(count), _) | (None, Ok(count)) => return Poll::Ready(Ok(count)),
-            (None, Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
+            (None, Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                ready!(socket.poll_write_ready(cx))?;
+            }
             (None, Err(error)) => return Poll::Ready(Err(error)),
         }
     }
 }
 
-/// The socket below TLS. It keeps the stamp of what was read last, for the records that were
-/// completed by it.
+/// Whether nothing has come, as far as the runtime knows.
+#[inline]
+pub(crate) fn is_silent(socket: &TcpStream) -> bool {
+    socket.try_io(Interest::READABLE, || Ok(())).is_err()
+}
+
+/// The socket below TLS. It keeps the timestamp of the last read, for the records that it
+/// completed.
 pub(crate) struct Stamped {
     below: Below,
     stamp: u64,
 }
 
-/// What carries the records of TLS.
+/// What carries the TLS records.
 pub(crate) enum Below {
     Tcp(TcpStream),
     Unix(UnixStream),
@@ -115,7 +146,7 @@ impl Stamped {
         }
     }
 
-    /// Copies the first bytes that have come and leaves them where they are.
+    /// Copies the first bytes that have arrived and leaves them in the socket.
     pub(crate) fn poll_peek(
         &self,
         cx: &mut Context<'_>,
@@ -126,7 +157,7 @@ impl Stamped {
                 let mut buffer = ReadBuf::new(buffer);
                 socket.poll_peek(cx, &mut buffer).map_ok(|_| buffer.filled().len())
             }
-            // The runtime does not do it: the kernel is asked.
+            // The runtime has no peek for it: the kernel is asked.
             Below::Unix(socket) => match system::peek(socket, buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
                 read => Poll::Ready(read),
@@ -164,7 +195,7 @@ impl AsyncWrite for Stamped {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         match &mut self.get_mut().below {
-            Below::Tcp(socket) => Pin::new(socket).poll_write(cx, bytes),
+            Below::Tcp(socket) => poll_write(socket, cx, bytes),
             Below::Unix(socket) => Pin::new(socket).poll_write(cx, bytes),
         }
     }
@@ -175,7 +206,7 @@ impl AsyncWrite for Stamped {
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match &mut self.get_mut().below {
-            Below::Tcp(socket) => Pin::new(socket).poll_write_vectored(cx, pieces),
+            Below::Tcp(socket) => poll_write_pieces(socket, cx, pieces),
             Below::Unix(socket) => Pin::new(socket).poll_write_vectored(cx, pieces),
         }
     }

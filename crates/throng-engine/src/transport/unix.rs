@@ -1,4 +1,4 @@
-//! Connecting to a unix socket (unix(7)): a name instead of addresses and ports.
+//! Connects to a unix socket (unix(7)): a name instead of addresses and ports.
 
 use std::future::poll_fn;
 use std::io;
@@ -12,12 +12,12 @@ use throng_program::UnixSocket;
 use crate::failure::{Failure, cause_of};
 use crate::system::{self, Timer, UnixStream};
 
-/// How long a connection waits that the queue of the socket has no room for, before it asks again.
-/// It doubles each time: TCP would send its first packet again after a second.
+/// How long a connection waits before it tries again if the queue of the socket is full. It doubles
+/// each time: TCP would resend its first packet after a second.
 const WAIT: Duration = Duration::from_millis(1);
 const WAIT_MAX: Duration = Duration::from_millis(64);
 
-/// Opens a connection, as soon as the target takes it.
+/// Opens a connection, as soon as the target accepts it.
 pub(crate) async fn connect(to: &UnixSocket) -> Result<UnixStream, Failure> {
     let failed = |error: io::Error| refused(to, &error);
     let address = SockAddr::unix(to.sun_path()).map_err(failed)?;
@@ -27,7 +27,7 @@ pub(crate) async fn connect(to: &UnixSocket) -> Result<UnixStream, Failure> {
         if error.kind() != io::ErrorKind::WouldBlock {
             return Err(failed(error));
         }
-        // The queue is full (listen(2)), and the kernel tells nobody when it has room again.
+        // The queue is full (listen(2)), and the kernel does not report when it has room again.
         pause(wait).await.map_err(failed)?;
         wait = (wait * 2).min(WAIT_MAX);
     }
@@ -79,7 +79,7 @@ mod tests {
         tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap()
     }
 
-    /// A name that no other test has.
+    /// A name that no other test uses.
     fn name(of: &str) -> UnixSocket {
         UnixSocket::Abstract(format!("throng-{of}-{}", std::process::id()))
     }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_named_with_its_cause() {
+    fn a_refusal_is_reported_with_its_cause() {
         let failing = |to: &UnixSocket| runtime().block_on(connect(to)).unwrap_err();
         let failure = failing(&UnixSocket::Path("/nowhere/it.sock".into()));
         assert_eq!(failure.cause, Cause::ConnectRefused);
@@ -116,7 +116,7 @@ mod tests {
             failure.detail.english().starts_with(&format!("{to}: no program listens")),
             "{failure:?}"
         );
-        // Who is root may connect to all of them.
+        // Root may connect to all of them.
         for (error, cause) in
             [(libc::EACCES, Cause::Denied), (libc::EPROTOTYPE, Cause::WrongScheme)]
         {

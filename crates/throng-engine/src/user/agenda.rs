@@ -1,8 +1,7 @@
-//! What goes on besides the session: the bodies of handlers, and what is done every so often. Each
-//! is a task of its own.
+//! Background tasks: the bodies of handlers, and recurring actions.
 //!
-//! A body runs once at a time: what comes for it meanwhile waits in order, and what is due
-//! meanwhile is skipped. So its loops and values are its own.
+//! Each body runs once at a time, so its loops and values are its own: messages that arrive
+//! meanwhile wait in order, and recurring actions that become due are skipped.
 
 use std::time::Duration;
 
@@ -16,26 +15,25 @@ use super::grid::first_time;
 use super::task::{Active, GONE, Task};
 use crate::prepared::StayPlan;
 
-/// What goes on besides.
+/// Background tasks of a user.
 #[derive(Default)]
 pub(super) struct Agenda {
-    /// What is done every so often.
     every: Vec<Recurring>,
-    /// Tasks that wait for something.
+    /// Background tasks that have started and wait for something.
     tasks: Vec<Task>,
-    /// Messages for bodies of handlers that run.
+    /// Messages for handlers whose bodies are running.
     pub(super) waiting: Backlog<Waiting>,
-    /// What branches have to tell the session: the first step that failed, and that the iteration
-    /// is to be left.
+    /// Results of branches for the session: the first step that failed, and whether to leave the
+    /// iteration.
     failed: Option<(StepId, Cause)>,
     leaves: bool,
-    /// What waits is given out; who does it goes on until nothing is left.
+    /// The queue of messages is being served; the serving call continues until it is empty.
     pub(super) is_serving: bool,
-    /// The same of tasks that wait for a connection.
+    /// The queue of tasks that wait for a connection is being served.
     pub(super) serves_queue: bool,
 }
 
-/// Something that is done every so often: of a link while the user is online on it, or of a `stay`.
+/// A recurring action: of a link while the user is online on it, or of a `stay`.
 struct Recurring {
     due: Time,
     time: Duration,
@@ -44,7 +42,7 @@ struct Recurring {
     of_stay: bool,
 }
 
-/// Something that is due, and how often it was skipped since.
+/// A recurring action that is due, and how often it was skipped since.
 pub(super) struct Due {
     pub(super) from: Time,
     pub(super) skipped: u64,
@@ -52,7 +50,7 @@ pub(super) struct Due {
     pub(super) body: u32,
 }
 
-/// A message for the body of a handler, which runs.
+/// A message for a handler whose body is running.
 pub(super) struct Waiting {
     pub(super) line: u8,
     pub(super) body: u32,
@@ -74,15 +72,15 @@ impl Agenda {
         &mut self.tasks
     }
 
-    /// How much is done every so often.
+    /// Number of recurring actions.
     pub(super) fn recurring(&self) -> usize {
         self.every.len()
     }
 
-    /// What is done every so often at this place, if it is due: it is due again later.
+    /// Takes the recurring action at this place if it is due, and schedules it again.
     pub(super) fn take_due(&mut self, place: usize, now: Time, stays_until: Time) -> Option<Due> {
         let one = self.every.get_mut(place)?;
-        // What is due when a `stay` is over is not due any more, however late we are.
+        // An action that is due when its `stay` is over is dropped, however late the generator is.
         if one.due > now || (one.of_stay && one.due >= stays_until) {
             return None;
         }
@@ -95,8 +93,8 @@ impl Agenda {
         Some(Due { from, skipped, of: one.of, body: one.body })
     }
 
-    /// Nothing of what a connection is about is done any more: its tasks, and how many messages
-    /// still waited for one.
+    /// Drops everything that belongs to a connection: returns its tasks, and how many messages
+    /// waited for one.
     pub(super) fn end_of(&mut self, line: u8) -> (Vec<Task>, u64) {
         self.every.retain(|one| one.of != line);
         let over: Vec<Task> = self.tasks.extract_if(.., |task| task.of == line).collect();
@@ -107,19 +105,19 @@ impl Agenda {
         (over, skipped as u64)
     }
 
-    /// How many iterations are done at once.
+    /// Number of iterations that the user runs in parallel.
     pub(super) fn passes(&self) -> usize {
         self.tasks.iter().filter(|task| task.is_pass()).count()
     }
 
-    /// Messages that came and are not done with: those that wait, and those whose body pauses.
+    /// Messages that are not handled completely: those that wait, and those whose body pauses.
     fn owed(&self) -> u64 {
         let paused = self.tasks.iter().filter(|task| task.answers && !task.in_flight);
         (self.waiting.len() + paused.count()) as u64
     }
 
-    /// Whether a user that has to leave does something first: a try at a step is on its way, or
-    /// an iteration, or a message is owed an answer.
+    /// Whether a user that has to leave must first finish something: an attempt in flight, an
+    /// iteration, or the handling of a message.
     pub(super) fn holds_back(&self) -> bool {
         self.tasks.iter().any(|task| task.in_flight || task.is_pass()) || self.owed() > 0
     }
@@ -129,14 +127,14 @@ impl Agenda {
         self.every.iter().map(|one| one.due).chain(tasks).min().unwrap_or(Time::NEVER)
     }
 
-    /// When the target has no time any more to answer one of the tasks.
+    /// The latest time at which the target may reply to any of the tasks.
     pub(super) fn waits_until(&self) -> Time {
         self.tasks.iter().map(|task| task.deadline).min().unwrap_or(Time::NEVER)
     }
 }
 
 impl State {
-    /// The user is online on this line: what its link does every so often begins.
+    /// The user is online on this line: the recurring actions of its link start.
     pub(super) fn begin_every(&mut self, line: u8) {
         let shard = std::rc::Rc::clone(&self.shard);
         let links = &shard.prepared.program.sessions[usize::from(self.session)].links;
@@ -164,7 +162,7 @@ impl State {
         self.arm(agenda_alarm(&self.agenda));
     }
 
-    /// The user does not stay any more.
+    /// Ends the recurring actions of a `stay`.
     pub(super) fn end_every_of_stay(&mut self) {
         if let Some(agenda) = &mut self.agenda {
             agenda.every.retain(|one| !one.of_stay);
@@ -180,8 +178,8 @@ impl State {
         self.agenda.as_ref().is_some_and(|agenda| agenda.holds_back())
     }
 
-    /// An agenda with nothing on it is none. A task that is at work is not on it, and may end a
-    /// connection: what branches have to tell is kept until the session has heard it.
+    /// Drops an empty agenda. A running task is not in it, and may end a connection: the results of
+    /// branches are kept until the session has taken them.
     pub(super) fn forget_agenda(&mut self) {
         let is_empty = |agenda: &Agenda| {
             let is_told = agenda.failed.is_none() && !agenda.leaves;
@@ -191,8 +189,8 @@ impl State {
         self.agenda.take_if(|agenda| is_empty(agenda) && !agenda.is_serving);
     }
 
-    /// What branches have told the session, which hears it now. Where there is no agenda, its last
-    /// task has ended well.
+    /// Takes the results of branches for the session. Without an agenda, the last branch has ended
+    /// without a failure.
     pub(super) fn told_by_branches(&mut self) -> (Option<(StepId, Cause)>, bool) {
         match &mut self.agenda {
             Some(agenda) => (agenda.failed.take(), std::mem::take(&mut agenda.leaves)),
@@ -202,12 +200,11 @@ impl State {
 }
 
 impl Active<'_> {
-    /// Whether this task has nothing more to do.
     pub(super) fn is_over(&self) -> bool {
         self.task.pc == GONE || self.task.is_pass() && self.task.pc == self.of_session().end
     }
 
-    /// A step of a branch failed: the transactions that the session is in have failed with it.
+    /// A step of a branch failed, and so the transactions that the session is in.
     pub(super) fn branch_fails(&mut self, step: StepId, cause: Cause) {
         if self.task.is_branch() {
             let agenda = self.user.agenda.get_or_insert_default();
@@ -215,14 +212,14 @@ impl Active<'_> {
         }
     }
 
-    /// The iteration is left when all branches are over.
+    /// The session leaves the iteration when all branches have ended.
     pub(super) fn branch_leaves(&mut self) {
         if self.task.is_branch() {
             self.user.agenda.get_or_insert_default().leaves = true;
         }
     }
 
-    /// The verb `leave` in a body: the user leaves as soon as it can.
+    /// The verb `leave` in a body: the user leaves as soon as possible.
     pub(super) fn leave_from_body(&mut self) {
         self.shard.seats.borrow_mut().leave(self.user.slot);
         self.task.return_from_body();
@@ -239,7 +236,7 @@ pub(super) fn waiting_bytes(agenda: &Option<Box<Agenda>>) -> usize {
 }
 
 /// Why a message was dropped.
-#[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what holds it.
+#[allow(clippy::needless_pass_by_value)] // Callers build the message for this call.
 pub(super) fn no_room(reason: Said) -> Said {
     let most = throng_base::units::format_count(WAITING_MESSAGES_MAX as u64);
     let mebibytes = WAITING_BYTES_MAX >> 20;

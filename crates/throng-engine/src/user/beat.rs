@@ -1,4 +1,4 @@
-//! The heartbeats of a user that is online: on a schedule of their own, answered or lost.
+//! Heartbeats of an online user: sent on their own schedule, answered or lost.
 
 use std::rc::Rc;
 use std::task::Context;
@@ -22,25 +22,25 @@ use crate::recorder::Attempt;
 use crate::scope::scope;
 use crate::shard::Lane;
 
-/// Where a user is with its heartbeats.
+/// State of the heartbeats of a connection.
 #[derive(Clone, Copy)]
 pub(super) struct Beats {
     /// When the next one is due; [`Time::NEVER`] without any.
     pub(super) due: Time,
-    /// From when on the one counts that is not answered; [`Time::NEVER`] when there is none.
+    /// Scheduled send time of the unanswered heartbeat; [`Time::NEVER`] without one.
     asked: Time,
-    /// How long the answer has, in milliseconds.
+    /// Reply timeout in milliseconds.
     patience_ms: u32,
-    /// What its answer carries, where replies carry something.
+    /// Correlation number of the reply, if the protocol has one.
     number: u32,
-    /// On this connection; no more are counted than can be asked for.
+    /// Sent on this connection, saturating.
     sent: u16,
-    /// The row of the one that is not answered.
+    /// The row of the unanswered heartbeat.
     pub(super) step: StepId,
-    /// One was lost on this connection, and messages do not say which one they answer: what looks
-    /// like an early answer may be a late one. It has no latency any more.
+    /// A heartbeat was lost on this connection, and replies do not say which heartbeat they answer:
+    /// an early reply may be a late one. Its latency is not measured.
     pub(super) is_unsure: bool,
-    /// The `stay` at the program counter has a heartbeat of its own.
+    /// The current `stay` has a heartbeat of its own.
     of_stay: bool,
 }
 
@@ -56,12 +56,11 @@ impl Beats {
         of_stay: false,
     };
 
-    /// When something is to be done about them.
     pub(super) fn alarm(&self) -> Time {
         self.due.min(self.waits_until())
     }
 
-    /// Whether an answer is waited for, and no longer than until now.
+    /// Deadline of the reply that is waited for, if any.
     pub(super) fn waits_until(&self) -> Time {
         self.asked + Duration::from_millis(u64::from(self.patience_ms))
     }
@@ -70,13 +69,12 @@ impl Beats {
         std::mem::replace(&mut self.asked, Time::NEVER)
     }
 
-    /// Whether an answer is waited for.
+    /// Whether a reply is waited for.
     pub(super) fn waits(&self) -> bool {
         self.asked != Time::NEVER
     }
 
-    /// These heartbeats are over: of the one that is not answered it will not be known whether it
-    /// would have been.
+    /// These heartbeats are over. The unanswered one is undetermined.
     pub(super) fn over(&mut self, shard: &Lane) {
         if self.answered_at() != Time::NEVER {
             let mut recorder = shard.recorder.borrow_mut();
@@ -86,14 +84,14 @@ impl Beats {
         *self = Beats::NONE;
     }
 
-    /// A pong came: whether it answers the ping that is waited for. Pings carry from when on they
-    /// count, so that a late answer is not taken for an early one.
+    /// Whether a pong answers the ping that is waited for. Pings carry their scheduled send time,
+    /// so that a late pong is not taken for an early one.
     pub(super) fn is_answered_by_pong(&self, payload: &[u8]) -> bool {
         self.asked != Time::NEVER && payload == self.asked.as_nanos().to_be_bytes()
     }
 }
 
-/// The heartbeats of a user over one of its lines.
+/// The heartbeats of a user on one of its lines.
 pub(super) struct Heartbeats<'u> {
     user: &'u mut State,
     line: u8,
@@ -110,7 +108,7 @@ impl Heartbeats<'_> {
         &mut self.user.lines.get_mut(self.line).beats
     }
 
-    /// The one that goes on now, and how its answer is looked at; of a `stay`, it is the one there.
+    /// The active heartbeat and how its reply is checked; that of the current `stay` goes first.
     pub(super) fn current<'a>(
         &self,
         shard: &'a Lane,
@@ -128,7 +126,7 @@ impl Heartbeats<'_> {
         Some((link.heartbeat.as_ref()?, &self.user.link_in(shard, self.line).hears.answer))
     }
 
-    /// The user is online on the line: the heartbeats of its link begin.
+    /// The user is online on the line: the heartbeats of its link start.
     pub(super) fn begin(&mut self) {
         let shard = Rc::clone(&self.user.shard);
         let sent = self.beats().sent;
@@ -142,7 +140,6 @@ impl Heartbeats<'_> {
         }
     }
 
-    /// A `stay` has heartbeats of its own.
     pub(super) fn begin_of_stay(&mut self, heartbeat: &Heartbeat) {
         let shard = Rc::clone(&self.user.shard);
         let (due, sent) = (self.first(heartbeat), self.beats().sent);
@@ -174,7 +171,7 @@ impl Heartbeats<'_> {
         let from = self.user.shard.recurs_late(due, now);
         let mut next = due + heartbeat.every;
         while next <= now {
-            // What could not be sent in its own period is not sent in another's.
+            // A heartbeat that could not be sent in its own period is not sent in the next one.
             self.user.shard.recorder.borrow_mut().heartbeats.skipped += 1;
             next = next + heartbeat.every;
         }
@@ -220,7 +217,7 @@ impl Heartbeats<'_> {
         Ok(())
     }
 
-    /// Whether the message is the answer to the heartbeat that is waited for.
+    /// Whether the message is the reply to the heartbeat that is waited for.
     pub(super) fn is_answer(
         &mut self,
         stay: u32,
@@ -245,7 +242,7 @@ impl Heartbeats<'_> {
         look.fits(&heartbeat.answer.checks, looked, &mut scope)
     }
 
-    /// Whether a broken message is the answer to the heartbeat that is waited for.
+    /// Whether a malformed message is the reply to the heartbeat that is waited for.
     pub(super) fn is_broken_answer(
         &self,
         stay: u32,
@@ -261,14 +258,14 @@ impl Heartbeats<'_> {
         }
     }
 
-    /// The one that is waited for is not answered any more.
+    /// The heartbeat is lost: its reply did not arrive in time.
     pub(super) fn lost(&mut self, heartbeat: &Heartbeat) {
         let asked = self.beats().answered_at();
         if asked == Time::NEVER {
             return;
         }
         let waited = self.user.now - asked;
-        // What carries a number is known when it comes late.
+        // With a correlation number, a late reply can be recognized.
         let correlates = self.user.protocol(self.line).is_some_and(Protocol::correlates);
         let is_bare = self.user.lines.get(self.line).has_bare_pings();
         let beats = self.beats();
@@ -282,7 +279,7 @@ impl Heartbeats<'_> {
         self.failed(step, &attempt, finding);
     }
 
-    /// A heartbeat that fails changes nothing for its user.
+    /// A heartbeat that fails has no effect on its user.
     pub(super) fn failed(&mut self, step: StepId, attempt: &Attempt, finding: Finding) {
         let (cause, detail) = finding;
         let mut recorder = self.user.shard.recorder.borrow_mut();
@@ -291,8 +288,8 @@ impl Heartbeats<'_> {
         self.user.tell_end(step, attempt, Some((cause, &detail)));
     }
 
-    /// The connection ended, for this cause if it was not us: an answer that is waited for never
-    /// comes.
+    /// The connection ended, with this cause if the user did not end it: a reply that is waited for
+    /// never arrives.
     pub(super) fn end(&mut self, cause: Option<Cause>) {
         if let Some(cause) = cause
             && self.beats().answered_at() != Time::NEVER

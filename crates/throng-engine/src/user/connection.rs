@@ -1,5 +1,5 @@
-//! A connection that is open: its transport, the machine that reads what comes, and what waits to
-//! be sent or to be looked at. It knows nothing of its user.
+//! An open connection: its transport, the machine that reads from it, and the buffers for what is
+//! not sent or not read yet. It does not know its user.
 
 pub(super) mod backlog;
 mod unsent;
@@ -28,7 +28,7 @@ use crate::transport::pieces::Pieces;
 use backlog::{Backlog, Waits};
 use unsent::Unsent;
 
-/// What may wait for a target that does not read.
+/// Most bytes that may wait for a target that does not read.
 const UNSENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The mask of a frame. It need not be random: masks protect proxies from scripts in browsers (RFC
@@ -40,34 +40,34 @@ pub(super) fn mask_at(now: Time) -> [u8; 4] {
 pub(super) struct Connection {
     pub(super) transport: Transport,
     pub(super) machine: Machine,
-    /// What the socket did not take yet.
+    /// Bytes that the socket has not taken yet.
     unsent: Option<Box<Unsent>>,
-    /// What came and is for whoever asks next. Boxed, as hardly any connection ever has it and a
-    /// million are there.
+    /// Messages and bytes for a later step. Boxed, because few of a million connections ever have
+    /// any.
     kept: Option<Box<Kept>>,
-    /// TLS holds bytes that the socket did not take yet.
+    /// TLS buffers bytes that the socket has not taken yet.
     unflushed: bool,
-    /// When the last answer over it was complete, or the last message of a stream came; zero before
+    /// When the last response was complete, or the last message of a stream arrived; zero before
     /// the first.
     pub(super) used: Time,
     /// When the socket was connected.
     pub(super) established: Time,
-    /// When `life` began.
+    /// When `life` started.
     pub(super) since: Time,
     pub(super) life: Life,
-    /// The target has said something that nobody has asked for.
+    /// The target has sent an unsolicited message.
     pub(super) heard: bool,
-    /// Of a stream whose first message has not come, the step that opened it: `used` is when that
-    /// was due.
+    /// The step that opened a stream, until the first message arrives: `used` is when the step was
+    /// due.
     opened_by: OpenedBy,
     pub(super) target: u16,
-    /// It is slow on purpose.
+    /// Set if the connection is slow on purpose.
     slow: Option<Box<Slowness>>,
-    /// What it has of the shard's budget, for all that it keeps.
+    /// Share of the shard's memory budget, for all that the connection keeps.
     held: Held,
 }
 
-/// A step, or none, in two bytes: there is one in every connection of a million.
+/// An optional step in two bytes, as every connection of a million has one.
 #[derive(Clone, Copy, Default)]
 struct OpenedBy(Option<NonZeroU16>);
 
@@ -81,31 +81,31 @@ impl OpenedBy {
     }
 }
 
-/// A message on a stream of them.
+/// A message on a stream of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Came {
     Untimed,
-    /// The first one, so long after the step that opened the stream was due.
+    /// The first one, with the time since the step that opened the stream was due.
     First {
         step: StepId,
         time: Duration,
     },
-    /// So long after the one before.
+    /// A later one, with the time since the one before.
     Behind(Duration),
 }
 
-/// How far a connection has come.
+/// Stage of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Life {
-    /// HTTP: it comes and goes, and nobody is online by it.
+    /// HTTP: connections open and close, and do not make a user online.
     Passing,
-    /// Open, the login is not done.
+    /// Open, and the login is not complete.
     Login,
-    /// Open, the login has failed.
+    /// Open, and the login has failed.
     Stranger,
     Online,
-    /// Our goodbye is said: whether its user had been online, and whether it is still to be
-    /// answered.
+    /// We have sent our close: whether the user had been online, and whether the target still has
+    /// to answer.
     Ending {
         complete: bool,
         asked: bool,
@@ -114,17 +114,17 @@ pub(super) enum Life {
 
 struct Slowness {
     pace: Pace,
-    /// When more may be read or written, if that is all that is waited for.
+    /// When more may be read or written, if only the rate limit blocks it.
     wake: Time,
 }
 
-/// What has come and was not looked at.
+/// Received, and not processed yet.
 pub(super) enum Later {
-    /// Bytes right behind the answer to an upgrade: the next thing to read, whoever listens.
+    /// Bytes after the response to an upgrade; they are read next, whichever task listens.
     Surplus(Vec<u8>),
-    /// Bytes of a raw stream behind an answer, but for those up to `from`.
+    /// Bytes of a raw stream that follow a reply; those before `from` are consumed.
     Bytes { bytes: Vec<u8>, from: usize },
-    /// A message that nobody has taken.
+    /// A message that no task has taken.
     Message { payload: Vec<u8>, is_reply: bool },
 }
 
@@ -137,47 +137,47 @@ impl Waits for Later {
     }
 }
 
-/// What a connection keeps for whoever asks next.
+/// What a connection keeps for a later step.
 #[derive(Default)]
 struct Kept {
     later: Backlog<Later>,
-    /// Messages that were dropped, as there was no room for them.
+    /// Messages that were dropped for lack of room.
     dropped: u64,
-    /// Packets of a push that goes on: which message is the first, and all of them.
+    /// Packets of an incomplete push: the message that starts it, and the bytes of all.
     push: Option<(MessageId, Vec<u8>)>,
 }
 
-/// How a connection ended that we did not end, and what the steps that miss it say.
+/// How a connection ended that we did not end, and what steps that need it report.
 pub(super) struct Loss {
     pub(super) failure: Failure,
     pub(super) ended: Ended,
-    /// The target had closed it just when a request was sent over it again, and heard none of it.
+    /// The target had closed it just as a request was sent over it again, and read none of it.
     pub(super) unheard: bool,
-    /// The scenario waits for that.
+    /// The scenario expects this end.
     pub(super) is_wanted: bool,
-    /// Messages of it for which there was no room.
+    /// Messages that were dropped for lack of room.
     pub(super) dropped: u64,
-    /// What had come before, and no step has taken yet.
+    /// Messages that arrived before the end and that no step has taken yet.
     pub(super) left: Option<Left>,
 }
 
-/// Messages that outlive their connection: those that came in one piece with its end.
+/// Messages that outlive their connection: they arrived in the same read as its end.
 pub(super) struct Left {
     pub(super) later: Backlog<Later>,
-    /// How they are put together.
+    /// How they are parsed.
     pub(super) form: Form,
-    /// What they have of the shard's budget; it is given back with them.
+    /// Their share of the shard's budget, returned when they are dropped.
     held: Held,
 }
 
 impl Left {
-    /// Whether they are within the budget.
+    /// Charges the budget for them; false if it is exhausted.
     pub(super) fn pay(&mut self, purse: &Rc<Purse>) -> bool {
         self.held.resize(self.later.bytes(), purse)
     }
 }
 
-/// The words for a close that came instead of an answer.
+/// The message for a close instead of a response.
 pub(super) const NOTHING_ASKED: Said = say!("the connection was closed before any response");
 
 impl Loss {
@@ -185,7 +185,7 @@ impl Loss {
         Loss { failure, ended, unheard: false, is_wanted: false, dropped: 0, left: None }
     }
 
-    /// What a step says that waited: the target closed before its answer, or in the middle of it.
+    /// Failure of a waiting step: the target closed before its response, or in the middle of it.
     pub(super) fn failure_of(&self, exchange: &Exchange) -> Failure {
         let is_begun = exchange.bytes_in > 0 && self.failure.detail == NOTHING_ASKED;
         let detail = match is_begun {
@@ -195,7 +195,7 @@ impl Loss {
         Failure { detail, ..self.failure.clone() }
     }
 
-    /// The cause for whoever was not waiting for an answer: then it is no early close.
+    /// The cause for a task that did not wait for a response: then it is not an early close.
     pub(super) fn cause(&self) -> Cause {
         match self.failure.cause {
             Cause::ClosedEarly => Cause::Lost,
@@ -203,12 +203,12 @@ impl Loss {
         }
     }
 
-    /// The reason code that the peer ended it with, or 0.
+    /// The close code of the peer, or 0.
     pub(super) fn code(&self) -> u16 {
         if self.failure.cause.has_reason_code() { self.failure.status } else { 0 }
     }
 
-    /// How it was lost, for the same.
+    /// How it was lost, for such a task.
     pub(super) fn in_words(&self) -> Said {
         match self.ended {
             Ended::ByTarget if self.failure.detail == NOTHING_ASKED => {
@@ -219,7 +219,7 @@ impl Loss {
     }
 }
 
-/// A write that the budget does not allow.
+/// A write that the memory budget rejects.
 fn no_memory((_, detail): Finding) -> io::Error {
     io::Error::new(io::ErrorKind::OutOfMemory, Told(detail))
 }
@@ -249,8 +249,8 @@ impl Connection {
         }
     }
 
-    /// Sends what it can of bytes of its own and of those behind it that lie elsewhere for all
-    /// users, and keeps what the socket does not take at once; how many it took.
+    /// Sends its own bytes, then shared ones that all users send; keeps what the socket does not
+    /// take immediately. Returns how many bytes it took.
     pub(super) fn send(
         &mut self,
         own: &[u8],
@@ -284,7 +284,7 @@ impl Connection {
         Ok(sent)
     }
 
-    /// Keeps bytes that are to be sent together with those that follow.
+    /// Keeps bytes that are sent together with those that follow.
     pub(super) fn keep_unsent(
         &mut self,
         own: &[u8],
@@ -294,8 +294,8 @@ impl Connection {
         self.pay(waiting, purse).map_err(no_memory)
     }
 
-    /// Keeps bytes that have to be sent, however much waits already: they are few, and written when
-    /// the user listens the next time.
+    /// Keeps bytes that must be sent, however much waits already: they are few, and are written the
+    /// next time the user listens.
     pub(super) fn keep_control(&mut self, own: &[u8]) {
         match &mut self.unsent {
             Some(unsent) => unsent.add(own, None),
@@ -303,21 +303,17 @@ impl Connection {
         }
     }
 
-    /// Whether it is a call.
-    pub(super) fn is_call(&self) -> bool {
-        matches!(self.machine, Machine::Call(_))
-    }
-
-    /// It was opened for a step that was due then; of a stream of messages the first is timed.
+    /// The connection was opened for a step that was due then; the first message of a stream is
+    /// timed from there.
     pub(super) fn is_opened(&mut self, step: StepId, due: Time) {
-        if matches!(self.machine, Machine::Events(_) | Machine::Call(_)) {
+        if self.machine.is_stream() {
             (self.opened_by, self.used) = (OpenedBy::step(step), due);
         }
     }
 
-    /// A message came, on a stream of them.
+    /// A message of a stream of messages arrived.
     pub(super) fn message_came(&mut self, now: Time) -> Came {
-        if !matches!(self.machine, Machine::Events(_) | Machine::Call(_)) {
+        if !self.machine.is_stream() {
             return Came::Untimed;
         }
         let before = std::mem::replace(&mut self.used, now);
@@ -328,26 +324,31 @@ impl Connection {
         }
     }
 
-    /// Whether the socket has taken everything.
     pub(super) fn is_sent(&self) -> bool {
         self.unsent.is_none() && !self.unflushed
     }
 
-    /// What was not sent never will be.
+    /// Whether [`Connection::push`] has something to do.
+    #[inline]
+    pub(super) fn has_to_push(&self) -> bool {
+        !self.is_sent() || self.is_slow() || self.held.bytes() > 0
+    }
+
+    /// Drops what was not sent.
     pub(super) fn forget_unsent(&mut self) {
         (self.unsent, self.unflushed) = (None, false);
     }
 
-    /// Whether the target's host has acknowledged nothing of a request of so many bytes, which is
-    /// the last that was written. With TLS it is longer on the way.
+    /// True if the target's host has acknowledged nothing of the last request, which has this many
+    /// bytes. With TLS it is longer on the wire.
     pub(super) fn took_nothing(&self, request_bytes: u64) -> bool {
         let unsent = self.unsent.as_ref().map_or(0, |unsent| unsent.left().len());
         let written = request_bytes.saturating_sub(unsent as u64);
         self.transport.unacknowledged().is_some_and(|bytes| bytes >= written)
     }
 
-    /// Writes as much as the socket takes, and as a slow connection may; how many bytes it took,
-    /// also before an error.
+    /// Writes as much as the socket takes and the rate limit allows; returns how many bytes it
+    /// took, also before an error.
     pub(super) fn write(
         &mut self,
         pieces: Pieces<'_>,
@@ -383,7 +384,7 @@ impl Connection {
         (sent, flushed)
     }
 
-    /// Goes on with what the socket did not take before; how many bytes it took now.
+    /// Writes more of what the socket did not take before; returns how many bytes it took now.
     pub(super) fn push(
         &mut self,
         (waiting, purse): (usize, &Rc<Purse>),
@@ -406,13 +407,13 @@ impl Connection {
             self.unflushed = self.flush(cx)?;
         }
         if self.held.bytes() > 0 {
-            // It keeps less now, which is always allowed.
+            // It keeps less now, which the budget always allows.
             let _ = self.pay(waiting, purse);
         }
         Ok(sent as u64)
     }
 
-    /// True while TLS holds bytes that the socket does not take.
+    /// True while TLS buffers bytes that the socket does not take.
     fn flush(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         match self.transport.poll_flush(cx) {
             Poll::Pending => Ok(true),
@@ -420,7 +421,7 @@ impl Connection {
         }
     }
 
-    /// From now on it is no faster than this.
+    /// Limits the rate from now on.
     pub(super) fn slow_down(&mut self, slow: Slow, now: Time) {
         let pace = Pace::new(slow, now);
         self.slow = pace.map(|pace| Box::new(Slowness { pace: *pace, wake: Time::NEVER }));
@@ -430,12 +431,13 @@ impl Connection {
         self.slow.is_some()
     }
 
-    /// When a connection that is slow on purpose goes on.
+    /// When a connection that is slow on purpose may continue.
     pub(super) fn slow_until(&self) -> Time {
         self.slow.as_ref().map_or(Time::NEVER, |slow| slow.wake)
     }
 
-    /// How many bytes may be read now into so much room; None before there is another moment.
+    /// How many bytes may be read now into a buffer of this size; `None` until the rate limit
+    /// allows more.
     pub(super) fn may_read(&mut self, now: Time, room: usize) -> Option<usize> {
         let Some(slow) = &mut self.slow else { return Some(room) };
         let allowance = slow.pace.may_read(now);
@@ -455,7 +457,7 @@ impl Connection {
         }
     }
 
-    /// What it keeps of what came, and of what waits to be sent.
+    /// Bytes kept for reading and for sending.
     fn kept_bytes(&self) -> usize {
         let pushed = |kept: &Kept| kept.push.as_ref().map_or(0, |(_, packets)| packets.capacity());
         let kept = self.kept.as_ref().map_or(0, |kept| kept.later.bytes() + pushed(kept));
@@ -463,8 +465,8 @@ impl Connection {
         self.machine.heap_bytes() + unsent + kept
     }
 
-    /// Takes what it keeps out of the budget, and what waits for handlers of its messages; or gives
-    /// back what is kept no more.
+    /// Charges the budget for what the connection keeps and for messages that wait for its
+    /// handlers; returns what is no longer kept.
     pub(super) fn pay(&mut self, waiting: usize, purse: &Rc<Purse>) -> Result<(), Finding> {
         let kept = self.kept_bytes() + waiting;
         match kept == self.held.bytes() || self.held.resize(kept, purse) {
@@ -473,7 +475,7 @@ impl Connection {
         }
     }
 
-    /// What has come of a packet that is not complete.
+    /// Names the incomplete packet whose first bytes have arrived.
     pub(super) fn half_a_packet(&self) -> Option<Said> {
         let held = self.machine.half();
         (held > 0).then(|| {
@@ -481,7 +483,7 @@ impl Connection {
         })
     }
 
-    /// What came right behind the answer to an upgrade.
+    /// Takes the bytes that followed the response to an upgrade.
     pub(super) fn take_surplus(&mut self) -> Option<Vec<u8>> {
         let later = &mut self.kept.as_mut()?.later;
         match later.pop_if(|first| matches!(first, Later::Surplus(_)))? {
@@ -495,17 +497,17 @@ impl Connection {
         self.kept.as_deref().is_some_and(keeps)
     }
 
-    /// The first message of a push whose last packet has not come.
+    /// The message that starts a push whose last packet has not arrived.
     pub(super) fn begun_push(&self) -> Option<MessageId> {
         self.kept.as_ref()?.push.as_ref().map(|(first, _)| *first)
     }
 
-    /// Packets of a push that goes on.
+    /// Keeps the packets of an incomplete push.
     pub(super) fn keep_push(&mut self, first: MessageId, packets: Vec<u8>) {
         self.kept.get_or_insert_default().push = Some((first, packets));
     }
 
-    /// The packets of a push that have come.
+    /// Takes the packets of a push.
     pub(super) fn take_push(&mut self) -> Option<Vec<u8>> {
         let kept = self.kept.as_mut()?;
         let (_, packets) = kept.push.take()?;
@@ -515,13 +517,13 @@ impl Connection {
         Some(packets)
     }
 
-    /// The messages that are kept, as the connection ends, if the budget has room for them.
+    /// Takes the kept messages as the connection ends, if the budget has room for them.
     pub(super) fn take_left(&mut self, purse: &Rc<Purse>) -> Result<Option<Left>, Finding> {
         if self.kept.is_none() || matches!(self.machine, Machine::Bytes(_)) {
             return Ok(None);
         }
         let form = self.machine.form();
-        // What the connection has paid for them goes with them.
+        // The share of the budget moves with the messages.
         let (later, held) = (self.take_kept(), std::mem::take(&mut self.held));
         let mut left = Left { later, form, held };
         match left.pay(purse) {
@@ -534,7 +536,7 @@ impl Connection {
         }
     }
 
-    /// All that is kept for whoever asks next.
+    /// Takes all that is kept for a later step.
     pub(super) fn take_kept(&mut self) -> Backlog<Later> {
         let Some(kept) = &mut self.kept else { return Backlog::default() };
         let later = std::mem::take(&mut kept.later);
@@ -544,19 +546,19 @@ impl Connection {
         later
     }
 
-    /// What was taken and not used: it comes before all that is kept.
+    /// Puts back what was taken and not used, before all that is kept.
     pub(super) fn keep_again(&mut self, first: Later) {
         self.kept.get_or_insert_default().later.push_first(first);
     }
 
-    /// The same with all of these.
+    /// Puts back several.
     pub(super) fn keep_all_again(&mut self, first: Backlog<Later>) {
         let later = &mut self.kept.get_or_insert_default().later;
         *later = first.followed_by(std::mem::take(later));
     }
 
-    /// Keeps a message for whoever asks next. Where there is no room, what came first is dropped:
-    /// it is asked for least. How many were.
+    /// Keeps a message for a later step. Without room, the oldest messages are dropped: they are
+    /// the least likely to be expected. Returns how many.
     pub(super) fn keep_message(&mut self, payload: &[u8], is_reply: bool) -> u64 {
         let kept = self.kept.get_or_insert_default();
         let mut dropped = 0;
@@ -568,7 +570,7 @@ impl Connection {
         dropped
     }
 
-    /// How many messages of it were dropped that may have been asked for.
+    /// How many messages were dropped that a step might have expected.
     pub(super) fn dropped(&self) -> u64 {
         self.kept.as_ref().map_or(0, |kept| kept.dropped)
     }

@@ -1,4 +1,5 @@
-//! A user's part of the ledger: the audiences it is in, what it sends to them, what it gets.
+//! A user's part of the ledger: the audiences it is in, the messages it sends to them, and those it
+//! receives.
 
 mod stamp;
 
@@ -20,7 +21,7 @@ use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
 
 /// The audiences that a user is in, by row of the ledger; none while it is offline.
-// Hardly any user is in one, and a million are there.
+// Boxed, because few of a million users are in one.
 #[allow(clippy::box_collection)]
 #[derive(Default)]
 pub(super) struct Audiences(Option<Box<Vec<Option<Membership>>>>);
@@ -32,7 +33,7 @@ struct Membership {
     member: MemberId,
 }
 
-/// A delivery that begins with a disconnect.
+/// A delivery that a disconnect causes.
 pub(super) struct Departure {
     row: u16,
     /// The key of its audience.
@@ -40,12 +41,12 @@ pub(super) struct Departure {
     id: Id,
 }
 
-/// The audience of everyone.
+/// The audience of all users.
 const EVERYONE: u64 = 0;
 
 impl State {
-    /// Saved values were written: if audiences look at one of them, the user is in the audiences
-    /// of what it is now.
+    /// Saved values changed: if audiences depend on one of them, moves the user to the audiences of
+    /// its new values.
     #[inline]
     pub(super) fn follow_audiences(&mut self) {
         let has_moved = |memory: &mut Box<Memory>| std::mem::take(&mut memory.has_moved);
@@ -67,8 +68,8 @@ impl State {
 }
 
 impl Audiences {
-    /// The user is online over a link, or a value that audiences look at has changed: from now on
-    /// it is in the audiences that it belongs to, and in no others.
+    /// The user is online over a link, or a value that audiences depend on has changed: moves it to
+    /// exactly the audiences that it now belongs to.
     fn join(&mut self, link: &LinkPlan, scope: &mut UserScope<'_>) {
         let shard = scope.shard;
         let rows = &shard.prepared.program.deliveries;
@@ -113,8 +114,8 @@ impl Audiences {
         }
     }
 
-    /// A message of the ledger is on its way. What was sent lies in the shard's buffer still,
-    /// unless it is the same for all users.
+    /// A message of the ledger was sent. Its bytes are still in the shard's buffer, unless all
+    /// users send the same.
     pub(super) fn sent_message(
         &self,
         row: u16,
@@ -154,7 +155,7 @@ impl Audiences {
         }
     }
 
-    /// Something of the ledger is on its way.
+    /// A delivery of the ledger was sent.
     pub(super) fn sent(
         &self,
         row: u16,
@@ -176,7 +177,7 @@ impl Audiences {
         Some((row, key))
     }
 
-    /// A message came that may be one of the ledger.
+    /// A message arrived that may belong to the ledger.
     pub(super) fn received(
         &self,
         link: &LinkPlan,
@@ -205,7 +206,7 @@ impl Audiences {
                 continue;
             };
             if !link.has_records() && is_joined(&delivery.received_id, looked) {
-                // The first is entered; what else came in the message is not known.
+                // Only the first record is entered; the others in the message are unknown.
                 ledger.received_joined();
             }
             let stamp = delivery.stamp.as_ref().and_then(|mark| marked(mark, looked));
@@ -219,12 +220,12 @@ impl Audiences {
     }
 }
 
-/// The deliveries that begin as the user goes offline on a link, with what its values say now: it
-/// is in no audience any more when they are entered.
+/// The deliveries that start as the user goes offline on a link, with its current values: when they
+/// are entered, it is no longer in any audience.
 pub(super) fn departures(link: &LinkPlan, scope: &mut UserScope<'_>) -> Vec<Departure> {
     let shard = scope.shard;
     let rows = &shard.prepared.program.deliveries;
-    // At the end of the load all users leave, and nobody is left who could be told.
+    // At the end of the load all users leave, and no recipient is left.
     if rows.is_empty() || shard.stopping.get() {
         return Vec::new();
     }
@@ -253,8 +254,8 @@ impl Departure {
     }
 }
 
-/// Which audience the user is in, or sends to. None where an expression has no value: that is told
-/// as a line of the record.
+/// The audience that the user is in or sends to. `None` if an expression has no value, which is
+/// recorded as a message.
 fn group_of(delivery: &Delivery, sends: bool, scope: &mut UserScope<'_>) -> Option<u64> {
     let expression = match &delivery.audience {
         Audience::Everyone => return Some(EVERYONE),
@@ -285,7 +286,7 @@ fn sent_without_id(row: u16, content: &[u8], scope: &UserScope<'_>) {
     }
 }
 
-/// What was sent is not to be expected anywhere: its step failed.
+/// Cancels a delivery whose step failed: no user expects it.
 pub(super) fn withdraw((row, id): (u16, u64), shard: &Lane, now: Time) {
     if let Some(ledger) = shard.ledgers.borrow_mut().get_mut(usize::from(row)) {
         ledger.withdrawn(id, now);
@@ -300,7 +301,7 @@ fn id_in(mark: &Mark, looked: &Looked<'_>) -> Option<Id> {
     marked(mark, looked).map(Id::of)
 }
 
-/// Whether a message has more records than one, as far as its id tells.
+/// Whether a message has more than one record, as far as its ID shows.
 fn is_joined(mark: &Mark, looked: &Looked<'_>) -> bool {
     match (&mark.prefix, &mark.pick) {
         (None, Pick::Pattern(pattern)) => pattern.is_in_several_records(looked.document.bytes()),
@@ -315,7 +316,7 @@ fn marked(mark: &Mark, looked: &Looked<'_>) -> Option<Value> {
     Looked::new(None, &behind[begin..], Duration::ZERO).simple(&mark.pick)
 }
 
-/// Stamps that are older, or so far ahead, are none: the clock of who stamps is another one.
+/// Older stamps, or stamps as far in the future, are ignored: the sender's clock differs.
 const STAMP_AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 const STAMP_AHEAD_MAX: Duration = Duration::from_secs(1);
 

@@ -1,5 +1,5 @@
-//! Something was asked of the target and is to be answered: by an HTTP answer, by a message, or by
-//! room in the socket for what is sent.
+//! An exchange: a request that waits for an HTTP response, for a message, or for room in the
+//! socket.
 
 pub(super) mod answer;
 
@@ -11,18 +11,18 @@ use crate::recorder::spent::OpeningTimes;
 use crate::shard::Lane;
 use crate::shard::rare::Rare;
 
-/// What was asked for, as far as it has come.
+/// An exchange that has started, and what has arrived so far.
 pub(super) struct Exchange {
-    /// When the request was handed over for sending; of a message that is only waited for, when
-    /// the waiting began to count.
+    /// When the request was handed over for sending; for a message without a request, the start of
+    /// the wait.
     pub(super) sent: Time,
     pub(super) first_byte: Time,
     pub(super) bytes_in: u64,
-    /// As often as it was sent.
+    /// Includes every resend.
     pub(super) bytes_out: u64,
     /// What only some exchanges need.
     pub(super) rare: Option<Box<Rare>>,
-    /// What the reply carries; 0 where replies carry nothing.
+    /// Correlation number of the reply; 0 if the protocol has none.
     pub(super) number: u32,
     pub(super) status: u16,
     pub(super) keep_alive: bool,
@@ -32,9 +32,9 @@ pub(super) struct Exchange {
 /// What an exchange waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Awaits {
-    /// The answer to an HTTP request, over a connection that may have been used before.
+    /// The response to an HTTP request, over a connection that may have been used before.
     Answer { reused: bool },
-    /// A message, or an answer on a raw stream.
+    /// A message, or a reply on a raw stream.
     Message,
     /// Room in the socket for its own message.
     Room,
@@ -42,14 +42,14 @@ pub(super) enum Awaits {
     Tls,
 }
 
-/// Whether it is known of a request without an answer that the target has not looked at it.
+/// Why the target is known not to have processed a request without a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unheard {
     No,
-    /// The target had closed the idle connection just when the request was sent over it again.
+    /// The target closed the idle connection just as the request was sent over it again.
     Idle,
-    /// The target says so (RFC 9113, 8.7): a stream above the last one that it looks at before it
-    /// goes away, or a stream that it refused.
+    /// The target says so (RFC 9113, 8.7): the stream is above the last one that it processes
+    /// before it closes, or it was refused.
     Told,
 }
 
@@ -72,24 +72,24 @@ impl Exchange {
         self.rare.get_or_insert_with(|| shard.rare())
     }
 
-    /// It is the first one on its connection.
+    /// This is the first exchange on its connection.
     pub(super) fn is_first(&mut self, opening: Option<OpeningTimes>, shard: &Lane) {
         if opening.is_some() {
             self.rare(shard).opening = opening;
         }
     }
 
-    /// How long the request is, as it was written last.
+    /// Length of the request as last written.
     pub(super) fn request_bytes(&self) -> u64 {
         self.bytes_out - self.rare.as_ref().map_or(0, |rare| rare.before_bytes)
     }
 
-    /// How often the request was sent once more before this.
+    /// How often the request was resent before this attempt.
     pub(super) fn resends(&self) -> u8 {
         self.rare.as_ref().map_or(0, |rare| rare.resends)
     }
 
-    /// The request is one that is sent once more.
+    /// The request is a resend.
     pub(super) fn goes_again(&mut self, bytes_out: u64, resends: u8, shard: &Lane) {
         self.bytes_out = bytes_out;
         let rare = self.rare(shard);
@@ -124,14 +124,14 @@ impl Exchange {
         }
     }
 
-    /// What it needed goes back to the shard.
+    /// Returns what it borrowed to the shard.
     pub(super) fn forget(self, shard: &Lane) {
         if let Some(rare) = self.rare {
             shard.take_back(rare);
         }
     }
 
-    /// What has come of it in time.
+    /// What had arrived in time.
     pub(super) fn progress(&self, waited: &str) -> Said {
         let parts = self.rare.as_ref().map_or(0, |rare| rare.parts.count(None));
         match (self.awaits, self.bytes_in, self.status) {
@@ -159,7 +159,7 @@ impl Exchange {
         }
     }
 
-    /// What was sent is not to be expected anywhere.
+    /// Cancels the delivery of what was sent.
     pub(super) fn withdraw(&self, shard: &Lane, now: Time) {
         if let Some(sent) = self.rare.as_ref().and_then(|rare| rare.sent) {
             withdraw(sent, shard, now);

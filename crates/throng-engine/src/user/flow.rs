@@ -1,4 +1,4 @@
-//! Which instruction comes next: iterations, leaving, beginning anew.
+//! Which instruction is next: iterations, leaving, restarts.
 
 use std::time::Duration;
 
@@ -12,20 +12,20 @@ use crate::prepared::LoadPlan;
 use crate::recorder::Iteration;
 use crate::trace::What;
 
-/// How a user holds back after connections that did not open: from this, doubled each time, to
-/// that. It keeps a closed target from being asked 100,000 times a second.
+/// Backoff after connections that did not open: doubles from the minimum to the maximum. Without
+/// it, a closed target would be asked 100,000 times a second.
 const BACK_OFF_MIN: Duration = Duration::from_millis(10);
 const BACK_OFF_MAX: Duration = Duration::from_secs(1);
 
-/// The session of a new user of a load.
+/// Selects the session of a new user of a load.
 pub(super) fn choose(load: &LoadPlan, id: UserId) -> u16 {
     load.session_of(id.0 - load.first_user) as u16
 }
 
-/// How long it took is reckoned when it is over.
+/// Its duration is computed when it is over.
 pub(super) const FINISHED: Iteration = Iteration::Finished(None);
 
-/// What statements of SQL have left open ends with the iteration: others wait for its locks.
+/// Transactions that are open on databases end with the iteration: others wait for their locks.
 fn roll_back(user: &mut State) {
     if user.waits.change(Waits::IN_TRANSACTION, false) {
         user.lines.roll_back();
@@ -33,13 +33,13 @@ fn roll_back(user: &mut State) {
 }
 
 impl Active<'_> {
-    /// Goes on with the next instruction, which is due when this one ended.
+    /// Continues with the next instruction, which is due when this one ended.
     pub(super) fn next_step(&mut self) {
         self.go_to(self.task.pc + 1);
     }
 
-    /// The same behind one that takes no time: in an iteration that started late, what follows is
-    /// as late.
+    /// Continues after an instruction that takes no time: in an iteration that started late, the
+    /// next one is just as late.
     pub(super) fn pass_on(&mut self) {
         let (due, is_scheduled) = (self.task.due, self.task.is_scheduled);
         self.next_step();
@@ -48,7 +48,7 @@ impl Active<'_> {
         }
     }
 
-    /// Goes on with this instruction, due now.
+    /// Continues with this instruction, due now.
     pub(super) fn go_to(&mut self, pc: u32) {
         debug_assert!(self.task.begun == Begun::No, "{:?} has no end", self.instruction().step());
         if !self.task.is_body() {
@@ -61,23 +61,23 @@ impl Active<'_> {
         self.task.retries = 0;
     }
 
-    /// Waits before the instruction at the program counter, longer with every refusal in a row.
+    /// Waits before the current instruction, longer with every consecutive refusal.
     pub(super) fn hold_back(&mut self) {
         let doubled = BACK_OFF_MIN.saturating_mul(1 << self.user.refusals.min(16));
         let most = doubled.min(BACK_OFF_MAX).as_secs_f64();
         self.user.refusals = self.user.refusals.saturating_add(1);
-        // Half of it is chance, so that refused users do not come back together.
+        // Half of the wait is random, so that refused users do not return together.
         let time = self.user.random.uniform(most / 2.0, most);
         self.hold(Duration::from_secs_f64(time));
     }
 
-    /// Waits before the instruction at the program counter, which is due afterwards.
+    /// Waits before the current instruction, which is due afterwards.
     pub(super) fn hold(&mut self, time: Duration) {
         self.task.due = self.user.now;
         self.wait_for(Doing::Holding, self.user.now + time);
     }
 
-    /// What went on besides a `stay` ends with it.
+    /// Ends the background tasks of a `stay`.
     pub(super) fn stay_over(&mut self) {
         for line in 0..self.user.lines.count() {
             self.user.heartbeats(line).stay_over();
@@ -86,7 +86,7 @@ impl Active<'_> {
     }
 }
 
-/// The session at work: it alone has iterations, leaves, and begins anew.
+/// The running session: only it has iterations, leaves, and restarts.
 pub(super) struct Session<'v, 'a> {
     pub(super) active: &'v mut Active<'a>,
 }
@@ -96,12 +96,12 @@ impl<'v, 'a> Session<'v, 'a> {
         Session { active }
     }
 
-    /// An iteration begins. At a rate it counts from when it was due, even if it begins after the
-    /// end of the load, where no schedule has a pace; else when it begins.
+    /// Starts an iteration. At a rate, it is measured from when it was due, even if it starts after
+    /// the end of the load, when no schedule sets the pace; otherwise from its start.
     pub(super) fn start_iteration(&mut self, due: Time) {
         let shard = self.active.shard;
         if self.active.user.once || shard.paces_iterations() || shard.stopping.get() {
-            // Since then the user has been free.
+            // The user has been free since then.
             let able = self.active.task.due;
             self.active.task.due = shard.begins_late(due, able, self.active.user.now);
             self.active.task.is_scheduled = true;
@@ -123,7 +123,7 @@ impl<'v, 'a> Session<'v, 'a> {
         user.tell(|| What::IterationBegins);
     }
 
-    /// The running iteration is over, if there is one.
+    /// Ends the running iteration, if there is one.
     pub(super) fn iteration_over(&mut self, how: Iteration) {
         let Active { shard, user, .. } = &mut *self.active;
         if std::mem::take(&mut user.running) {
@@ -141,7 +141,7 @@ impl<'v, 'a> Session<'v, 'a> {
         }
     }
 
-    /// Goes on behind the running iteration, whether it ran through or not.
+    /// Continues after the running iteration, complete or not.
     pub(super) fn end_iteration(&mut self, how: Iteration) {
         self.active.task.leave_transactions(End::Whole, self.active.user);
         self.iteration_over(how);
@@ -151,7 +151,7 @@ impl<'v, 'a> Session<'v, 'a> {
         }
     }
 
-    /// Leaves between two iterations; what came is done with before.
+    /// Leaves between two iterations, after all messages are handled.
     pub(super) fn leave_done(&mut self) {
         if self.active.user.holds_back() {
             self.active.shard.seats.borrow_mut().leave(self.active.user.slot);
@@ -161,7 +161,7 @@ impl<'v, 'a> Session<'v, 'a> {
         self.active.go_to(self.active.of_session().end);
     }
 
-    /// Begins what a session does at its end, from whatever it was doing.
+    /// Starts what a session does at its end, whatever it was doing.
     pub(super) fn take_leave(&mut self, how: Iteration) {
         self.active.interrupt();
         self.active.user.leaving = true;
@@ -170,8 +170,8 @@ impl<'v, 'a> Session<'v, 'a> {
         self.active.go_to(self.active.of_session().end);
     }
 
-    /// A step that cannot be done without a connection has lost it, or never got one: the session
-    /// begins anew, after a pause that grows with every refusal in a row.
+    /// A step has lost the connection that it needs, or never got one: restarts the session, after
+    /// a pause that grows with every consecutive refusal.
     pub(super) fn restart(&mut self, refused: bool) {
         self.active.task.leave_transactions(End::CutOff, self.active.user);
         self.iteration_over(Iteration::Failed);
@@ -187,15 +187,15 @@ impl<'v, 'a> Session<'v, 'a> {
         if let Some(time) = self.left_alone() {
             return self.active.hold(time);
         }
-        // The first loss after an answer is no reason to wait, a second one in a row is.
+        // The first loss after a response is no reason to wait; a second consecutive one is.
         if refused || self.active.user.refusals > 0 {
             return self.active.hold_back();
         }
         self.active.user.refusals = 1;
     }
 
-    /// Waits before the session begins anew, longer with every loss in a row and no less than the
-    /// target has asked for; leaves when no attempt is left.
+    /// Waits before the session restarts: longer with every consecutive loss, and at least as long
+    /// as the target has asked for. Leaves when no attempt is left.
     pub(super) fn reconnect(&mut self, retry: Retry) {
         let user = &mut *self.active.user;
         if retry.times.is_some_and(|times| u32::from(user.losses) >= times) {
@@ -205,18 +205,19 @@ impl<'v, 'a> Session<'v, 'a> {
         let most = retry.low.saturating_mul(1 << user.losses.min(30)).min(retry.high);
         user.losses = user.losses.saturating_add(1);
         let most = most.as_secs_f64();
-        // Half of it is chance, so that users who were lost together do not come back together.
+        // Half of the wait is random, so that users lost together do not return together.
         let wait = Duration::from_secs_f64(user.random.uniform(most / 2.0, most));
         let least = self.left_alone().unwrap_or_default();
         self.active.hold(wait.max(least));
     }
 
-    /// How long the target wants to be left alone by those who lost its streams of events.
+    /// The reconnection time that the target has set for its event streams.
     fn left_alone(&self) -> Option<Duration> {
         self.active.user.memory.as_ref()?.left_alone()
     }
 
-    /// What a user does whose connection was lost, as the first says that it opens.
+    /// What a user does when its connection is lost, according to the first connection that its
+    /// session opens.
     pub(super) fn reconnects(&self) -> Option<Retry> {
         let Active { shard, user, .. } = &*self.active;
         let links = &shard.prepared.sessions[usize::from(user.session)].links;

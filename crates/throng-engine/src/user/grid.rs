@@ -1,19 +1,19 @@
-//! When a user does what it does every so often: spread evenly over all users, on a grid.
+//! When a user's recurring actions are due: spread evenly over all users, on a grid.
 
 use std::time::Duration;
 
 use throng_base::{Share, Time, UserId};
 
-/// Moments lie on a grid: what is due together on a shard is done in one waking. Each shard has its
-/// own place on it, so that the shards do not wake together, and all are still spread evenly.
+/// Times are rounded to a grid, so that one wake-up handles all that is due together on a shard.
+/// Each shard has its own offset, so that the shards do not wake together and all times stay evenly
+/// spread.
 const GRID: Duration = Duration::from_millis(10);
 
-/// The first moment after `now` at which something that this user does every so often is due: the
-/// users are spread evenly over the period, in the order in which they come as well as all
-/// together.
+/// The first time after `now` at which a recurring action of this user is due. Users are spread
+/// evenly over the period, both in the order of their arrival and all together.
 pub(super) fn first_time(user: UserId, every: Duration, now: Time, share: Share) -> Time {
-    // The multiples of the golden section's fraction, modulo one, lie apart from each other for
-    // any number of them (Weyl's sequence); as a share of 2^64.
+    // Multiples of the fraction of the golden ratio, modulo one, are well separated for any number
+    // of them (a Weyl sequence); as a share of 2^64.
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
     let every_ns = every.as_nanos().max(1) as u64;
     let place = (u128::from(user.0.wrapping_mul(GOLDEN)) * u128::from(every_ns)) >> 64;
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heartbeats_are_spread_evenly_and_lie_ahead() {
+    fn heartbeats_are_spread_evenly_and_in_the_future() {
         let every = Duration::from_secs(30);
         for now in [Time::ZERO, Time(1), Time(29_999_999_999), Time(90_000_000_000)] {
             let mut seconds = [0u32; 30];
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_period_is_not_pressed_onto_the_grid() {
+    fn a_short_period_is_not_rounded_to_the_grid() {
         for id in 1..1000 {
             let every = Duration::from_micros(700);
             let first = first_time(UserId(id), every, Time(5_000_000), Share::WHOLE);

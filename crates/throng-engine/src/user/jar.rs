@@ -1,4 +1,4 @@
-//! The cookies that answers set. What is refused of them is told to those who listen.
+//! The cookies that responses set. Refused cookies are reported in traces.
 
 use throng_base::{Said, Time};
 use throng_protocol::http1::{CookieLimits, Jar, Refusal, Stored};
@@ -8,7 +8,7 @@ use crate::prepared::cookies::Place;
 use crate::shard::Lane;
 use crate::trace::{What, Who};
 
-/// Puts the cookies that an answer sets into the jar of a user.
+/// Stores the cookies of a response in the jar of a user.
 pub(super) fn keep<'v>(
     jar: &mut Jar,
     (place, path): (Place<'_>, &str),

@@ -1,5 +1,5 @@
-//! The life of a long-lived connection: it opens, its user logs in and is online, it ends. Here is
-//! counted how far each of them comes; and what a user does that falls out and comes back.
+//! Life of a long-lived connection: it opens, its user logs in and is online, it ends. Counts how
+//! many connections reach each stage, and handles users that disconnect and return.
 
 use std::rc::Rc;
 use std::task::Context;
@@ -17,10 +17,10 @@ use crate::failure::Ended;
 use crate::recorder::{Attempt, Iteration};
 use crate::scope::scope;
 
-/// A connection that was online for so long was no refusal.
+/// A connection that was online this long was not refused.
 const LASTING: Duration = Duration::from_secs(10);
 
-/// The life of what a line connects.
+/// The life cycle of one line.
 pub(super) struct Lifecycle<'u> {
     user: &'u mut State,
     line: u8,
@@ -31,7 +31,7 @@ impl Lifecycle<'_> {
         self.user.lines.connection_mut(self.line)
     }
 
-    /// A life begins with the first attempt to open a connection that lasts.
+    /// A life starts with the first attempt to open a long-lived connection.
     pub(super) fn begins(&mut self) {
         let mut recorder = self.user.shard.recorder.borrow_mut();
         recorder.connections.reconnects += u64::from(self.user.fell_out);
@@ -42,7 +42,7 @@ impl Lifecycle<'_> {
         self.user.shard.strives(self.user.slot, self.user.id, UserState::Connecting);
     }
 
-    /// A life is over, as the scenario wanted or not.
+    /// A life has ended, as the scenario intended or not.
     pub(super) fn ends(&mut self, complete: bool) {
         if std::mem::take(&mut self.user.lines.get_mut(self.line).alive) {
             let lifecycle = &mut self.user.shard.recorder.borrow_mut().lifecycle;
@@ -53,7 +53,7 @@ impl Lifecycle<'_> {
         }
     }
 
-    /// The connection that was just opened lasts.
+    /// A long-lived connection was just opened.
     pub(super) fn connected(&mut self, has_login: bool) {
         self.user.fell_out = false;
         match has_login {
@@ -115,7 +115,7 @@ impl Lifecycle<'_> {
         }
     }
 
-    /// The target said something that nobody has asked for.
+    /// The target sent an unsolicited message.
     pub(super) fn first_message(&mut self) {
         let now = self.user.now;
         if let Some(Connection { life: Life::Online, since, heard, .. }) = self.connection()
@@ -126,7 +126,7 @@ impl Lifecycle<'_> {
         }
     }
 
-    /// A step of the login failed, and the connection is still there.
+    /// A step of the login failed, and the connection is still open.
     pub(super) fn login_failed(&mut self, cause: Cause) {
         if let Some(Connection { life: life @ Life::Login, .. }) = self.connection() {
             *life = Life::Stranger;
@@ -135,7 +135,7 @@ impl Lifecycle<'_> {
         }
     }
 
-    /// We begin to take leave: the user is not online any more.
+    /// We start to close: the user is no longer online.
     pub(super) fn goodbye_said(&mut self) {
         self.user.heartbeats(self.line).end(None);
         self.user.end_bodies(self.line, None);
@@ -157,7 +157,7 @@ impl Lifecycle<'_> {
         }
     }
 
-    /// Nobody answered our goodbye in time.
+    /// The target did not answer our close in time.
     pub(super) fn goodbye_unanswered(&mut self) {
         if let Some(Connection { life: life @ Life::Ending { .. }, .. }) = self.connection() {
             *life = Life::Ending { complete: false, asked: false };
@@ -183,7 +183,7 @@ impl Lifecycle<'_> {
         }
     }
 
-    /// The connection is gone: counts how far it came. Without a cause it ended as we wanted.
+    /// The connection is gone: counts the stage it reached. Without a cause, the end was intended.
     pub(super) fn over(
         &mut self,
         (life, since): (Life, Time),
@@ -239,7 +239,7 @@ impl Lifecycle<'_> {
         self.ends(complete);
     }
 
-    /// The run is over for the user, wherever its connection was.
+    /// The run is over for the user, whatever the stage of its connection.
     pub(super) fn cut_off(&mut self, life: Life) {
         if life == Life::Online {
             self.offline(Ended::CutOff);
@@ -257,7 +257,7 @@ impl State {
         self.online > 0
     }
 
-    /// A user that was online has lost the last of its connections, and is to come back.
+    /// A user that was online has lost its last connection, and is to return.
     pub(super) fn goes_away(&mut self) {
         if self.online > 0 {
             return;
@@ -268,7 +268,7 @@ impl State {
         self.shard.comes_to(self.slot, self.id, UserState::Away);
     }
 
-    /// Bytes came that answer nothing: the connection cannot be trusted any more.
+    /// Unexpected bytes arrived: the connection can no longer be trusted.
     pub(super) fn unasked(&mut self, line: u8) {
         self.shard.recorder.borrow_mut().messages.unasked += 1;
         self.drop_connection(line, Ended::ByUs);
@@ -280,13 +280,13 @@ impl State {
         }
     }
 
-    /// The connection is forgotten, and counted by who ended it.
+    /// Drops the connection, and counts which side ended it.
     pub(super) fn drop_connection(&mut self, line: u8, ended: Ended) {
         self.end_connection(line, ended, ended.cause());
     }
 
-    /// The connection is gone in the middle of something, or of nothing. Tasks that wait for it
-    /// hear of that from the user.
+    /// The connection is gone, in the middle of an exchange or while idle. The user notifies the
+    /// tasks that wait for it.
     pub(super) fn lose(&mut self, line: u8, loss: Loss) {
         let cause = (!loss.is_wanted).then(|| loss.cause());
         self.end_connection(line, loss.ended, cause);
@@ -294,18 +294,18 @@ impl State {
         self.has_loss = true;
     }
 
-    /// As [`State::drop_connection`], with why it was not what we wanted, if it was not.
+    /// As [`State::drop_connection`], with the cause if the end was not intended.
     pub(super) fn end_connection(&mut self, line: u8, ended: Ended, cause: Option<Cause>) {
         if self.lines.connection(line).is_some() {
             self.heartbeats(line).end(cause);
             self.end_bodies(line, cause);
         }
-        // Nobody has asked for what was kept.
+        // The kept messages were unsolicited.
         let kept = self.lines.get_mut(line).take_kept();
         count_unasked(&kept, &self.shard);
         let place = self.lines.get_mut(line);
         let Some(connection) = place.connection.take() else {
-            // What they had of the budget is given back.
+            // Their share of the budget is returned.
             if let Some(loss) = &mut place.loss {
                 loss.left = None;
             }
@@ -318,7 +318,7 @@ impl State {
         let mut recorder = self.shard.recorder.borrow_mut();
         recorder.gauges.connections_open -= 1;
         let ending = match connection.life {
-            // Whatever the target made of our goodbye: it was ours.
+            // However the target reacts to our close, the end was ours.
             Life::Ending { .. } => Ending::ClosedByUs,
             _ => ended.ending(),
         };
@@ -335,7 +335,8 @@ impl State {
             Ended::ResetByUs => connection.transport.reset(),
             Ended::Vanished => self.shard.connector.vanish(connection.transport, self.now),
             Ended::HalfClosed => self.shard.connector.half_close(connection.transport, self.now),
-            // It has taken leave and got our answer: the end is its own (RFC 6455, 7.1.1).
+            // The target has sent its close and got our answer: the end is the target's (RFC 6455,
+            // 7.1.1).
             Ended::ByTarget if connection.machine.is_left() => {
                 self.shard.left.borrow_mut().keep(
                     connection.transport,
@@ -351,7 +352,7 @@ impl State {
         }
     }
 
-    /// The connection is of no more use, and the target is to close it: nobody waits for that.
+    /// The connection is no longer needed, and the target is to close it; no task waits for that.
     pub(super) fn leave_to_target(&mut self, line: u8) {
         if let Some(connection) = self.lines.get_mut(line).connection.take() {
             let Connection { transport, established, .. } = connection;
@@ -360,7 +361,7 @@ impl State {
         }
     }
 
-    /// The last words of a user that goes without having disconnected.
+    /// Disconnects a user that leaves without having disconnected.
     pub(super) fn disconnect_all(&mut self, cx: &mut Context<'_>) {
         for line in 0..self.lines.count() {
             if self.lines.connection(line).is_some_and(|it| it.machine.traits().goodbyes) {
@@ -373,8 +374,8 @@ impl State {
         }
     }
 
-    /// The connection has ended, for this cause if it was not us: nothing of what it is about is
-    /// done besides.
+    /// The connection has ended, with this cause if we did not end it: ends all background tasks
+    /// that belong to it.
     pub(super) fn end_bodies(&mut self, line: u8, cause: Option<Cause>) {
         let Some(agenda) = &mut self.agenda else { return };
         let (over, skipped) = agenda.end_of(line);
@@ -390,7 +391,7 @@ impl State {
         let shard = Rc::clone(&self.shard);
         let mut active = Active { shard: &shard, user: self, task: &mut task, session: None };
         if elsewhere && matches!(active.task.doing, Doing::Exchange(_)) {
-            // What it has asked for there would be taken for the answer of somebody else.
+            // A reply to its request would be taken for that of another task.
             active.user.drop_connection(active.task.line, Ended::CutOff);
         }
         active.withdraw_exchange();

@@ -1,5 +1,5 @@
-//! The connections of a user: one place for each that its session may have. The first one lies in
-//! the user, as hardly any has more.
+//! The connections of a user: one line for each that its session may have. The first is stored
+//! inline, as few users have more.
 
 use throng_base::{Time, UserId};
 use throng_metrics::Cause;
@@ -15,18 +15,18 @@ use crate::failure::{Ended, Failure};
 use crate::prepared::{LinkPlan, Prepared};
 use crate::shard::Lane;
 
-/// A place for a connection.
+/// A line: a connection that the session may have.
 pub(super) struct Line {
     pub(super) connection: Option<Connection>,
     pub(super) beats: Beats,
-    /// Why the connection was lost, until a step that misses it has told that.
+    /// Why the connection was lost, until a step that needs it has reported that.
     pub(super) loss: Option<Box<Loss>>,
-    /// Which of the link's targets is this user's.
+    /// Index of the user's target among those of the link.
     pub(super) target: u16,
-    /// The address that its connection goes to, or the last that one was opened to.
+    /// The address of the connection, or of the last one that was opened.
     pub(super) place: u16,
     pub(super) link: u8,
-    /// The life of a long-lived connection has begun and not ended.
+    /// A long-lived connection has started and not ended.
     pub(super) alive: bool,
 }
 
@@ -43,7 +43,7 @@ impl Line {
         }
     }
 
-    /// A message that came over it, taken apart.
+    /// A received message, split into its parts.
     pub(super) fn parts<'a>(&self, payload: &'a [u8]) -> Parts<'a> {
         let left = || self.loss.as_ref()?.left.as_ref();
         match (&self.connection, left()) {
@@ -64,38 +64,37 @@ impl Line {
         self.connection.as_ref().is_some_and(|connection| connection.life == Life::Online)
     }
 
-    /// Whether the socket has taken everything.
     pub(super) fn is_sent(&self) -> bool {
         self.connection.as_ref().is_none_or(Connection::is_sent)
     }
 
-    /// Whether all that was sent is on its way: the socket has taken it, and the peer had room.
+    /// True if everything is sent: the socket has taken it, and the peer had room.
     pub(super) fn is_taken(&self) -> bool {
         let taken =
             |connection: &Connection| connection.is_sent() && connection.machine.backlog() == 0;
         self.connection.as_ref().is_none_or(taken)
     }
 
-    /// Whether many requests may be on their way over this connection.
+    /// Whether the connection can carry several requests at a time.
     pub(super) fn multiplexes(&self) -> bool {
         self.connection.as_ref().is_some_and(|one| one.machine.traits().multiplexes)
     }
 
-    /// Whether more requests may be sent over this connection beside those that are on their way.
+    /// Whether the connection can take another request now, beside those in flight.
     pub(super) fn is_shared(&self) -> bool {
         matches!(&self.connection, Some(Connection { machine: Machine::Http2(client), .. })
             if client.room().is_ok())
     }
 
-    /// Whether the connection takes no more requests, ever: the target is leaving it, or its ids
-    /// are used up. What is on its way over it goes on.
+    /// Whether the connection takes no more requests, ever: the target is closing it, or its stream
+    /// IDs are used up. Requests in flight continue.
     pub(super) fn is_going(&self) -> bool {
         use Refused::{Closed, GoingAway, IdsUsedUp};
         matches!(&self.connection, Some(Connection { machine: Machine::Http2(client), .. })
             if matches!(client.room(), Err(GoingAway | IdsUsedUp | Closed)))
     }
 
-    /// Whether messages wait for a step that takes them; they may outlive the connection.
+    /// Whether messages are kept for a later step; they may outlive the connection.
     pub(super) fn keeps_something(&self) -> bool {
         match &self.connection {
             Some(connection) => connection.keeps_something(),
@@ -103,7 +102,7 @@ impl Line {
         }
     }
 
-    /// Whether the connection is gone, and the scenario waits for that.
+    /// Whether the connection ended as the scenario expects.
     pub(super) fn is_over_as_wanted(&self) -> bool {
         self.loss.as_ref().is_some_and(|loss| loss.is_wanted)
     }
@@ -116,7 +115,7 @@ impl Line {
         }
     }
 
-    /// All messages that wait for a step that takes them.
+    /// Takes all messages that are kept for a later step.
     pub(super) fn take_kept(&mut self) -> Backlog<Later> {
         match (&mut self.connection, &mut self.loss) {
             (Some(connection), _) => connection.take_kept(),
@@ -128,16 +127,16 @@ impl Line {
         }
     }
 
-    /// Whether what is kept of the connection is within the budget, beside what `waits` for others
-    /// in bytes.
+    /// Charges the budget for what the connection keeps, and for the `waits` bytes that other
+    /// queues keep.
     pub(super) fn pay(&mut self, waits: usize, shard: &Lane) -> Result<(), Failure> {
         let Some(connection) = &mut self.connection else { return Ok(()) };
         let paid = connection.pay(waits, &shard.purse);
         paid.map_err(|(cause, detail)| Failure::new(cause, detail))
     }
 
-    /// What was taken and not used comes before all that is kept. No step takes it any more when
-    /// the connection is gone and the end of it has been reported.
+    /// Puts back what was taken and not used, before all that is kept. If the connection is gone
+    /// and its end is reported, no step can take it anymore.
     pub(super) fn keep_all_again(&mut self, first: Backlog<Later>, shard: &Lane) {
         let left = self.loss.as_mut().map(|loss| &mut loss.left);
         match (&mut self.connection, left) {
@@ -151,7 +150,7 @@ impl Line {
         }
     }
 
-    /// Why the connection was lost, once: what had come before is taken by no step any more.
+    /// Takes the reason of the loss. Messages from before the loss can no longer be taken.
     pub(super) fn take_loss(&mut self, shard: &Lane) -> Option<Box<Loss>> {
         let mut loss = self.loss.take()?;
         if let Some(left) = loss.left.take() {
@@ -160,7 +159,7 @@ impl Line {
         Some(loss)
     }
 
-    /// Asks the kernel how the connection is, now and then.
+    /// Samples the kernel's statistics of the connection, now and then.
     pub(super) fn sample(&self, shard: &Lane) {
         let Some(connection) = &self.connection else { return };
         let mut recorder = shard.recorder.borrow_mut();
@@ -171,18 +170,18 @@ impl Line {
         }
     }
 
-    /// When something is to be said that keeps the connection alive.
+    /// When the connection needs a keep-alive.
     pub(super) fn due(&self) -> Time {
         self.connection.as_ref().map_or(Time::NEVER, |connection| connection.machine.due())
     }
 
-    /// When its connection has something to do by itself.
+    /// When the connection has to act without input.
     pub(super) fn alarm(&self) -> Time {
         let of = |connection: &Connection| connection.slow_until().min(connection.machine.due());
         self.connection.as_ref().map_or(Time::NEVER, of)
     }
 
-    /// How many streams the target allows at once, where that keeps requests waiting.
+    /// How many streams the target allows at a time, if that limit makes requests wait.
     pub(super) fn streams_max(&self) -> Option<u32> {
         match &self.connection.as_ref()?.machine {
             Machine::Http2(client) => match client.room() {
@@ -193,8 +192,8 @@ impl Line {
         }
     }
 
-    /// Whether it is not known yet how many requests the target allows at once, as its settings
-    /// have not come.
+    /// True if the settings of the target have not arrived, so that its limit of concurrent
+    /// requests is unknown.
     pub(super) fn awaits_settings(&self) -> bool {
         matches!(&self.connection, Some(Connection { machine: Machine::Http2(client), .. })
             if !client.is_ready() && client.open_streams() > 0)
@@ -208,7 +207,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Those of a user, whose targets are told by its number.
+    /// The lines of a user; its number selects the targets.
     pub(super) fn new(prepared: &Prepared, session: u16, id: UserId) -> Lines {
         let links = prepared.sessions[usize::from(session)].links.iter().enumerate();
         let mut lines = links.flat_map(|(number, link)| {
@@ -251,15 +250,13 @@ impl Lines {
         self.get_mut(line).connection.as_mut()
     }
 
-    /// Rolls back the transactions that are open on databases. Nobody waits for the results; what
-    /// follows is executed behind them.
+    /// Rolls back the transactions that are open on databases, without waiting for the results.
+    /// Later statements run after the rollback.
     pub(super) fn roll_back(&mut self) {
         for number in 0..self.count() {
-            if let Some(connection) = self.connection_mut(number)
-                && let Machine::Sql(client) = &mut connection.machine
-            {
+            if let Some(connection) = self.connection_mut(number) {
                 let mut out = Vec::new();
-                client.roll_back(&mut out);
+                connection.machine.roll_back(&mut out);
                 if !out.is_empty() {
                     connection.keep_control(&out);
                 }
@@ -267,7 +264,6 @@ impl Lines {
         }
     }
 
-    /// Whether the sockets have taken everything.
     pub(super) fn is_sent(&self) -> bool {
         self.iter().all(Line::is_sent)
     }
@@ -280,7 +276,7 @@ impl Lines {
         self.iter().any(|line| line.connection.is_some())
     }
 
-    /// The first that is open.
+    /// The first open line.
     pub(super) fn first_open(&self) -> Option<u8> {
         self.iter().position(|line| line.connection.is_some()).map(|line| line as u8)
     }
@@ -294,7 +290,7 @@ impl Lines {
 }
 
 impl State {
-    /// What is known beforehand of what goes over a line.
+    /// The prepared plan of the link of a line.
     pub(super) fn link(&self, line: u8) -> &LinkPlan {
         self.link_in(&self.shard, line)
     }
@@ -304,18 +300,18 @@ impl State {
         shard.prepared.link(self.session, self.lines.get(line).link)
     }
 
-    /// The first line of a link; of one that lasts, it is the only one.
+    /// The first line of a link; a long-lived link has only one.
     pub(super) fn line_of(&self, link: u8) -> u8 {
         self.shard.prepared.link(self.session, link).first
     }
 
-    /// What the connection speaks, where it is declared.
+    /// The declared protocol of the connection, if it has one.
     pub(super) fn protocol(&self, line: u8) -> Option<&Protocol> {
         self.link(line).protocol.as_deref()
     }
 }
 
-/// Messages that nobody has asked for.
+/// Counts unsolicited messages.
 pub(super) fn count_unasked(kept: &Backlog<Later>, shard: &Lane) {
     let mut recorder = shard.recorder.borrow_mut();
     for one in kept.iter() {
@@ -327,16 +323,16 @@ pub(super) fn count_unasked(kept: &Backlog<Later>, shard: &Lane) {
     }
 }
 
-/// Who ended a connection, as reading or writing failed for this cause.
+/// Which side ended a connection if reading or writing failed with this cause.
 pub(super) fn ended_by(cause: Cause) -> Ended {
     match cause {
         Cause::Reset => Ended::Reset,
         Cause::Timeout => Ended::TimedOut,
-        // TLS ended without its last word, or said that it ends here.
+        // TLS ended without a close alert, or with an alert that ends it.
         Cause::ClosedEarly | Cause::ClientCertificate => Ended::ByTarget,
-        // Nobody listens to our datagrams.
+        // No process listens for our datagrams.
         Cause::ConnectRefused => Ended::Reset,
-        // The way to the target is gone: nothing comes any more.
+        // The route to the target is gone: nothing more will arrive.
         Cause::Unreachable | Cause::NetworkFailed => Ended::TimedOut,
         _ => Ended::ByUs,
     }

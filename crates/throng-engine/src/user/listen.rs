@@ -1,5 +1,5 @@
-//! Listening: what a user's connections have to say is read, and given to whom it is for; and what
-//! a task has left in the state for others is handed out.
+//! Reads from a user's connections and routes what arrives to its task; passes on what a task has
+//! left in the state for others.
 
 mod beats;
 mod ended;
@@ -13,7 +13,7 @@ use std::io::ErrorKind::{BrokenPipe, ConnectionReset};
 use std::task::{Context, Poll};
 
 use hear::From;
-use hear::acknowledged::acknowledged;
+use hear::answered::{answered, begun};
 use streamed::answer_received;
 use throng_protocol::machine::{Ends, Event, Input, Machine, Violation};
 
@@ -22,7 +22,6 @@ use super::connection::Later;
 use super::connection::backlog::Backlog;
 use super::exchange::answer::{Ended as Over, Reading};
 use super::exchange::{Awaits, Exchange};
-use super::listen::hear::acknowledged::queried;
 use super::task::{Doing, Task, Which, at};
 use super::verb::stay;
 use super::verb::talk::awaited;
@@ -33,8 +32,8 @@ use crate::system::Received;
 use crate::user::verb::talk;
 
 impl User {
-    /// Writes what waits and reads what is there, until nothing is left to do or the session has
-    /// something new to do.
+    /// Writes what waits and reads what has arrived, until nothing is left or the session can
+    /// continue.
     pub(super) fn listen(&mut self, shard: &Lane, cx: &mut Context<'_>) -> Turn {
         if self.state.agenda.is_some() {
             self.openings(shard, cx);
@@ -48,7 +47,6 @@ impl User {
         turn
     }
 
-    /// What comes over a line.
     pub(super) fn inbound<'u, 'c>(
         &'u mut self,
         line: u8,
@@ -58,7 +56,7 @@ impl User {
         Inbound { user: self, shard, line, cx }
     }
 
-    /// The task that something is for: the session, or the first of the others.
+    /// The first task that matches: the session goes first.
     fn find(&self, is_its: impl Fn(&Task) -> bool) -> Option<Which> {
         if is_its(&self.session) {
             return Some(Which::Session);
@@ -66,7 +64,7 @@ impl User {
         self.state.agenda.as_ref()?.tasks().iter().position(is_its).map(Which::Other)
     }
 
-    /// Whose request is to be answered over this line.
+    /// The task whose request waits for its response on this line.
     fn who_awaits_answer(&self, line: u8) -> Option<Which> {
         self.find(|task| task.exchange_on(line).is_some_and(|one| one.awaits.is_answer()))
     }
@@ -83,7 +81,7 @@ impl User {
     }
 }
 
-/// What comes over one line of a user: it is read, and handed out to whom it is for.
+/// The receiving side of one line of a user: reads, and routes what it reads to its task.
 pub(super) struct Inbound<'u, 'c> {
     user: &'u mut User,
     shard: &'u Lane,
@@ -94,7 +92,7 @@ pub(super) struct Inbound<'u, 'c> {
 impl<'u> Inbound<'u, '_> {
     fn listen(&mut self) -> Turn {
         let Some(connection) = self.user.state.lines.connection_mut(self.line) else {
-            // Nothing can come any more; a user that only waited for the end goes on.
+            // Nothing more can arrive; a user that only waited for the end continues.
             return match self.user.session.doing {
                 Doing::Closing if self.user.session.line == self.line => {
                     let until = self.user.session.deadline;
@@ -110,7 +108,9 @@ impl<'u> Inbound<'u, '_> {
         if connection.is_slow() {
             self.user.state.now = self.shard.clock.now();
         }
-        if let Err(error) = self.user.state.outbound(self.line).push(self.cx) {
+        if connection.has_to_push()
+            && let Err(error) = self.user.state.outbound(self.line).push(self.cx)
+        {
             self.unsendable(error);
             if self.user.who_awaits_answer(self.line).is_none() {
                 return Turn::Again;
@@ -152,8 +152,8 @@ impl<'u> Inbound<'u, '_> {
                 Poll::Pending => {
                     let wake = connection.slow_until();
                     drop(buffer);
-                    // Nothing more can come. Where writing tells of a reset before the runtime
-                    // does, what the target said before is read when it does.
+                    // Nothing more can arrive. If writing reports a reset before the runtime does,
+                    // what the target sent before is read first.
                     let is_final = |error: &mut io::Error| {
                         !matches!(error.kind(), BrokenPipe | ConnectionReset)
                     };
@@ -176,8 +176,9 @@ impl<'u> Inbound<'u, '_> {
                         }
                         Ok(Received { bytes, stamp }) => {
                             self.shard.recorder.borrow_mut().bytes_in += bytes as u64;
-                            // It counts by when it came, and what follows begins now. Who reads
-                            // slowly has it when it is read.
+                            // The exchange is timed by the arrival of the bytes, and what follows
+                            // starts now. On a connection that is slow on purpose, bytes arrive
+                            // when they are read.
                             if !is_slow {
                                 self.user.state.now = self.shard.arrived(now, stamp);
                             }
@@ -194,7 +195,7 @@ impl<'u> Inbound<'u, '_> {
         }
     }
 
-    /// Bytes came. What is kept of them has to be within the budget.
+    /// Handles received bytes. What is kept of them must be within the budget.
     pub(super) fn received(&mut self, bytes: &[u8]) {
         let Some(connection) = self.user.state.lines.connection(self.line) else { return };
         if matches!(connection.machine, Machine::Http1(_)) {
@@ -220,8 +221,8 @@ impl<'u> Inbound<'u, '_> {
         }
     }
 
-    /// Gives what the machine makes of the bytes to whom it is for; how many of them were used.
-    /// Behind an answer on a raw stream are those of the next one.
+    /// Routes the events that the machine reads from the bytes; returns how many bytes were used.
+    /// After a reply on a raw stream, the rest belongs to the next one.
     fn read_events(&mut self, bytes: &[u8]) -> usize {
         let Some(mut reading) = self.begin_reading(bytes) else { return bytes.len() };
         let mut input = Input::new(bytes, self.user.state.now, reading.ends);
@@ -233,7 +234,7 @@ impl<'u> Inbound<'u, '_> {
             };
             let read = connection.machine.next(&mut input, &mut lent, &mut out);
             if !out.is_empty() {
-                // It goes before what is sent because of what came.
+                // Replies of the machine are sent before anything that the events cause.
                 sent = sent.and_then(|()| self.user.state.outbound(self.line).send(&out, self.cx));
                 out.clear();
             }
@@ -254,7 +255,7 @@ impl<'u> Inbound<'u, '_> {
             match &read {
                 Ok(Some(event)) => {
                     self.happened(event, &mut reading);
-                    // Behind the reply that agrees to TLS, nothing may come in plain text.
+                    // After the reply that agrees to TLS, plain text is not allowed.
                     if self.secures_next() {
                         break Ok(());
                     }
@@ -268,7 +269,7 @@ impl<'u> Inbound<'u, '_> {
         bytes.len() - left
     }
 
-    /// What has to be known before bytes are read; None where nobody wants them.
+    /// State needed to read bytes; `None` if no task expects any.
     fn begin_reading(&self, bytes: &[u8]) -> Option<Reading<'u>> {
         let mut reading = Reading::default();
         let connection = self.user.state.lines.connection(self.line)?;
@@ -277,7 +278,7 @@ impl<'u> Inbound<'u, '_> {
         let link = || self.user.state.link_in(self.shard, self.line);
         match &connection.machine {
             Machine::WebSocket(_) => reading.records = link().records(bytes_max),
-            // A datagram is a packet of the protocol, or several.
+            // A datagram contains one or more packets of the protocol.
             Machine::Declared(_) if is_datagram => reading.records = link().records(bytes.len()),
             Machine::Declared(_) => {
                 reading.ends = link().records(bytes_max).map_or(Ends::Whole, Ends::Records);
@@ -293,7 +294,7 @@ impl<'u> Inbound<'u, '_> {
         Some(reading)
     }
 
-    /// Gives an event to whom it is for.
+    /// Routes an event to its task.
     #[inline]
     fn happened(&mut self, event: &Event<'_>, reading: &mut Reading<'_>) {
         match event {
@@ -305,8 +306,10 @@ impl<'u> Inbound<'u, '_> {
                 }),
                 None => self.heard(payload),
             },
-            Event::Answered(answer) => acknowledged(self, answer),
-            Event::Sql(came) => queried(self, came),
+            // The connector waits for it.
+            Event::Open => {}
+            Event::Begun => begun(self),
+            Event::Answered(answer) => answered(self, answer),
             Event::Ping(payload) => self.ping(payload),
             Event::Pong(payload) => self.pong(payload),
             Event::Closed { code, reason } => {
@@ -315,7 +318,7 @@ impl<'u> Inbound<'u, '_> {
         }
     }
 
-    /// Nothing more is to be read now.
+    /// Handles the end of a batch of reads.
     fn have_read(&mut self, read: Result<(), &Violation>, sent: io::Result<()>, ended: Vec<Over>) {
         for ended in ended {
             self.reply_ended(ended);
@@ -324,7 +327,7 @@ impl<'u> Inbound<'u, '_> {
         let (multiplexes, backlog) =
             (matches!(connection.machine, Machine::Http2(_)), connection.machine.backlog());
         if multiplexes {
-            // Who waited for the settings of the target goes on.
+            // Requests that waited for the settings of the target continue.
             self.user.settle(self.shard, self.cx);
         }
         match (read, sent) {
@@ -341,7 +344,7 @@ impl<'u> Inbound<'u, '_> {
     }
 
     /// The rest of what waits cannot be sent. A target that refuses a body before it has read it
-    /// says so and closes (RFC 9112, 9.6): what it has said is read first.
+    /// responds and closes (RFC 9112, 9.6): its response is read first.
     fn unsendable(&mut self, error: io::Error) {
         match self.user.who_awaits_answer(self.line).and_then(|which| self.user.exchange_of(which))
         {
@@ -355,7 +358,7 @@ impl<'u> Inbound<'u, '_> {
         }
     }
 
-    /// Why a request was not sent to its end, if it is one of these errors.
+    /// Records one of these errors as the reason why a request was not sent completely.
     fn take_unsendable(
         &mut self,
         is_wanted: impl FnOnce(&mut io::Error) -> bool,
@@ -364,7 +367,7 @@ impl<'u> Inbound<'u, '_> {
         self.user.exchange_of(which)?.rare.as_mut()?.unsendable.take_if(is_wanted)
     }
 
-    /// The session begins to listen: what was kept may be what it wants.
+    /// The session starts to listen: a kept message may be the one it expects.
     pub(super) fn hear_kept(&mut self) {
         if self.user.state.lines.get(self.line).keeps_something() {
             self.take_from_kept();
@@ -372,7 +375,7 @@ impl<'u> Inbound<'u, '_> {
         if self.user.state.lines.connection(self.line).is_some() {
             return;
         }
-        // Nothing more can come.
+        // Nothing more can arrive.
         if self.user.session.exchange_on(self.line).is_some() {
             self.user.session(self.shard).exchange_lost(self.line);
         } else if matches!(self.user.session.doing, Doing::Stay)
@@ -400,7 +403,7 @@ impl<'u> Inbound<'u, '_> {
                     self.hear(&payload, From::Kept);
                 }
             }
-            // What it is not for is kept again, behind what came before it.
+            // A message that it does not take is kept again, in the original order.
             passed = passed.followed_by(self.user.state.lines.get_mut(self.line).take_kept());
         }
         self.user

@@ -1,4 +1,4 @@
-//! How steps end: well, or badly, and what a user does then. Every step of every verb ends here.
+//! How steps end, and what the user does then. Every step of every verb ends here.
 
 use std::time::Duration;
 
@@ -20,27 +20,27 @@ use crate::recorder::evidence::{Evidence, Exchange};
 use crate::recorder::{Attempt, Found, Iteration, RETRY_AFTER_MAX_S};
 use crate::trace::What;
 
-/// So many refusals in a row is a target worth that breaks the protocol.
+/// A target that violates the protocol counts as this many consecutive refusals.
 const BREAKS_REFUSALS: u8 = 6;
 
-/// What is kept of one field of a row.
+/// Most bytes kept of one field of a row.
 const FIELD_BYTES_MAX: usize = 200;
 
-/// How a user goes on after a failure that only counts.
+/// How a user continues after a failure that is only counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Onward {
     /// With the next step.
     NextStep,
-    /// With the next step after a pause: a connection did not open. It keeps a closed target from
-    /// being asked 100,000 times a second.
+    /// With the next step after a pause, because a connection did not open. Without the pause, a
+    /// closed target would be asked 100,000 times a second.
     HoldBack,
-    /// Without the connection that the step needs: the session begins anew, after a pause when
-    /// the connection was refused.
+    /// The step has no connection: restarts the session, after a pause if the connection was
+    /// refused.
     Anew { refused: bool },
 }
 
 impl Active<'_> {
-    /// The running step ended well; who calls this goes on with `next_step`.
+    /// The running step succeeded; the caller continues with `next_step`.
     #[inline]
     pub(super) fn step_ok(&mut self, step: StepId, attempt: &Attempt) {
         self.task.flight_ends(self.shard);
@@ -53,8 +53,8 @@ impl Active<'_> {
         }
         let may_sample = recorder.wants_tcp_sample();
         drop(recorder);
-        // A lost segment holds up all streams of a connection. With one request at a time, it shows
-        // in the slowest attempts.
+        // A lost segment blocks all streams of a connection. With one request at a time, the
+        // slowest attempts show that.
         let line = self.task.line;
         if may_sample
             && let Some(Connection { machine: Machine::Http2(_), .. }) =
@@ -65,13 +65,14 @@ impl Active<'_> {
         self.user.tell_end(step, attempt, None);
     }
 
-    /// The running step ended badly. The one place through which every failure goes: it is
-    /// tried again where the scenario says so, else recorded and answered as it says. The user has
-    /// something new to do afterwards; nothing of the step is left, or it waits for another try.
+    /// The running step failed. Every failure goes through here: the step is retried if the
+    /// scenario says so; otherwise the failure is recorded and handled as the scenario says.
+    /// Afterwards the user has something new to do; nothing of the step is left, or it waits for
+    /// its retry.
     ///
-    /// A step is one attempt with all its tries: the last of them decides, those before are counted
-    /// apart. A step whose connection is gone is not tried again without one (but for `connect` and
-    /// `http`, which open their own).
+    /// A step with all its retries is one attempt: the last try decides, and earlier ones are
+    /// counted separately. Without its connection, a step is not retried, except `connect` and
+    /// `http`, which open their own.
     pub(super) fn step_failed(
         &mut self,
         step: StepId,
@@ -81,7 +82,7 @@ impl Active<'_> {
     ) {
         self.task.flight_ends(self.shard);
         if finding.0 == Cause::DataExhausted && self.shard.data_is_over() {
-            // The scenario says that the run ends: it is nobody's failure.
+            // The scenario ends the run: this is not a failure.
             self.interrupt();
             return match self.task.is_body() {
                 true => self.leave_from_body(),
@@ -92,7 +93,7 @@ impl Active<'_> {
         Failed { active: self, step, attempt, cause, detail }.handle(onward);
     }
 
-    /// A step of a body failed: what the scenario says is done.
+    /// A step of a body failed: reacts as the scenario says.
     fn body_failed(&mut self, onward: Onward, then: OnError) {
         match (then, onward) {
             (OnError::Count, Onward::Anew { .. }) | (OnError::Stop, _) => {
@@ -107,8 +108,8 @@ impl Active<'_> {
         }
     }
 
-    /// The whole run ends, as this step failed.
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what holds it.
+    /// Ends the whole run because this step failed.
+    #[allow(clippy::needless_pass_by_value)] // Callers build the message for this call.
     pub(super) fn stop_for(&self, step: StepId, cause: Cause, detail: Said) {
         let name = &self.shard.prepared.program.step(step).name;
         let reason = match detail.is_empty() {
@@ -131,8 +132,8 @@ impl Active<'_> {
         }
     }
 
-    /// An expression of an instruction that is no step had no value. It is a failure of its own,
-    /// in a row of its own, and the iteration is given up.
+    /// An expression had no value in an instruction that is not a step. The failure is counted in a
+    /// row of its own, and the iteration is abandoned.
     pub(super) fn expression_failed(&mut self, (cause, detail): Finding) {
         if cause == Cause::DataExhausted && self.shard.data_is_over() {
             return match self.task.is_body() {
@@ -159,8 +160,8 @@ impl Active<'_> {
         }
     }
 
-    /// Whether a user takes leave without the connection that its session opens: it never opened,
-    /// or the user has closed it. Steps over it are skipped.
+    /// Whether a user closes without the connection that its session opens: it never opened, or the
+    /// user has closed it. Steps over it are skipped.
     pub(super) fn has_left(&self, line: u8) -> bool {
         let place = self.user.lines.get(line);
         self.user.leaving
@@ -169,7 +170,7 @@ impl Active<'_> {
             && self.user.link_in(self.shard, line).lasts
     }
 
-    /// A verb that needs a connection found none.
+    /// A verb did not find the connection that it needs.
     pub(super) fn without_connection(&mut self, step: StepId) {
         if self.has_left(self.task.line) {
             return self.next_step();
@@ -188,11 +189,11 @@ impl Active<'_> {
             }
             None => (0, (Cause::ScenarioFailed, never)),
         };
-        // What the session can still take of it is not for a body to drop.
+        // A body must not drop messages that the session can still take.
         if !self.task.is_body() {
             self.user.lines.get_mut(self.task.line).take_loss(self.shard);
         }
-        // Who speaks another language does so the next time, too.
+        // A target that speaks another protocol will do so the next time, too.
         let breaks = matches!(cause, Cause::Malformed | Cause::TooLarge);
         if breaks {
             self.user.refusals = self.user.refusals.max(BREAKS_REFUSALS);
@@ -201,7 +202,7 @@ impl Active<'_> {
         self.step_failed(step, &Attempt { code, ..Attempt::default() }, (cause, detail), onward);
     }
 
-    /// Values of a response were saved.
+    /// Values were saved from a response.
     pub(super) fn saved(&mut self, saves: &[Save]) {
         self.user.follow_audiences();
         if !self.shard.is_traced() {
@@ -217,14 +218,14 @@ impl Active<'_> {
 }
 
 impl Session<'_, '_> {
-    /// The iteration is given up, and the next one begins as the load has it.
+    /// Abandons the iteration; the load decides when the next one starts.
     pub(super) fn leave_iteration(&mut self, onward: Onward) {
         self.active.interrupt();
         if let Onward::Anew { refused } = onward {
             return self.restart(refused);
         }
         if !self.active.user.running || self.active.user.leaving {
-            // There is none: what comes before the first one begins anew, what comes after the
+            // Outside of iterations: what precedes the first one restarts, and what follows the
             // last one is over.
             return self.restart(true);
         }
@@ -243,14 +244,14 @@ impl Session<'_, '_> {
             false => Iteration::Failed,
         };
         self.take_leave(over);
-        // A long-lived connection that is gone is nothing to take leave of, and what has failed
-        // while the user took leave is not begun again.
+        // A long-lived connection that is gone needs no close, and a failure during the close does
+        // not start it again.
         if gone || leaving {
             self.active.task.pc = GONE;
         }
     }
 
-    /// What the session does when something fails that no step is about.
+    /// The reaction of the session to a failure outside of its steps.
     pub(in crate::user) fn answer_unasked(&mut self, then: OnError) {
         let pauses = matches!(self.active.task.doing, Doing::Pause | Doing::Stay);
         match then {
@@ -266,8 +267,7 @@ impl Session<'_, '_> {
 }
 
 impl State {
-    /// Something failed that no running step is about: it is begun and over in one, in a row of its
-    /// own.
+    /// A failure outside of the running step: starts and ends in one call, in a row of its own.
     pub(super) fn failed_apart(
         &mut self,
         step: StepId,
@@ -292,11 +292,11 @@ struct Failed<'v, 'a> {
 }
 
 impl Failed<'_, '_> {
-    /// Tries the step again, or records the failure and does what the scenario says.
+    /// Retries the step, or records the failure and reacts as the scenario says.
     fn handle(mut self, onward: Onward) {
         let (step, cause, instruction) = (self.step, self.cause, self.active.instruction());
         let failing = instruction.failing();
-        // A scenario that cannot be done is not done as fast as it can fail.
+        // A scenario that always fails must not fail as fast as it can.
         let onward = match onward {
             Onward::NextStep
                 if cause.blame() == Blame::Scenario && self.attempt.latency.is_none() =>
@@ -338,7 +338,7 @@ impl Failed<'_, '_> {
         }
     }
 
-    /// The last try failed, and so has the attempt.
+    /// The last try failed, and so the attempt.
     fn record(&mut self) {
         let Failed { active, step, attempt, cause, detail } = self;
         let finding = Some((*cause, &*detail));
@@ -358,10 +358,10 @@ impl Failed<'_, '_> {
         }
     }
 
-    /// Waits for another try at the running step; false when none is left.
+    /// Waits before the next try of the running step; false if none is left.
     fn tries_again(&mut self, retry: Retry) -> bool {
         let Failed { active, attempt, cause, .. } = self;
-        // Who leaves does not try for ever.
+        // A user that is leaving does not retry without limit.
         let on = retry.on.holds(*cause, attempt.code);
         if !on
             || !retry
@@ -373,7 +373,7 @@ impl Failed<'_, '_> {
         let most = retry.low.saturating_mul(1 << active.task.retries.min(30)).min(retry.high);
         active.task.retries = active.task.retries.saturating_add(1);
         let most = most.as_secs_f64();
-        // Half of it is chance, so that users who failed together do not come back together.
+        // Half of the wait is random, so that users that failed together do not return together.
         let wait = Duration::from_secs_f64(active.user.random.uniform(most / 2.0, most));
         let told = Duration::from_secs(attempt.retry_after_s.min(RETRY_AFTER_MAX_S));
         active.hold(wait.max(told));
@@ -396,7 +396,7 @@ impl Failed<'_, '_> {
     }
 }
 
-/// What finds an attempt that ended now in the logs of others.
+/// Identifies an attempt that just ended in the logs of other systems.
 #[cold]
 fn slow(active: &Active<'_>, cause: Option<Cause>) -> Found {
     let (at, user) = (active.user.now, active.user.id.0);
@@ -406,7 +406,7 @@ fn slow(active: &Active<'_>, cause: Option<Cause>) -> Found {
     Found { at, user, cause, read, retransmits: info.map(|info| info.retransmits) }
 }
 
-/// Who fails, and with which rows.
+/// The user that fails, and the rows it used.
 #[cold]
 fn evidence(active: &Active<'_>, code: u16) -> Evidence {
     let mut row = Vec::new();

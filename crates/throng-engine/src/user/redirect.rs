@@ -1,6 +1,6 @@
-//! Requests that are not sent as their step says, and where a redirect or a saved URL leads (RFC
-//! 9110, 10.2.2; RFC 3986, 5.2): only to the scenario's own targets, as an answer must never send
-//! load to somebody else.
+//! Requests that differ from their step, and the targets of redirects and saved URLs (RFC 9110,
+//! 10.2.2; RFC 3986, 5.2): only the scenario's own targets, because a response must never send load
+//! to a third party.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -10,62 +10,63 @@ use throng_program::{Http, Scheme, Target};
 
 use super::exchange::Exchange;
 
-/// How a request goes that is not sent as its step says.
+/// How a request differs from its step.
 #[derive(Default)]
 pub(super) struct Detour {
     pub(super) redirect: Option<Redirect>,
     pub(super) again: Option<Again>,
 }
 
-/// A request that is sent once more, as the target has not looked at it.
+/// A request that is resent because the target has not processed it.
 pub(super) struct Again {
-    /// As long as it was written before.
+    /// Its length as first written.
     pub(super) bytes_out: u64,
-    /// How often it is sent once more, with this time.
+    /// How often it was resent, including this time.
     pub(super) resends: u8,
-    /// Until when it has to be answered, where that is known.
+    /// Deadline of its response, if known.
     pub(super) until: Time,
-    /// Chance and time as they were when it was written; None where neither is in it.
+    /// Random state and time before it was written; `None` if it depends on neither.
     pub(super) before: Option<(Random, Time)>,
-    /// What of it is in the ledger.
+    /// Its entry in the ledger.
     pub(super) sent: Option<(u16, u64)>,
-    /// Which step it was, and which doing of it.
+    /// The step, and its scheduled start.
     pub(super) pc: u32,
     pub(super) due: Time,
 }
 
 impl Again {
-    /// Whether it is the request of this step, and of this doing of it.
+    /// Whether it is the request of this step, with this scheduled start.
     pub(super) fn is_of(&self, pc: u32, due: Time) -> bool {
         (self.pc, self.due) == (pc, due)
     }
 }
 
-/// A request that goes elsewhere than its step says: it answers a redirect, or its path was a URL.
+/// A request to another target or path than its step says: after a redirect, or because its path
+/// was a URL.
 #[derive(Clone, Debug)]
 pub(crate) struct Redirect {
     pub(crate) target: u16,
-    /// Where the first request went.
+    /// The target of the first request.
     pub(crate) first: u16,
-    /// It leads to another host than the first request.
+    /// The host differs from that of the first request.
     pub(crate) elsewhere: bool,
     pub(crate) path: String,
-    /// The method became GET and the body is gone (RFC 9110, 15.4.4).
+    /// The method became GET and the body was dropped (RFC 9110, 15.4.4).
     pub(crate) as_get: bool,
-    /// How many redirects were followed; none where the path was a URL.
+    /// How many redirects were followed; 0 if the path was a URL.
     pub(crate) count: u8,
-    /// Received and sent for the redirects before.
+    /// Bytes received and sent for earlier redirects.
     pub(crate) bytes: (u64, u64),
-    /// Chance and time when the first request was written, where it has any in it.
+    /// Random state and time before the first request was written, if it depends on them.
     pub(crate) before: Option<(Random, Time)>,
-    /// When the first request of the try was handed over; [`Time::NEVER`] where this is it.
+    /// When the first request of the try was handed over; [`Time::NEVER`] if this is the first.
     pub(crate) sent: Time,
-    /// It is the same request again, with the answer to a challenge (RFC 7616).
+    /// The same request again, with the response to a challenge (RFC 7616).
     pub(crate) challenged: bool,
 }
 
 impl Redirect {
-    /// The first request goes there instead, and nothing was sent for that.
+    /// Sends the first request to another target; nothing was sent before.
     pub(crate) fn to(target: u16, path: String) -> Redirect {
         let (as_get, count, bytes) = (false, 0, (0, 0));
         let (before, sent, challenged) = (None, Time::NEVER, false);
@@ -73,13 +74,13 @@ impl Redirect {
         Redirect { target, first, elsewhere, path, as_get, count, bytes, before, sent, challenged }
     }
 
-    /// Whether it is another request than the first.
+    /// Whether this is a later request than the first.
     pub(crate) fn is_followed(&self) -> bool {
         self.count > 0 || self.challenged
     }
 }
 
-/// Whether this status asks to go elsewhere.
+/// Whether this status is a redirect.
 pub(crate) fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
 }
@@ -93,8 +94,8 @@ pub(crate) fn becomes_get(status: u16, method: &str) -> bool {
     }
 }
 
-/// Whether two targets are one for what is sent to no other: credentials, cookies, and the name of
-/// the host (Fetch standard, HTTP-redirect fetch; curl as of 7.83).
+/// Whether two targets share what must not be sent to another origin: credentials, cookies, and the
+/// host name (Fetch standard, HTTP-redirect fetch; curl as of 7.83).
 pub(super) fn is_same_origin(one: u16, other: u16, targets: &[Target]) -> bool {
     let of = |target: u16| {
         let target = targets.get(usize::from(target))?;
@@ -103,7 +104,7 @@ pub(super) fn is_same_origin(one: u16, other: u16, targets: &[Target]) -> bool {
     one == other || of(one) == of(other)
 }
 
-/// The URL of a WebSocket that is written as that of a page (WebSockets standard, 3.1: `http` means
+/// The URL of a WebSocket that is given as an HTTP URL (WebSockets standard, 3.1: `http` means
 /// `ws`, and `https` means `wss`).
 pub(super) fn websocket_url(reference: &str) -> Cow<'_, str> {
     match split_scheme(reference) {
@@ -117,8 +118,8 @@ pub(super) fn websocket_url(reference: &str) -> Cow<'_, str> {
     }
 }
 
-/// The target of a WebSocket whose URL has led to this target: for a page, what its host has for
-/// WebSockets.
+/// The WebSocket target for a URL that has resolved to this target: for an HTTP target, the
+/// WebSocket target on its host.
 pub(super) fn as_websocket(target: u16, targets: &[Target]) -> Option<u16> {
     let page = targets.get(usize::from(target))?;
     let scheme = match page.scheme {
@@ -133,8 +134,8 @@ pub(super) fn as_websocket(target: u16, targets: &[Target]) -> Option<u16> {
     targets.iter().position(is_it).map(|found| found as u16)
 }
 
-/// A reference with what no URL may have percent-encoded, as browsers do: spaces, bytes beyond
-/// ASCII and delimiters (RFC 3986, 2.1; URL standard, path percent-encode set).
+/// A reference with all bytes percent-encoded that a URL must not contain, as browsers do: spaces,
+/// non-ASCII bytes and delimiters (RFC 3986, 2.1; URL standard, path percent-encode set).
 fn encoded(reference: &[u8]) -> String {
     let mut out = String::with_capacity(reference.len());
     for byte in reference.trim_ascii() {
@@ -147,7 +148,7 @@ fn encoded(reference: &[u8]) -> String {
     out
 }
 
-/// Scheme and rest of a URL that has one (RFC 3986, 3.1); the query of a path may hold another URL.
+/// Scheme and rest of an absolute URL (RFC 3986, 3.1); the query of a path may contain another URL.
 fn split_scheme(reference: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = reference.split_once("://")?;
     let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -155,14 +156,14 @@ fn split_scheme(reference: &str) -> Option<(&str, &str)> {
     is_scheme.then_some((scheme, rest))
 }
 
-/// Whether a reference that is a path goes as it is: nothing of it is to be resolved.
+/// Whether a reference is a path that needs no resolution.
 pub(super) fn is_plain_path(reference: &str) -> bool {
     let path = reference.split('?').next().unwrap_or_default();
     let has_dots = || path.split('/').any(|segment| matches!(segment, "." | ".."));
     reference.starts_with('/') && !reference.starts_with("//") && !has_dots()
 }
 
-/// The target and path that a Location means, seen from a request for `path` at target `here`.
+/// The target and path of a `Location`, relative to a request for `path` at target `here`.
 pub(crate) fn resolve(
     location: &[u8],
     here: u16,
@@ -233,7 +234,7 @@ pub(super) fn path_of<'a>(
     }
 }
 
-/// A path that can stand in a request line.
+/// Checks that a path is valid in a request line.
 fn clean(path: String) -> Result<String, Said> {
     match path.bytes().all(|byte| byte.is_ascii_graphic()) && path.starts_with('/') {
         true => Ok(path),
@@ -241,7 +242,7 @@ fn clean(path: String) -> Result<String, Said> {
     }
 }
 
-/// RFC 3986, 5.2.4; the query is left as it is.
+/// RFC 3986, 5.2.4; the query is unchanged.
 fn remove_dots(path: &str) -> String {
     let (path, query) = path.split_at(path.find('?').unwrap_or(path.len()));
     let mut parts: Vec<&str> = Vec::new();
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn locations_are_resolved_as_the_rfc_has_it() {
+    fn locations_are_resolved_as_in_rfc_3986() {
         let targets = [
             target(Scheme::Http, "127.0.0.1", 8080),
             target(Scheme::Https, "example.org", 443),
@@ -308,14 +309,14 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_encoded_as_they_are() {
+    fn bytes_that_are_not_utf8_are_percent_encoded() {
         let targets = [target(Scheme::Http, "a.test", 80)];
         let got = resolve(b"/caf\xe9", 0, "/", &targets);
         assert_eq!(got.ok(), Some((0, "/caf%E9".to_string())));
     }
 
     #[test]
-    fn a_web_socket_goes_to_the_host_of_its_page() {
+    fn a_websocket_goes_to_the_host_of_its_page() {
         let targets = [
             target(Scheme::Http, "a.test", 8080),
             target(Scheme::Ws, "a.test", 80),
@@ -346,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_without_dots_go_as_they_are() {
+    fn paths_without_dots_are_unchanged() {
         for (path, plain) in [
             ("/a/b.c/..d/...", true),
             ("/a?x=/../", true),
@@ -361,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_change_as_browsers_do_it() {
+    fn methods_change_as_in_browsers() {
         assert!(becomes_get(303, "PUT") && becomes_get(302, "POST") && !becomes_get(307, "POST"));
         assert!(!becomes_get(301, "PUT") && !becomes_get(303, "HEAD"));
         assert!(is_redirect(308) && !is_redirect(304));

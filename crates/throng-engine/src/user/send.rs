@@ -1,6 +1,6 @@
-//! What a user sends over one of its lines: bytes, messages, and the frames of a WebSocket.
+//! The sending side of a line: bytes, messages, and WebSocket frames.
 
-pub(super) mod mqtt;
+mod mqtt;
 mod redis;
 
 use std::io;
@@ -11,37 +11,74 @@ use std::task::Context;
 use throng_base::Random;
 use throng_expression::{Fault, Value};
 use throng_metrics::Cause;
-use throng_program::mqtt::Order;
-use throng_program::redis::Commands;
-use throng_program::{Composed, Content, Message, MessageKind};
+use throng_program::{Check, Composed, ConnectOptions, Content, Message, MessageKind};
 use throng_protocol::framed::{EncodeError, Protocol};
-use throng_protocol::machine::Machine;
+use throng_protocol::machine::{Answered, Fields, Machine};
 use throng_protocol::protobuf::Schema;
 use throng_protocol::{framed, protobuf};
 
 use super::State;
 use super::agenda::waiting_bytes;
-use super::connection::Connection;
+use crate::connector::Handshake;
+use crate::connector::protocol::Upgrade;
 use crate::failure::Finding;
 use crate::scope::{UserScope, scope};
-use crate::trace::{Shown, What};
+use crate::trace::What;
 
-/// What a user sends over one of its lines.
+/// The sending side of one line of a user.
 pub(super) struct Outbound<'u> {
     pub(super) user: &'u mut State,
     pub(super) line: u8,
 }
 
-/// A message that is on its way.
+/// A message that was sent.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Sent {
     pub(super) bytes: u64,
-    /// What its reply will carry; 0 where replies carry nothing.
+    /// Correlation number of the reply; 0 if the protocol has none.
     pub(super) number: u32,
     pub(super) delivery: Option<(u16, u64)>,
 }
 
-/// The value of a leaf, or its text behind what is there.
+/// What acknowledges a message, as the step that waits for it looks at it.
+pub(super) struct Acknowledgement<'a> {
+    pub(super) status: Option<u16>,
+    pub(super) content: &'a [u8],
+    /// Of an acknowledgement that is a message itself.
+    pub(super) fields: Fields<'a>,
+    /// What is wrong with it whatever is looked at.
+    pub(super) refusal: Option<Finding>,
+}
+
+impl<'a> Acknowledgement<'a> {
+    /// None of what answers something else than a message.
+    pub(super) fn of(answer: &'a Answered<'a>, checks: &[Check]) -> Option<Acknowledgement<'a>> {
+        match answer {
+            Answered::Mqtt(answer) => Some(mqtt::acknowledgement(answer, checks)),
+            Answered::Redis(answer) => Some(redis::acknowledgement(answer, checks)),
+            Answered::Sql(_) => None,
+        }
+    }
+}
+
+/// What a user sends first on a connection, before it is open: the upgrade to WebSocket, or what
+/// only its protocol has, with the session of its last connection where that goes on.
+pub(super) fn greeting(
+    options: Option<&ConnectOptions>,
+    upgrade: Option<Upgrade>,
+    kept: Option<Machine>,
+    scope: &mut UserScope<'_>,
+) -> Result<Option<Handshake>, Finding> {
+    match options {
+        Some(ConnectOptions::Mqtt(client)) => {
+            let greeting = mqtt::greeting(client, upgrade, kept, scope)?;
+            Ok(Some(Handshake::Mqtt(greeting)))
+        }
+        Some(ConnectOptions::Call(_)) | None => Ok(upgrade.map(Handshake::WebSocket)),
+    }
+}
+
+/// The value of a leaf, or its text, which is appended to `out`.
 fn value_of<T>(
     message: &Composed<T>,
     leaf: u16,
@@ -55,7 +92,7 @@ fn value_of<T>(
     }
 }
 
-/// Writes a message of protobuf.
+/// Writes a protobuf message.
 pub(super) fn encode_proto(
     schema: &Schema,
     message: &Composed<protobuf::Template>,
@@ -76,8 +113,7 @@ fn not_encoded(error: EncodeError<Fault>, scope: &UserScope<'_>) -> Finding {
     }
 }
 
-/// Writes a message of bytes alone, as it goes over the connection; gives the number that its
-/// reply carries.
+/// Writes a message that is only bytes, as it is sent; returns the correlation number of its reply.
 pub(super) fn encode_plain(
     state: &mut State,
     line: u8,
@@ -97,8 +133,7 @@ pub(super) fn encode_plain(
     Ok(number)
 }
 
-/// Writes a declared message behind what is there; gives its kind, and the number that its
-/// reply carries.
+/// Appends a declared message; returns its kind and the correlation number of its reply.
 fn encode(
     state: &mut State,
     line: u8,
@@ -114,7 +149,7 @@ fn encode(
     let number = match u32::try_from(most).unwrap_or(u32::MAX) {
         0 => 0,
         _ if declared.template.gives_correlation() => 0,
-        // 0 is for what nobody has asked for.
+        // 0 marks unsolicited messages.
         most => {
             state.number = if state.number >= most { 1 } else { state.number + 1 };
             state.number
@@ -131,13 +166,13 @@ fn encode(
 }
 
 impl Outbound<'_> {
-    /// Sends bytes, and keeps what the socket does not take at once.
+    /// Sends bytes, and keeps what the socket does not take immediately.
     #[inline]
     pub(super) fn send(&mut self, own: &[u8], cx: &mut Context<'_>) -> io::Result<()> {
         self.send_with(own, None, cx)
     }
 
-    /// The same, and behind it bytes that lie elsewhere for all users: they are not copied.
+    /// Sends bytes, then shared ones that all users send, which are not copied.
     pub(super) fn send_with(
         &mut self,
         own: &[u8],
@@ -162,8 +197,8 @@ impl Outbound<'_> {
         Ok(())
     }
 
-    /// Sends a message; the outer error is a message that could not be written. What was sent lies
-    /// in the shard's buffer for a moment, unless it is the same for all users.
+    /// Sends a message; the outer error is a message that could not be written. Its bytes stay in
+    /// the shard's buffer for a moment, unless all users send the same.
     pub(super) fn message(
         &mut self,
         message: &Message,
@@ -205,58 +240,6 @@ impl Outbound<'_> {
         Ok(sent.map(|bytes| Sent { bytes, number, ..Sent::default() }))
     }
 
-    /// Sends a packet of MQTT. What a message contains lies in the shard's buffer behind that,
-    /// unless it is the same for all users.
-    fn order(
-        &mut self,
-        (order, cut): (&Order, Option<u32>),
-        cx: &mut Context<'_>,
-    ) -> Result<io::Result<Sent>, Finding> {
-        let shard = Rc::clone(&self.user.shard);
-        shard.recorder.borrow_mut().messages.sent += 1;
-        let Some(Connection { machine: Machine::Mqtt(client), .. }) =
-            self.user.lines.connection_mut(self.line)
-        else {
-            return Ok(Err(io::ErrorKind::NotConnected.into()));
-        };
-        let mut out = shard.write_buffer.borrow_mut();
-        out.clear();
-        let number = mqtt::write_order(order, client, &mut scope!(self.user, &shard), &mut out)?;
-        let cut = cut.map_or(out.len(), |cut| out.len().min(cut as usize));
-        let sent = self.send(&out[..cut], cx);
-        Ok(sent.map(|()| Sent { bytes: cut as u64, number: u32::from(number), ..Sent::default() }))
-    }
-
-    /// Sends commands of Redis in one write.
-    fn commands(
-        &mut self,
-        (commands, cut): (&Commands, Option<u32>),
-        cx: &mut Context<'_>,
-    ) -> Result<io::Result<Sent>, Finding> {
-        let shard = Rc::clone(&self.user.shard);
-        let mut buffer = shard.write_buffer.borrow_mut();
-        let bytes = match commands.fixed() {
-            Some(fixed) => fixed,
-            None => {
-                buffer.clear();
-                redis::write(commands, &mut scope!(self.user, &shard), &mut buffer)?;
-                &buffer
-            }
-        };
-        let is_traced = shard.is_traced();
-        self.user.tell(|| What::Sent(Shown::of(&redis::in_lines(bytes))));
-        shard.recorder.borrow_mut().messages.sent += u64::from(commands.count);
-        let Some(Connection { machine: Machine::Redis(client), .. }) =
-            self.user.lines.connection_mut(self.line)
-        else {
-            return Ok(Err(io::ErrorKind::NotConnected.into()));
-        };
-        let number = client.ask(commands.replies, commands.is_read || is_traced);
-        let cut = cut.map_or(bytes.len(), |cut| bytes.len().min(cut as usize));
-        let sent = self.send(&bytes[..cut], cx);
-        Ok(sent.map(|()| Sent { bytes: cut as u64, number, ..Sent::default() }))
-    }
-
     fn content(
         &mut self,
         kind: MessageKind,
@@ -291,25 +274,25 @@ impl Outbound<'_> {
         Ok(cut as u64)
     }
 
-    /// Begins or answers the close handshake.
+    /// Starts or answers the close handshake.
     pub(super) fn close(&mut self, code: u16, cx: &mut Context<'_>) -> io::Result<()> {
         let mask = self.user.random.next_u32().to_ne_bytes();
         self.write(cx, |machine, out| machine.close(code, mask, out)).map(drop)
     }
 
-    /// A ping; how many bytes it took.
+    /// Sends a ping; returns how many bytes it took.
     pub(super) fn ping(&mut self, payload: &[u8], cx: &mut Context<'_>) -> io::Result<u64> {
         let (mask, now) = (self.user.random.next_u32().to_ne_bytes(), self.user.now);
         self.write(cx, |machine, out| machine.ping(payload, now, mask, out))
     }
 
-    /// Answers a ping. How often something comes must not change what the user draws.
+    /// Answers a ping. The number of pings must not change the random values that the user draws.
     pub(super) fn pong(&mut self, payload: &[u8], cx: &mut Context<'_>) -> io::Result<()> {
         let mask = Random::new(self.user.id.0 ^ self.user.now.as_nanos()).next_u32().to_ne_bytes();
         self.write(cx, |machine, out| machine.pong(payload, mask, out)).map(drop)
     }
 
-    /// Sends what the machine of a connection writes; how many bytes it is.
+    /// Sends what the machine of a connection writes; returns how many bytes that is.
     fn write(
         &mut self,
         cx: &mut Context<'_>,
@@ -326,8 +309,8 @@ impl Outbound<'_> {
     }
 }
 
-/// How many bytes a message took on a connection, as far as the messages of its protocol have them:
-/// with the delimiter behind it, as what is sent.
+/// How many bytes a message takes on a connection, including the delimiter of its protocol, as for
+/// sent messages.
 pub(super) fn wire_bytes(protocol: Option<&Protocol>, payload: &[u8]) -> u64 {
     (payload.len() + protocol.map_or(0, Protocol::delimiter_bytes)) as u64
 }

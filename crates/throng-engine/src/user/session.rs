@@ -1,4 +1,4 @@
-//! The session of a user: which instruction it does next, and the borders of its iterations.
+//! The session of a user: its next instruction, and the start and end of its iterations.
 
 use std::task::Context;
 use std::time::Duration;
@@ -17,12 +17,12 @@ use crate::recorder::Iteration;
 use crate::shard::Lane;
 use crate::trace::What;
 
-/// How often a user that stands at the gate asks again.
+/// How often a user that an observer has paused asks whether it may continue.
 const GATE: Duration = Duration::from_millis(10);
 
 impl Session<'_, '_> {
-    /// The instruction at the program counter is about to be done, for the first time or again.
-    /// False when the user has to wait at the gate.
+    /// The current instruction is about to run, for the first time or again. False if an observer
+    /// has paused the user.
     #[cold]
     pub(super) fn watched_step(&mut self) -> bool {
         let instruction = self.active.instruction();
@@ -40,8 +40,8 @@ impl Session<'_, '_> {
         true
     }
 
-    /// What comes before the next instruction of the session: leaving, falling out, and the
-    /// borders of iterations.
+    /// Handles what precedes the next instruction of the session: leaving, disconnecting, and the
+    /// start and end of iterations.
     pub(super) fn comes_first(&mut self, cx: &mut Context<'_>) -> Option<Turn> {
         if self.active.user.leaving {
             return None;
@@ -74,10 +74,10 @@ impl Session<'_, '_> {
         None
     }
 
-    /// Whether a user that has to leave does something before. What keeps the books of the step
-    /// before it and takes no time: or fewer would be counted than were done. And the first step of
-    /// a start that was counted, which on a late host may come after the end of the load: so each
-    /// start has a result.
+    /// Whether a user that has to leave must do something first. Instantaneous instructions that
+    /// record the step before them, or fewer results than attempts would be counted. And the first
+    /// step of a counted start, which on a slow host may follow the end of the load: every start
+    /// gets a result.
     pub(super) fn is_owed(&self) -> bool {
         let Active { user, task, .. } = &*self.active;
         let is_book = matches!(
@@ -89,15 +89,16 @@ impl Session<'_, '_> {
         has_arrived || user.running && (is_book || is_first)
     }
 
-    /// Whether an iteration has begun that another task is to do, as the user does several at once.
+    /// Whether an iteration has started for another task, because the user runs several in
+    /// parallel.
     pub(super) fn begins_pass(&self) -> bool {
         let Active { shard, user, task, .. } = &*self.active;
         let is_begun = user.running && task.pc == self.active.of_session().begin;
         is_begun && shard.prepared.program.connection.streams > 1
     }
 
-    /// Leaves the iteration that has begun to a task of its own. The session asks for the next one
-    /// until as many are on their way as there may be.
+    /// Leaves the started iteration to a task of its own. The session asks for the next one until
+    /// the maximum is running.
     pub(super) fn hand_over(&mut self) {
         self.active.user.running = false;
         let iteration = self.active.user.iterations;
@@ -128,7 +129,7 @@ impl Session<'_, '_> {
         Turn::Again
     }
 
-    /// The session is over: its connections are ended in order, then the user is gone.
+    /// The session is over: closes its connections, then ends the user.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) -> Turn {
         self.active.task.leave_transactions(End::Whole, self.active.user);
         match self.active.user.lines.first_open() {
@@ -142,7 +143,7 @@ impl Session<'_, '_> {
 }
 
 impl User {
-    /// Does the instruction at the program counter.
+    /// Runs the current instruction.
     pub(super) fn step(&mut self, shard: &Lane, cx: &mut Context<'_>) -> Turn {
         let mut session = self.session(shard);
         if let Some(turn) = Session::new(&mut session).comes_first(cx) {
@@ -168,7 +169,7 @@ impl User {
             && let Some(connection) = session.user.lines.connection_mut(line)
             && let Some(surplus) = connection.take_surplus()
         {
-            // It came right behind the answer to the upgrade, before anything was asked.
+            // It followed the response to the upgrade, before anything was asked.
             self.inbound(line, shard, cx).received(&surplus);
             return Turn::Again;
         }

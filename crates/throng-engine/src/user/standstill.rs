@@ -1,4 +1,4 @@
-//! A user that stands still, as nothing is due for it and nothing will wake it: what it waits for.
+//! Reports what a stuck user waits for: nothing is due for it, and nothing will wake it.
 
 use throng_base::Said;
 
@@ -27,7 +27,7 @@ impl User {
         shard.stop_because(shard.clock.now(), reason, StoppedBy::Bug);
     }
 
-    /// The step that the session is at, or the last one before that.
+    /// The current step of the session, or the last one before it.
     fn last_step<'a>(&self, shard: &'a Lane) -> Option<&'a str> {
         let number = self.state.session;
         let last = shard.prepared.sessions[usize::from(number)].code.all.len() as u32;

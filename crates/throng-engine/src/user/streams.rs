@@ -1,4 +1,4 @@
-//! Requests that share a connection: HTTP/2, where each is a stream of its own.
+//! Requests that share a connection: HTTP/2, with one stream per request.
 
 use std::io;
 use std::task::Context;
@@ -13,17 +13,17 @@ use super::agenda::waiting_bytes;
 use super::connection::Connection;
 use super::send::Outbound;
 
-/// What is asked over a stream.
+/// A request on a stream.
 pub(super) struct Asked<'a> {
     pub(super) kind: RequestKind,
-    /// The head, as [`throng_protocol::http2::write_block`] writes it.
+    /// The head, as written by [`throng_protocol::http2::write_block`].
     pub(super) block: &'a [u8],
     pub(super) body: Body<'a>,
     pub(super) body_bytes_max: u64,
 }
 
 impl State {
-    /// A connection that the target is leaving is closed as soon as nobody asks over it.
+    /// Closes a connection that the target is leaving, once no request is in flight on it.
     pub(super) fn end_if_going(&mut self, line: u8) {
         let Some(Connection { machine: Machine::Http2(client), .. }) = self.lines.connection(line)
         else {
@@ -38,7 +38,7 @@ impl State {
 }
 
 impl Outbound<'_> {
-    /// Writes a request as a stream of its own; which one it is.
+    /// Writes a request as a new stream; returns its ID.
     pub(super) fn ask(&mut self, asked: &Asked<'_>, cx: &mut Context<'_>) -> io::Result<u32> {
         let shard = std::rc::Rc::clone(&self.user.shard);
         let Some(Connection { machine: Machine::Http2(client), .. }) =
@@ -63,7 +63,8 @@ impl Outbound<'_> {
         Ok(token.0)
     }
 
-    /// Keeps what is sent until the user listens: what it asks for at once goes by one write.
+    /// Buffers what is sent until the user listens, so that requests made together go out in one
+    /// write.
     fn gather(&mut self, own: &[u8], cx: &mut Context<'_>) -> io::Result<()> {
         let waiting = (waiting_bytes(&self.user.agenda), &self.user.shard.purse);
         let Some(connection) = self.user.lines.connection_mut(self.line) else {
@@ -75,23 +76,27 @@ impl Outbound<'_> {
         }
     }
 
-    /// The socket has taken all that was sent, perhaps: then more of the bodies is.
+    /// The socket may have taken all bytes: sends more of the request bodies.
     pub(super) fn drain(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        let shard = std::rc::Rc::clone(&self.user.shard);
-        while self.user.lines.get(self.line).is_sent()
-            && let Some(connection) = self.user.lines.connection_mut(self.line)
+        while let State { lines, shard, .. } = &mut *self.user
+            && let Some(connection) = lines.connection_mut(self.line)
+            && connection.is_sent()
         {
             let mut out = shard.frame_buffer.borrow_mut();
             out.clear();
             if !connection.machine.drained(&mut out) {
                 break;
             }
-            self.send(&out, cx)?;
+            let more = std::mem::take(&mut *out);
+            drop(out);
+            let sent = self.send(&more, cx);
+            self.user.shard.frame_buffer.replace(more);
+            sent?;
         }
         Ok(())
     }
 
-    /// Gives an exchange up; the connection goes on with the others.
+    /// Abandons an exchange; the connection continues with the others.
     pub(super) fn cancel(&mut self, stream: u32) {
         let shard = std::rc::Rc::clone(&self.user.shard);
         let mut out = shard.frame_buffer.borrow_mut();
@@ -100,7 +105,7 @@ impl Outbound<'_> {
         if let Machine::Http2(client) = &mut connection.machine
             && client.cancel(Token(stream), ErrorCode::CANCEL, &mut out).is_ok()
         {
-            // A target that is not told goes on sending what nobody reads.
+            // Without a reset, the target would continue to send what no task reads.
             connection.keep_control(&out);
         }
     }

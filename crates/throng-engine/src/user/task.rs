@@ -1,6 +1,5 @@
-//! A task: what runs instructions, one after another, with its own program counter, clock and
-//! whatever it waits for. The session of a user is one, and so is each body of a handler or of
-//! what is done every so often.
+//! A task runs instructions one after another, with its own program counter, clock and wait. The
+//! session of a user is a task, and so is each body of a handler or recurring action.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -23,85 +22,85 @@ use crate::rendezvous::Waiting;
 use crate::shard::Lane;
 
 pub(super) struct Task {
-    /// From when on the running step counts: when it began, or was due.
+    /// Start time of the running step: when it started, or when it was due.
     pub(super) due: Time,
-    /// When the task stops waiting for what it waits for.
+    /// When the current wait times out.
     pub(super) deadline: Time,
     pub(super) doing: Doing,
-    /// What is timed together; tasks that never are in a transaction have none.
+    /// The open transactions; `None` for a task that never is in one.
     pub(super) transactions: Option<Box<Transactions>>,
-    /// Of a request that is not sent as its step says.
+    /// Set if a request differs from its step.
     pub(super) detour: Option<Box<Detour>>,
     pub(super) pc: u32,
-    /// Where a body begins; 0 in the session. A pass begins where the session does, and keeps the
-    /// low bits of its iteration's number here.
+    /// Program counter where a body starts; 0 for the session. A pass starts where the session
+    /// does, and stores the low bits of its iteration's number here.
     body: u32,
-    /// Tries at the running step that failed and were followed by another.
+    /// Failed tries of the running step that were retried.
     pub(super) retries: u16,
-    /// Over which connection it does what it does.
+    /// The line that the task uses.
     pub(super) line: u8,
-    /// Of a body, the connection that it is about: it goes on as long as that is there. A branch
-    /// is about [`NO_LINE`], a pass about [`PASS`].
+    /// For a body, the line it belongs to: it ends with that connection. [`NO_LINE`] for a branch,
+    /// [`PASS`] for a pass.
     pub(super) of: u8,
-    /// Of a body, whether a message of the target is done with when it is over.
+    /// For a body, whether its end completes the handling of a message.
     pub(super) answers: bool,
-    /// Whether the step there has begun and not ended: also while its connection opens, and between
-    /// its tries.
+    /// Whether the current step has started and not ended, also while its connection opens and
+    /// between its tries.
     pub(super) begun: Begun,
-    /// A try at a step is on its way.
+    /// A try of a step is in flight.
     pub(super) in_flight: bool,
-    /// The next step counts from when it was due, and not from when it begins.
+    /// The next step is timed from when it was due, not from its start.
     pub(super) is_scheduled: bool,
 }
 
-/// How far an attempt at a step is.
+/// Progress of an attempt at a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Begun {
     No,
     Yes,
-    /// It went out to an address, or opens a connection to one: it counts there, too.
+    /// It was sent to an address, or opens a connection to one, and is counted there, too.
     Out,
 }
 
 pub(super) const NO_LINE: u8 = u8::MAX;
-/// Of a pass through the steps of a session whose users do several at once.
+/// Marks a pass: one of several iterations that a user runs in parallel.
 pub(super) const PASS: u8 = NO_LINE - 1;
 
-/// What a task waits for, if it waits.
+/// What a task waits for.
 pub(super) enum Doing {
-    /// The instruction at the program counter is to be done.
+    /// Nothing: it is ready to run the current instruction.
     Step,
-    /// A connection opens.
+    /// A connection to open.
     Opening(Box<Opening>),
-    /// A connection that other tasks use, to ask over it; since when.
+    /// A free connection to the target, since this time.
     Queued { since: Time },
-    /// The answer to what it asked for, or room in the socket for what it sends.
+    /// The response to a request, or room in the socket for what it sends.
     Exchange(Exchange),
-    /// The ends of all its branches.
+    /// The end of all its branches.
     Join,
-    /// Its deadline: it thinks.
+    /// Its deadline: think time.
     Pause,
-    /// Its deadline: it is there and listens.
+    /// Its deadline: it stays and listens.
     Stay,
-    /// Its deadline: it holds back after a refusal, or before another attempt.
+    /// Its deadline: backoff after a refusal, or before a retry.
     Holding,
-    /// Others, or its deadline.
+    /// Other users, or its deadline.
     Rendezvous(Waiting),
-    /// Its deadline: then it asks again whether it may do its next step.
+    /// Its deadline, after which it asks the observer again.
     Gate,
-    /// The end of a connection that the target is to close, or that we have taken leave of.
+    /// The end of a connection that the target is to close, or that we have closed.
     Closing,
     /// An iteration.
     Idle,
 }
 
-/// A connection that opens.
+/// A connection that is opening.
 pub(super) struct Opening {
     pub(super) work: Pin<Box<dyn Future<Output = Result<Opened, Failure>>>>,
     pub(super) progress: Rc<Progress>,
     pub(super) begun: Time,
     pub(super) target: u16,
-    /// What has not come, if its handshake takes too long.
+    /// The stage that is missing if its handshake takes too long.
     pub(super) missing: Option<Missing>,
 }
 
@@ -110,24 +109,23 @@ impl Opening {
         self.work.as_mut().poll(cx)
     }
 
-    /// It is given up.
+    /// The connection attempt is abandoned.
     fn given_up(&self, shard: &Lane) {
         shard.recorder.borrow_mut().gauges.connections_opening -= 1;
         self.failed(shard, None);
     }
 
-    /// It does not open. Where it was established, it has ended: counts who ended it.
+    /// The connection does not open. If it was established, counts which side ended it.
     pub(super) fn failed(&self, shard: &Lane, cause: Option<Cause>) {
         let established = self.progress.established.get();
         let ending = match cause {
-            // Nobody was there.
+            // No host answered.
             Some(Cause::ConnectTimeout) => Ending::TimedOut,
             _ if established == Time::NEVER => return,
             Some(Cause::ClosedEarly) => Ending::ClosedByTarget,
             Some(Cause::Reset) => Ending::Reset,
             Some(Cause::Timeout | Cause::Unreachable | Cause::NetworkFailed) => Ending::TimedOut,
-            // It was our word: the certificate, or the answer, is not to our liking; or all is
-            // over.
+            // We ended it: the certificate or the response was not acceptable, or the run is over.
             _ => Ending::ClosedByUs,
         };
         let lived = shard.clock.now() - established;
@@ -135,31 +133,31 @@ impl Opening {
     }
 }
 
-/// The transactions a user is in. Users who never are in one have none of it.
+/// The transactions a user is in; not allocated for users that never are in one.
 #[derive(Debug, Default)]
 pub(super) struct Transactions {
-    /// The innermost last.
+    /// The innermost is last.
     pub(super) open: Vec<Open>,
-    /// How long the user has paused since it began with its first one.
+    /// Total pause of the user since its first transaction started.
     pub(super) paused: Duration,
 }
 
-/// A transaction that has begun and not ended.
+/// A transaction that has started and not ended.
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) step: StepId,
     pub(super) begin: Time,
-    /// What [`Transactions::paused`] was then.
+    /// Value of [`Transactions::paused`] at the start.
     pub(super) paused: Duration,
-    /// The first step that failed in it.
+    /// The first failed step in it.
     pub(super) failed: Option<(StepId, Cause)>,
 }
 
-/// Where a task is whose session is over, but whose connection is not.
+/// Instruction of a task whose session is over, but whose connection is still open.
 static BEHIND_THE_END: Instruction =
     Instruction::Do(Statement::Disconnect { link: 0, how: Parting::Fin });
 static NO_PLAN: Plan = Plan::Nothing;
-/// The program counter there: what stands behind the session are the bodies of its handlers.
+/// Its program counter: the code after the session belongs to the bodies of handlers.
 pub(super) const GONE: u32 = u32::MAX;
 
 impl Task {
@@ -182,27 +180,28 @@ impl Task {
         }
     }
 
-    /// A body that begins: a handler's, or one that was due.
+    /// A body that starts, for a handler or a recurring action.
     pub(super) fn body(body: u32, of: u8, due: Time, answers: bool) -> Task {
         Task { pc: body, body, of, answers, is_scheduled: !answers, ..Task::session(due) }
     }
 
-    /// A branch of the session: as late as that, where its iteration started late.
+    /// A branch of the session, just as late if its iteration started late.
     pub(super) fn branch(begins: u32, session: &Task, now: Time) -> Task {
-        // On time, they are due when they begin: what waits for a connection is not late.
+        // On time, a branch is due when it starts: a wait for a connection does not make it late.
         let is_scheduled = session.is_scheduled && session.due < now;
         let due = if is_scheduled { session.due } else { now };
         Task { pc: begins, body: begins, of: NO_LINE, is_scheduled, ..Task::session(due) }
     }
 
-    /// One of several passes through the steps, due as the session is: this iteration of the user.
+    /// One of several passes through the steps, due when the session is, for this iteration of the
+    /// user.
     pub(super) fn pass(session: &Task, iteration: u64) -> Task {
         let (pc, is_scheduled) = (session.pc, session.is_scheduled);
         Task { pc, body: iteration as u32, of: PASS, is_scheduled, ..Task::session(session.due) }
     }
 
-    /// The number of its iteration, where the user has begun `begun`: a pass keeps its number while
-    /// later iterations begin.
+    /// The number of its iteration, after the user has started `begun` of them: a pass keeps its
+    /// number while later iterations start.
     pub(super) fn iteration(&self, begun: u64) -> u64 {
         let later = match self.is_pass() {
             true => (begun as u32).wrapping_sub(self.body),
@@ -211,7 +210,7 @@ impl Task {
         begun - u64::from(later)
     }
 
-    /// A branch, or a pass: what fails or leaves in it is told to the session.
+    /// A branch or a pass: it reports a failure or `leave` to the session.
     pub(super) fn is_branch(&self) -> bool {
         self.of >= PASS
     }
@@ -220,23 +219,23 @@ impl Task {
         self.of == PASS
     }
 
-    /// Whether it is any but the session.
+    /// True for every task except the session.
     pub(super) fn is_body(&self) -> bool {
         self.body > 0 || self.is_pass()
     }
 
-    /// Where the body begins that it is.
+    /// Where its body starts, if it is one.
     pub(super) fn begins(&self) -> Option<u32> {
         Some(self.body).filter(|body| *body > 0 && !self.is_pass())
     }
 
-    /// Whether it uses the connection of a line alone: to open it, or for its request.
+    /// Whether it has the connection of a line to itself: to open it, or for its request.
     pub(super) fn uses(&self, line: u8) -> bool {
         let asks = matches!(self.doing, Doing::Opening(_) | Doing::Exchange(_));
         self.line == line && (asks || self.in_flight)
     }
 
-    /// The exchange that it has over this connection.
+    /// Its exchange on this connection.
     pub(super) fn exchange_on(&self, line: u8) -> Option<&Exchange> {
         match &self.doing {
             Doing::Exchange(exchange) if self.line == line => Some(exchange),
@@ -244,7 +243,7 @@ impl Task {
         }
     }
 
-    /// The exchange that it waits for; it does not any more.
+    /// Takes the exchange that it waits for, and ends the wait.
     pub(super) fn take_exchange(&mut self) -> Option<Exchange> {
         match std::mem::replace(&mut self.doing, Doing::Step) {
             Doing::Exchange(exchange) => Some(exchange),
@@ -260,18 +259,18 @@ impl Task {
         (self.pc, self.deadline, self.doing) = (GONE, Time::NEVER, Doing::Step);
     }
 
-    /// Where the request of this step goes instead, if it does.
+    /// The redirect of this step's request, if any.
     pub(super) fn redirect(&self) -> Option<&Redirect> {
         self.detour.as_ref()?.redirect.as_ref()
     }
 
-    /// What is to be sent once more, where this try is that.
+    /// Takes the request to resend, if this try is a resend.
     pub(super) fn take_again(&mut self) -> Option<Again> {
         let again = self.detour.as_mut().and_then(|detour| detour.again.take());
         again.filter(|again| again.is_of(self.pc, self.due))
     }
 
-    /// Whether it waits for this over a connection.
+    /// Whether it waits for this on a connection.
     pub(super) fn awaits(&self, line: u8, what: Awaits) -> bool {
         self.exchange_on(line).is_some_and(|exchange| exchange.awaits == what)
     }
@@ -281,7 +280,7 @@ impl Task {
         matches!(self.doing, Doing::Closing) && self.line == line
     }
 
-    /// A request that was to be sent once more is not.
+    /// Cancels a resend.
     pub(super) fn withdraw_again(&mut self, shard: &Lane, now: Time) {
         let again = self.detour.as_mut().and_then(|detour| detour.again.take());
         if let Some(sent) = again.and_then(|again| again.sent) {
@@ -289,7 +288,7 @@ impl Task {
         }
     }
 
-    /// A try at the step ends.
+    /// A try of the step ends.
     pub(super) fn flight_ends(&mut self, shard: &Lane) {
         if std::mem::take(&mut self.in_flight) {
             shard.recorder.borrow_mut().gauges.in_flight -= 1;
@@ -301,21 +300,21 @@ impl Task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Which {
     Session,
-    /// Of those that go on besides, by its place.
+    /// A background task, by its index.
     Other(usize),
 }
 
-/// A task at work: it sees itself and what all tasks of its user share.
+/// A running task: it sees itself and what all tasks of its user share.
 pub(super) struct Active<'a> {
     pub(super) shard: &'a Lane,
     pub(super) user: &'a mut State,
     pub(super) task: &'a mut Task,
-    /// What the session does where it is another task; of interest is which connection it uses.
+    /// The session, if this is another task; needed to see which connection the session uses.
     pub(super) session: Option<&'a Task>,
 }
 
 impl<'a> Active<'a> {
-    /// The instruction at the program counter, and what is known of it beforehand.
+    /// The current instruction and its prepared plan.
     pub(super) fn at_pc(&self) -> (&'a Instruction, &'a Plan) {
         at(self.shard, self.user.session, self.task.pc)
     }
@@ -324,19 +323,19 @@ impl<'a> Active<'a> {
         self.at_pc().0
     }
 
-    /// What the session of the user does.
+    /// The code of the user's session.
     pub(super) fn of_session(&self) -> &'a Code {
         &self.shard.prepared.sessions[usize::from(self.user.session)].code
     }
 
-    /// Sets what the task waits for, and until when.
+    /// Starts to wait for something, until the deadline.
     pub(super) fn wait_for(&mut self, doing: Doing, deadline: Time) {
         self.task.doing = doing;
         self.task.deadline = deadline;
         self.user.arm(deadline);
     }
 
-    /// An attempt at the step begins, if it has not begun already.
+    /// Starts an attempt at the step, unless one has started.
     pub(super) fn begin(&mut self, step: StepId) {
         if self.task.begun == Begun::No {
             self.task.begun = Begun::Yes;
@@ -347,7 +346,7 @@ impl<'a> Active<'a> {
         }
     }
 
-    /// The running attempt goes to an address: that of its connection, be it open or to be opened.
+    /// The running attempt goes to an address: that of its connection, open or opening.
     #[inline]
     pub(super) fn goes_out(&mut self) {
         if std::mem::replace(&mut self.task.begun, Begun::Out) == Begun::Yes {
@@ -358,14 +357,14 @@ impl<'a> Active<'a> {
         }
     }
 
-    /// The running attempt ended; says where, if it had gone anywhere.
+    /// The running attempt ended; returns the address it went to, if any.
     #[inline]
     pub(super) fn attempt_over(&mut self) -> Option<u16> {
         let was_out = std::mem::replace(&mut self.task.begun, Begun::No) == Begun::Out;
         was_out.then(|| self.user.lines.get(self.task.line).place)
     }
 
-    /// A try at the step begins, if it has not begun already.
+    /// Starts a try of the step, unless one has started.
     pub(super) fn flight_begins(&mut self, step: StepId) {
         self.begin(step);
         if !std::mem::replace(&mut self.task.in_flight, true) {
@@ -373,14 +372,14 @@ impl<'a> Active<'a> {
         }
     }
 
-    /// The running step, if there is one, and where it had gone; it does not run any more.
+    /// Takes the running step, if any, and the address it went to.
     pub(super) fn take_begun(&mut self) -> Option<(StepId, Option<u16>)> {
         let begun = self.task.begun != Begun::No;
         let place = self.attempt_over();
         Some((self.instruction().step().filter(|_| begun)?, place))
     }
 
-    /// The running step, if there is one, will not end.
+    /// The running step, if any, will not finish.
     pub(super) fn interrupt(&mut self) {
         self.task.flight_ends(self.shard);
         if let Some((step, place)) = self.take_begun() {
@@ -391,7 +390,7 @@ impl<'a> Active<'a> {
         }
     }
 
-    /// What the user waits for is given up: nobody counts on it any more.
+    /// Abandons the current wait.
     pub(super) fn give_up(&mut self) {
         match std::mem::replace(&mut self.task.doing, Doing::Step) {
             Doing::Opening(opening) => opening.given_up(self.shard),
@@ -404,7 +403,7 @@ impl<'a> Active<'a> {
         }
     }
 
-    /// What this task asked for is of no use any more.
+    /// What this task asked for is no longer needed.
     pub(super) fn withdraw_exchange(&mut self) {
         if let Some(exchange) = self.task.take_exchange() {
             exchange.withdraw(self.shard, self.user.now);
@@ -413,7 +412,7 @@ impl<'a> Active<'a> {
     }
 }
 
-/// An instruction of a session, and what is known of it beforehand.
+/// An instruction of a session, and its prepared plan.
 pub(super) fn at(shard: &Lane, session: u16, pc: u32) -> (&Instruction, &Plan) {
     let (session, pc) = (&shard.prepared.sessions[usize::from(session)], pc as usize);
     let (instruction, plan) = (session.code.all.get(pc), session.plans.get(pc));

@@ -1,5 +1,5 @@
-//! Whole worlds in simulated time: thousands of users against servers that refuse, reset, fall
-//! silent and talk nonsense. A seed replays its world exactly.
+//! Simulated runs: thousands of users against servers that refuse, reset, stop responding and send
+//! garbage. A seed replays its run exactly.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -82,7 +82,7 @@ fn phase(drive: Drive, time: Option<Duration>) -> Phase {
     Phase { name: "p".into(), drive, time, churn: None, measured: true }
 }
 
-/// Does the first steps once, and what comes behind `begin` of them in each iteration.
+/// Runs the first steps once, and the steps from `begin` on in each iteration.
 fn session(mut before: Block, begin: usize) -> Session {
     let steps = before.split_off(begin);
     let slots = ["list", "item", "a", "b"].map(String::from).into();
@@ -113,21 +113,7 @@ fn stay(step: u16, heartbeat: Option<Heartbeat>) -> Statement {
 }
 
 fn get(checks: Vec<Check>) -> Statement {
-    Statement::Http(Arc::new(Http {
-        step: StepId(0),
-        link: 0,
-        method: "GET".into(),
-        path: Text::literal("/"),
-        headers: Vec::new(),
-        cookies: Vec::new(),
-        digest: None,
-        body: Body::None,
-        timeout: 200 * MS,
-        follow_redirects: false,
-        checks,
-        saves: Vec::new(),
-        failing: Failing::default(),
-    }))
+    crate::world::get(200 * MS, checks)
 }
 
 fn with_timeout(mut request: Statement, timeout: Duration) -> Statement {
@@ -137,7 +123,7 @@ fn with_timeout(mut request: Statement, timeout: Duration) -> Statement {
     request
 }
 
-/// An HTTP server that answers every request after `delay`, as `answer` has it.
+/// An HTTP server that answers every request after `delay` with the result of `answer`.
 fn http_server(answer: impl Fn(&mut Random) -> Vec<(Duration, Deed)> + 'static) -> Server {
     Box::new(move |asked, random| {
         let mut deeds = Vec::new();
@@ -155,7 +141,7 @@ fn say(bytes: &[u8]) -> Deed {
     Deed::Say(bytes.to_vec())
 }
 
-/// What came of a world.
+/// The results of a simulated run.
 struct Outcome {
     intervals: Vec<Interval>,
     sum: Interval,
@@ -167,7 +153,8 @@ struct Outcome {
     open: i64,
     most_open: i64,
     end: Time,
-    /// Of the world: what met the end of its connection, and the bytes of all sockets.
+    /// Counts of the simulated network: requests that crossed a close, and the bytes of all
+    /// sockets.
     unheard: u64,
     late: u64,
     read: u64,
@@ -199,7 +186,7 @@ impl Outcome {
         total.errors.iter().find(|(known, _)| *known == cause).map_or(0, |(_, count)| *count)
     }
 
-    /// What must hold of every run, whatever happened in it.
+    /// Invariants of every run, whatever happened in it.
     fn is_sound(&self, seed: u64) {
         let Outcome { sum, .. } = self;
         let total = sum.total();
@@ -253,7 +240,7 @@ fn run_with(
     Play { control: control.clone(), stop_at, ..play }.run(shape, server)
 }
 
-/// A program that is about to be played in a world.
+/// A program that is about to run in a simulated world.
 struct Play {
     program: Program,
     seed: u64,
@@ -263,9 +250,9 @@ struct Play {
     traced: bool,
     gate: Option<Arc<Gate>>,
     kept_bytes_max: Option<u64>,
-    /// Of the targets; None: one, that of all.
+    /// The addresses of the targets; `None`: a single one for all.
     addresses: Option<Vec<Vec<SocketAddr>>>,
-    /// Where a name leads from some time on, by its number.
+    /// The addresses of a name from some time on, by its number.
     moves: Vec<(Time, usize, Vec<SocketAddr>)>,
 }
 
@@ -343,7 +330,7 @@ impl Play {
         drop(runtime);
         assert!(budget.is_whole(), "what was kept is given back");
         let end = hand.clock.now();
-        // What is still on its way arrives: the server's books are whole.
+        // Messages in flight arrive: the server's counts are complete.
         while hand.advance() {}
         let mut outcome = Outcome::new(&world, end, &self.control);
         while let Ok(trace) = traced.try_recv() {
@@ -359,7 +346,7 @@ impl Play {
     }
 }
 
-/// What a shard of a simulated world is made of.
+/// The parts of a shard in a simulated world.
 fn parts(program: Arc<Program>, share: Share, hand: &Rc<Hand>, world: &Rc<World>) -> Parts {
     let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
     let targets = program.targets.len();
@@ -390,8 +377,8 @@ fn reader(source: &Source, seed: u64) -> Reader {
     Reader::open(&table).unwrap()
 }
 
-/// Two intervals of one second and phase would be added as if two shards had made them, and their
-/// gauges with them.
+/// Two intervals of one second and phase would be added like those of two shards, including their
+/// gauges.
 #[test]
 fn a_load_that_ends_within_a_second_has_one_interval_for_it() {
     let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
@@ -425,8 +412,8 @@ fn arrivals_keep_their_rate_whatever_the_server_does() {
 }
 
 #[test]
-fn a_frozen_server_shows_in_open_load() {
-    // 200 starts a second on 10 users; the server stands still for one second in the middle.
+fn a_frozen_server_shows_in_the_response_times_of_an_open_model() {
+    // 200 starts per second on 10 users; the server freezes for one second in the middle.
     let drive = Drive::Iterations(Iterations::new(10, Some(200.0), None));
     let one = program(
         Scheme::Http,
@@ -445,10 +432,10 @@ fn a_frozen_server_shows_in_open_load() {
     let total = outcome.sum.total();
     assert_eq!(total.ok, 1000);
     assert!(outcome.sum.population.waited > 100, "{:?}", outcome.sum.population);
-    // A fifth of all starts fell into the second of silence: they waited half of it on average.
+    // A fifth of all starts fell into the frozen second: they waited half of it on average.
     let p90 = total.latency.value_at(0.9);
     assert!(p90 > 300_000_000, "the wait is in the latency: {p90}");
-    // Ten requests lay in the server for a second, and no other was there for longer than usual.
+    // Ten requests were in the server for a second, and no other took longer than usual.
     let service = total.service();
     assert_eq!((service.count(), service.max() / 1_000_000), (1000, 1000));
     let p98 = service.value_at(0.98);
@@ -456,7 +443,7 @@ fn a_frozen_server_shows_in_open_load() {
 }
 
 #[test]
-fn faults_are_counted_by_cause_and_users_go_on() {
+fn failures_are_counted_by_cause_and_users_continue() {
     for seed in 1..20 {
         let drive = Drive::Users(Users { to: 300, coming: Coming::AtOnce });
         let program = program(
@@ -502,7 +489,7 @@ fn body(content: &str) -> Check {
 }
 
 #[test]
-fn a_seed_replays_its_world() {
+fn the_same_seed_gives_the_same_run() {
     let world = |seed| {
         let drive = Drive::Users(Users { to: 200, coming: Coming::Rate(400.0) });
         let program = program(
@@ -526,7 +513,7 @@ fn think() -> Statement {
 }
 
 #[test]
-fn stopping_lets_steps_finish_and_silence_is_cut_off() {
+fn a_stop_lets_steps_finish_but_cuts_off_unanswered_ones() {
     let drive = Drive::Users(Users { to: 100, coming: Coming::AtOnce });
     let one = program(
         Scheme::Http,
@@ -549,7 +536,7 @@ fn stopping_lets_steps_finish_and_silence_is_cut_off() {
 }
 
 #[test]
-fn a_closed_target_is_not_hammered() {
+fn a_closed_target_gets_few_connection_attempts() {
     let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
     let program = program(
         Scheme::Http,
@@ -564,7 +551,7 @@ fn a_closed_target_is_not_hammered() {
 }
 
 #[test]
-fn who_is_refused_now_and_then_holds_back_for_a_moment_only() {
+fn occasional_refusals_cause_only_short_backoff() {
     let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
     let code = vec![get(Vec::new())];
     let phase = phase(drive, Some(20 * S));
@@ -608,7 +595,7 @@ fn ask(content: &str, until: Until) -> Statement {
 }
 
 #[test]
-fn thousands_talk_over_websockets_and_answer_pings() {
+fn thousands_of_users_exchange_messages_over_websockets_and_answer_pings() {
     for (seed, faults) in [(11, 0), (12, 1)] {
         let drive = Drive::Users(Users { to: 2000, coming: Coming::Rate(4000.0) });
         let code = vec![connect(), ask("hello", Until::Any), think()];
@@ -634,7 +621,7 @@ fn thousands_talk_over_websockets_and_answer_pings() {
 }
 
 #[test]
-fn staying_users_notice_that_they_are_lost() {
+fn users_in_a_stay_notice_a_lost_connection() {
     let drive = Drive::Users(Users { to: 100, coming: Coming::AtOnce });
     let code = vec![connect(), stay(1, None)];
     let program = program(
@@ -659,7 +646,7 @@ fn staying_users_notice_that_they_are_lost() {
 }
 
 #[test]
-fn answers_on_raw_streams_end_where_they_are_told() {
+fn replies_on_raw_streams_end_at_the_declared_delimiter() {
     let line = |text: &[u8]| Until::Delimiter(text.to_vec().into());
     let drive = Drive::Iterations(Iterations::new(20, None, Some(1000)));
     let code = vec![
@@ -712,7 +699,7 @@ fn expect(content: &str) -> Statement {
     }))
 }
 
-/// Wraps a server: after the upgrade it says `greeting` in the same breath.
+/// Wraps a server: it sends `greeting` right after the upgrade.
 fn greeting_server(greeting: Vec<u8>, then: Option<Deed>) -> Server {
     let inner = chat_server(0);
     Box::new(move |asked, random| {
@@ -727,7 +714,7 @@ fn greeting_server(greeting: Vec<u8>, then: Option<Deed>) -> Server {
 }
 
 #[test]
-fn messages_that_come_together_are_heard_one_after_the_other() {
+fn messages_in_one_read_are_handled_one_after_another() {
     let mut greeting = Vec::new();
     write_frame(&mut greeting, Opcode::Text, true, false, None, b"one");
     write_frame(&mut greeting, Opcode::Text, true, false, None, b"two");
@@ -749,7 +736,7 @@ fn messages_that_come_together_are_heard_one_after_the_other() {
 }
 
 #[test]
-fn a_connection_lost_while_thinking_is_the_targets_doing() {
+fn a_connection_lost_during_think_time_is_the_targets_fault() {
     let long = Statement::Think(Pause::Uniform { low: 100 * MS, high: 100 * MS });
     let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
     let program = program(
@@ -785,15 +772,15 @@ fn a_session_that_only_sends_ends_with_its_load() {
         asked.clear();
         Vec::new()
     });
-    // Messages of one byte wait whenever the socket is clogged, so that time goes on.
+    // Messages of one byte wait whenever the socket is full, so that time passes.
     let outcome = run(program, 17, |world| world.clog(0.5), server);
     outcome.is_sound(17);
     assert!(outcome.sum.total().ok > 50, "{}", outcome.sum.total().ok);
 }
 
 #[test]
-fn an_overloaded_user_goes_on_and_the_wait_is_in_the_latency() {
-    // Ten times as many starts as one user can do.
+fn an_overloaded_user_continues_and_its_latency_includes_the_wait() {
+    // Ten times as many starts as one user can run.
     let drive = Drive::Iterations(Iterations::new(1, Some(100.0), None));
     let program = program(
         Scheme::Http,
@@ -839,7 +826,7 @@ mod watching;
 
 use chat::chat_server;
 
-/// Names as the compiler of scenarios knows them: the slots of [`session`].
+/// Names as in compiled scenarios: the slots of [`session`].
 struct Known;
 
 impl Names for Known {
@@ -860,7 +847,7 @@ fn expression(text: &str) -> Expression {
     Expression::compile(text, &mut Known).expect("the expression is right")
 }
 
-/// A text that is nothing but an expression.
+/// A text that consists of one expression.
 fn valued(text: &str) -> Text {
     let value = expression(text);
     Text { segments: vec![Segment::Value { value, escape: Escape::None }] }
@@ -901,10 +888,10 @@ fn iterations(users: u64, total: u64) -> Phase {
 }
 
 const HTTP: &[StepKind] = &[StepKind::Http; 4];
-/// The row behind them: of expressions of no step.
+/// The row after them: for expressions outside of steps.
 const EXPRESSIONS: u16 = 4;
 
-/// One user of an HTTP session does this so many times.
+/// One user of an HTTP session runs this many iterations.
 fn one(code: Block, times: u64) -> Program {
     program(Scheme::Http, vec![session(code, 0)], HTTP, iterations(1, times))
 }
@@ -922,8 +909,7 @@ impl Outcome {
         self.sum.step(StepId(index)).cloned().unwrap_or_default()
     }
 
-    /// How often a step ended well, and in which other ways.
-    /// Of a step: attempts begun, tries that were followed by another, attempts given up.
+    /// Of a step: attempts started, tries that were retried, attempts that failed after retries.
     fn tried(&self, index: u16) -> (u64, Vec<(Cause, u64)>, u64) {
         let step = self.step(index);
         (step.begun, step.retried, step.given_up)

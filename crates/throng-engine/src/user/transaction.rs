@@ -1,4 +1,4 @@
-//! Transactions: steps that are timed together, one within another as the scenario has it.
+//! Transactions: steps that are timed together, nested as the scenario says.
 
 use std::time::Duration;
 
@@ -11,26 +11,26 @@ use crate::recorder::Attempt;
 use crate::shard::Lane;
 use crate::trace::What;
 
-/// With the usual room of a list for four.
+/// With the initial capacity of a list: four.
 pub(super) const SIZES: [u64; 2] = [size_of::<Transactions>() as u64, 4 * size_of::<Open>() as u64];
 
-/// How a transaction ends in which nothing failed.
+/// How a transaction without a failure ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// Where the scenario has its end, or leaves it on purpose.
+    /// At its end in the scenario, or left on purpose.
     Whole,
-    /// The user was cut off in the middle: it is neither ok nor failed.
+    /// The user was cut off: the transaction neither succeeded nor failed.
     CutOff,
 }
 
 impl Transactions {
-    /// The time counts from when its first step is due.
+    /// Timed from when its first step is due.
     pub(super) fn begin(&mut self, step: StepId, begin: Time, shard: &Lane) {
         self.open.push(Open { step, begin, paused: self.paused, failed: None });
         shard.recorder.borrow_mut().begun(step);
     }
 
-    /// The innermost ends.
+    /// Ends the innermost transaction.
     pub(super) fn end(&mut self, user: &State) {
         let Some(open) = self.open.pop() else { return };
         let whole = user.now - open.begin;
@@ -58,14 +58,14 @@ impl Open {
 }
 
 impl Task {
-    /// Whether the user is in a transaction that is finished before it leaves.
+    /// Whether the user is in a transaction that must finish before it leaves.
     pub(super) fn in_transaction(&self, shard: &Lane) -> bool {
         let open = self.transactions.as_ref().is_some_and(|one| !one.open.is_empty());
         open && shard.finishes_transactions()
     }
 
-    /// All transactions the user is in end, as it leaves what is between their begin and end.
-    /// What did not run through has no time.
+    /// Ends all transactions of the user as it leaves their steps. Incomplete ones have no
+    /// duration.
     pub(super) fn leave_transactions(&mut self, end: End, user: &State) {
         let Some(transactions) = &mut self.transactions else { return };
         for open in std::mem::take(&mut transactions.open).iter().rev() {
@@ -76,7 +76,7 @@ impl Task {
         }
     }
 
-    /// A step failed and is not tried again.
+    /// A step failed for good.
     pub(super) fn transactions_fail(&mut self, step: StepId, cause: Cause) {
         let Some(transactions) = &mut self.transactions else { return };
         for open in &mut transactions.open {
@@ -91,7 +91,7 @@ impl Active<'_> {
         self.paused_for(self.user.now - self.task.due);
     }
 
-    /// The user has paused for so long.
+    /// The user has paused for this time.
     pub(super) fn paused_for(&mut self, time: Duration) {
         if self.task.is_body() {
             return;

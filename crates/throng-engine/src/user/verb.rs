@@ -1,14 +1,14 @@
-//! What the verbs do, each in a module of its own.
+//! What the verbs do, each in a module of its own, and which of them an answer is for.
 
 mod asking;
 mod control;
-pub(super) mod grpc;
+mod grpc;
 pub(super) mod http;
 pub(super) mod opening;
 pub(super) mod parting;
 pub(super) mod rendezvous;
 pub(super) mod secure;
-pub(super) mod sql;
+mod sql;
 pub(super) mod stay;
 pub(super) mod talk;
 pub(super) mod unanswered;
@@ -17,16 +17,95 @@ use std::task::Context;
 
 use throng_base::Time;
 use throng_program::Statement;
+use throng_protocol::http1::{Event as Part, Jar};
+use throng_protocol::machine::Answered;
 
+use super::exchange::Exchange;
+use super::redirect::Detour;
+use super::send::Acknowledgement;
 use super::task::{Active, Doing};
-use super::verb::sql::execute;
+use super::verb::grpc::{Listened, ask_for_call};
+use super::verb::http::{Listening, answer_complete};
 use super::verb::stay::Staying;
 use super::verb::unanswered::Unanswered;
+use crate::failure::Failure;
 use crate::prepared::Plan;
 use crate::prepared::code::Instruction;
+use crate::scope::UserScope;
+use crate::shard::Lane;
+
+/// What reads the response to a request over a stream.
+pub(super) enum Asker<'a> {
+    Http(Listening<'a>),
+    Call(Listened<'a>),
+}
+
+/// What of a user a response may change.
+pub(super) type Changed<'a, 'b> = (&'a mut Option<Box<Jar>>, &'a mut UserScope<'b>);
+
+impl<'a> Asker<'a> {
+    /// Of what a task does; None if that asks nothing over a stream.
+    #[inline]
+    pub(super) fn of(
+        shard: &'a Lane,
+        at: (&'a Instruction, &'a Plan),
+        detour: Option<&'a Detour>,
+        (target, due): (u16, Time),
+    ) -> Option<Asker<'a>> {
+        match at {
+            (Instruction::Do(Statement::Http(http)), Plan::Http(plan)) => {
+                let redirect = detour.and_then(|detour| detour.redirect.as_ref());
+                Some(Asker::Http(Listening { shard, http, plan, redirect, target }))
+            }
+            (Instruction::Do(Statement::Call(call)), Plan::Call(plan)) => {
+                Some(Asker::Call(Listened { shard, call, plan, due }))
+            }
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn read(
+        &self,
+        part: &Part<'_>,
+        exchange: &mut Exchange,
+        (jar, scope): Changed<'_, '_>,
+    ) -> Result<(), Failure> {
+        match (self, part) {
+            (Asker::Http(http), Part::Head(head)) => http.head(head, exchange, jar, scope),
+            (Asker::Http(http), Part::Body(bytes)) => {
+                exchange.piece(bytes, http.plan, None, http.shard);
+            }
+            (Asker::Call(call), Part::Head(head)) => return call.head(head, exchange),
+            (Asker::Call(call), Part::Body(bytes)) => return call.data(bytes, exchange, scope),
+            (Asker::Call(call), Part::Trailers(trailers)) => {
+                return call.trailers(*trailers, exchange);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// The response over a stream is complete.
+pub(super) fn stream_complete(active: &mut Active<'_>) {
+    match active.instruction() {
+        Instruction::Do(Statement::Call(_)) => grpc::call_complete(active),
+        _ => answer_complete(active, true, None),
+    }
+}
+
+/// What a task has asked is answered in full.
+pub(super) fn answered(active: &mut Active<'_>, answer: &Answered<'_>) {
+    match (answer, Acknowledgement::of(answer, active.instruction().checks())) {
+        (_, Some(acknowledgement)) => talk::acknowledged(active, &acknowledgement),
+        (Answered::Sql(reply), None) => sql::done(active, reply),
+        _ => {}
+    }
+}
 
 impl Active<'_> {
-    /// What a task does when its deadline has passed.
+    /// A task's deadline has passed.
     pub(super) fn deadline_passed(&mut self) {
         let until = std::mem::replace(&mut self.task.deadline, Time::NEVER);
         match std::mem::replace(&mut self.task.doing, Doing::Step) {
@@ -37,7 +116,7 @@ impl Active<'_> {
                 self.task.due = self.user.now;
             }
             Doing::Gate => self.task.due = self.user.now,
-            // It was looked at before its deadline was.
+            // It was checked before its deadline.
             Doing::Rendezvous(waiting) => rendezvous::woken(self, waiting),
             Doing::Closing => {
                 self.user.life(self.task.line).goodbye_unanswered();
@@ -58,7 +137,9 @@ impl Active<'_> {
             (Instruction::Do(Statement::Call(call)), Plan::Call(plan)) => {
                 grpc::ask(self, call, plan, cx);
             }
-            (Instruction::Do(Statement::Sql(sql)), Plan::Sql(plan)) => execute(self, sql, plan, cx),
+            (Instruction::Do(Statement::Sql(sql)), Plan::Sql(plan)) => {
+                sql::execute(self, sql, plan, cx);
+            }
             (Instruction::Do(Statement::Connect(connect)), plan) => {
                 opening::connect(self, connect, plan);
             }
@@ -83,7 +164,7 @@ impl Active<'_> {
                 }
                 self.pass_on();
             }
-            // Each of these has its plan: they are made together.
+            // Each of these has its plan: instruction and plan are created together.
             (Instruction::Do(Statement::Stay(_)), _) => self.next_step(),
             (Instruction::Do(one), _) if one.opens_itself() => self.next_step(),
             (other, _) => control::control(self, other),

@@ -1,10 +1,9 @@
-//! Telling what a user does, for who watches it, and letting it go on step by step. Called only
-//! where the shard is watched; nothing of it costs anything otherwise.
+//! Reports what a user does to an observer, which may let it run step by step. Called only if the
+//! shard is observed; costs nothing otherwise.
 
 use throng_base::{Said, StepId};
 use throng_expression::Value;
 use throng_metrics::{Cause, Stage};
-use throng_program::{Message, Statement};
 use throng_protocol::framed::Decoded;
 use throng_protocol::machine::{Field, Parts};
 
@@ -17,7 +16,7 @@ use crate::shard::Lane;
 use crate::trace::{Figures, SHOWN_BYTES_MAX, Shown, What, Who};
 
 impl State {
-    /// Tells what the user does, where anybody listens.
+    /// Reports what the user does, if the shard is observed.
     #[inline]
     pub(super) fn tell(&self, what: impl FnOnce() -> What) {
         if self.shard.is_traced() {
@@ -29,7 +28,7 @@ impl State {
         Who { user: self.id, session: self.session, iteration: self.iterations }
     }
 
-    /// Tells how a step ended.
+    /// Reports how a step ended.
     #[inline]
     pub(super) fn tell_end(
         &self,
@@ -41,7 +40,7 @@ impl State {
         self.tell(|| What::StepEnds { step, failure: failure(), figures: figures(attempt) });
     }
 
-    /// The session would begin again: whether it does.
+    /// Whether the session starts again.
     #[cold]
     pub(super) fn begins_again(&mut self) -> bool {
         let gets_on = self.shard.gets_on(self.id);
@@ -49,7 +48,7 @@ impl State {
         gets_on
     }
 
-    /// A message of a declared protocol by its name and fields; anything else as it is.
+    /// A message of a declared protocol by its name and fields; anything else unchanged.
     #[cold]
     pub(super) fn shown(&self, line: u8, bytes: &[u8]) -> Shown {
         let mut decoded = Decoded::default();
@@ -79,7 +78,7 @@ impl State {
     }
 }
 
-/// A connection is open, by these stages.
+/// A connection opened, with these stages.
 #[cold]
 pub(super) fn connected(shard: &Lane, target: u16, times: &Times) -> What {
     let target = shard.prepared.targets[usize::from(target)].authority.clone();
@@ -87,7 +86,7 @@ pub(super) fn connected(shard: &Lane, target: u16, times: &Times) -> What {
     What::Connected { target, stages: stages.filter(|(_, time)| !time.is_zero()).collect() }
 }
 
-/// Tells the body of an answer, as it is when its content coding is undone.
+/// Traces the body of a response, with its content coding undone.
 #[cold]
 pub(super) fn trace_body(user: &State, exchange: &Exchange, whole: Option<&[u8]>) {
     let kept = exchange.rare.as_ref().map_or(&[][..], |rare| &rare.body);
@@ -97,7 +96,7 @@ pub(super) fn trace_body(user: &State, exchange: &Exchange, whole: Option<&[u8]>
     }
 }
 
-/// Tells a piece of a response of which this status is known, or 0.
+/// Traces a piece of a response with this status, or 0.
 #[cold]
 pub(super) fn trace_piece(user: &State, status: u16, bytes: &[u8]) {
     let shown = Shown::of(bytes);
@@ -119,32 +118,12 @@ pub(super) fn as_text(value: &Value) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The word of the language for what is worth telling.
+/// The verb of an instruction that is worth reporting.
 pub(super) fn verb(instruction: &Instruction) -> Option<&'static str> {
-    Some(match instruction {
-        Instruction::Do(Statement::Connect(_)) => "connect",
-        Instruction::Do(Statement::Disconnect { .. }) => "disconnect",
-        Instruction::Do(Statement::Secure(_)) => "secure",
-        Instruction::Do(Statement::Http(_)) => "http",
-        Instruction::Do(Statement::Call(_)) => "grpc",
-        Instruction::Do(Statement::Sql(_)) => "sql",
-        Instruction::Do(Statement::Send(one)) => word(&one.message, "send"),
-        Instruction::Do(Statement::Expect(_)) => "expect",
-        Instruction::Do(Statement::Request(one)) => word(&one.message, "request"),
-        Instruction::Do(Statement::Think(_)) => "think",
-        // Its row is called after what it waits for: `expect close`.
-        Instruction::Do(Statement::Stay(one)) if one.awaits_end => "expect",
-        Instruction::Do(Statement::Stay(_)) => "stay",
-        Instruction::TransactionBegin { .. } => "transaction",
-        Instruction::Do(Statement::Rendezvous(_)) => "rendezvous",
-        Instruction::Parallel(_) => "parallel",
-        Instruction::Do(Statement::Next) => "next",
-        Instruction::Do(Statement::Leave) => "leave",
-        Instruction::Do(Statement::Stop(_)) => "stop",
-        _ => return None,
-    })
-}
-
-fn word(message: &Message, usual: &'static str) -> &'static str {
-    message.content.verb().unwrap_or(usual)
+    match instruction {
+        Instruction::Do(statement) => statement.verb(),
+        Instruction::TransactionBegin { .. } => Some("transaction"),
+        Instruction::Parallel(_) => Some("parallel"),
+        _ => None,
+    }
 }

@@ -1,4 +1,4 @@
-//! Headers are looked at when the head of an answer comes: they are not kept.
+//! Header checks, which run when the head of a response arrives: headers are not kept.
 
 use throng_expression::Value;
 use throng_program::{Check, Pick, Save, Want};
@@ -11,7 +11,7 @@ use crate::looked::{Kept, Looked, text_of};
 use crate::prepared::look::Look;
 use crate::scope::UserScope;
 
-/// Checks the headers of an answer and keeps what is to be saved of them.
+/// Checks the headers of a response and saves values from them.
 pub(crate) fn look_at_headers(
     look: &Look,
     (checks, saves): (&[Check], &[Save]),
@@ -41,7 +41,7 @@ pub(crate) fn look_at_headers(
     }
 }
 
-/// What is wrong about a header. One that came several times is right when one of them is.
+/// The failure of a header check. If a header occurs several times, one match is enough.
 fn finding(
     check: &Check,
     name: &str,
@@ -70,8 +70,8 @@ fn finding(
     (!good).then(|| explained(check, &wanted, &first, looked))
 }
 
-/// All headers with their names in lower case; what came several times is one list of values, as
-/// RFC 9110 (5.3) has it.
+/// All headers with their names in lower case; a repeated header becomes a list of values, as in
+/// RFC 9110 (5.3).
 fn map_of(headers: Headers<'_>) -> Value {
     let mut entries: Vec<(String, String)> = Vec::new();
     for (name, value) in headers {

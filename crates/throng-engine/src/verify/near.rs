@@ -1,4 +1,4 @@
-//! What is near a selector that finds nothing, in words.
+//! Suggestions for a selector that finds nothing.
 
 use throng_base::diagnostic::did_you_mean;
 use throng_extract::{Beginning, Document, JsonPart, JsonPath, JsonReach, JsonThere};
@@ -10,10 +10,10 @@ use super::Looked;
 use crate::scope::UserScope;
 use crate::trace::{What, Who};
 
-/// Keys that are listed where none is like the one that is missing.
+/// Keys that are listed if none resembles the missing one.
 const KEYS_MAX: usize = 8;
 
-/// Tells who watches what is near.
+/// Reports suggestions to the observer.
 pub(super) fn tell(pick: &Pick, looked: &Looked<'_>, scope: &UserScope<'_>) {
     if !scope.shard.is_traced() {
         return;
@@ -23,7 +23,7 @@ pub(super) fn tell(pick: &Pick, looked: &Looked<'_>, scope: &UserScope<'_>) {
     scope.shard.tell(who, scope.now, || What::Near(words));
 }
 
-/// None where nothing more can be said than that it is not there.
+/// `None` if nothing more is known than that it is missing.
 fn near(pick: &Pick, document: &Document<'_>) -> Option<Said> {
     if document.refusal().is_some() {
         return None;
@@ -77,7 +77,7 @@ fn near_json(path: &JsonPath, reach: JsonReach) -> Said {
     say!("`{selector}` has no match; `{there}` contains {}", list.join(", "))
 }
 
-/// A path whose names are parts of a key with dots in it, with this key in brackets.
+/// A path whose names are parts of a key that contains dots, with this key in brackets.
 fn with_dots(path: &JsonPath, there: &JsonPath, keys: &[String]) -> Option<String> {
     let plain = |parts: &[JsonPart]| {
         let dot = if matches!(parts.first(), Some(JsonPart::Name(_))) { "." } else { "" };
@@ -96,7 +96,7 @@ fn with_dots(path: &JsonPath, there: &JsonPath, keys: &[String]) -> Option<Strin
     })
 }
 
-/// A path as a scenario has it.
+/// A path in the scenario's syntax.
 fn written(path: &JsonPath) -> String {
     match *path == JsonPath::default() {
         true => "json".into(),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_json_path_leads_to_what_is_there() {
+    fn a_json_path_suggests_existing_keys() {
         let body = r#"{"data":{"token":"t","n":1},"items":[1,2],"none":{},
             "v":{"1.0.0":{"dist":1}}}"#;
         for (path, want) in [
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn other_selectors_tell_how_much_of_them_is_found() {
+    fn other_selectors_report_how_much_of_them_matches() {
         let page = "<form><input name=csrf></form>";
         let css = |text| Pick::Css(Css::parse(text).unwrap());
         check(

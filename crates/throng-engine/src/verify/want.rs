@@ -1,4 +1,4 @@
-//! Whether something is as it is wanted, and how it is told when it is not.
+//! Whether a value is as expected, and the message if it is not.
 
 use std::borrow::Cow;
 
@@ -16,11 +16,11 @@ use super::{Looked, Seen};
 use crate::failure::{Finding, shown};
 use crate::scope::UserScope;
 
-/// A want whose expressions have their values.
+/// An expectation with its expressions evaluated.
 #[derive(Debug)]
 pub(super) struct Wanted<'a> {
     want: &'a Want,
-    /// Of `Equals`, `Contains` and `Topic`.
+    /// For `Equals`, `Contains` and `Topic`.
     text: Wording<'a>,
 }
 
@@ -46,7 +46,7 @@ impl<'a> Wanted<'a> {
         Ok(Wanted { want, text })
     }
 
-    /// Whether what is seen is what is wanted.
+    /// Whether the value is as expected.
     pub(super) fn holds(&self, pick: &Pick, seen: &Seen<'_>) -> bool {
         if let Seen::Unreadable(_) = seen {
             return false;
@@ -74,7 +74,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// A text and a number that are written alike: both with their types, and what to write.
+    /// A text and a number that look the same: both with their types, and what to write.
     fn differs_in_type(&self, seen: &Seen<'_>) -> Option<(Said, Said)> {
         let Seen::Value(value) = seen else { return None };
         match (self.want, value.as_text()) {
@@ -132,8 +132,8 @@ impl<'a> Wording<'a> {
         }
     }
 
-    /// Whether what is seen is this. A literal is a text; the value of an expression is what it
-    /// is, but a text with a number in it, as all fields of CSV are, is that number too.
+    /// Whether the value equals this. A literal is text; the result of an expression has its own
+    /// type, but a text that contains a number, like all fields of CSV, also equals that number.
     fn is(&self, seen: &Seen<'_>) -> bool {
         match (self, seen) {
             (Wording::Literal(want), Seen::Bytes(bytes)) => want == bytes,
@@ -159,7 +159,7 @@ impl<'a> Wording<'a> {
         text_of(seen).is_some_and(|text| memmem::find(&text, &want).is_some())
     }
 
-    /// Whether this is a topic filter that has the topic which is seen.
+    /// Whether this is a topic filter that matches the topic.
     fn filters(&self, seen: &Seen<'_>) -> bool {
         let (filter, topic) = (self.written(), text_of(seen));
         let both = std::str::from_utf8(&filter)
@@ -203,8 +203,7 @@ fn text_of<'a>(seen: &'a Seen<'_>) -> Option<Cow<'a, [u8]>> {
 fn is_there(pick: &Pick, seen: &Seen<'_>) -> bool {
     match (pick, seen) {
         (_, Seen::Bytes(bytes)) => !bytes.is_empty(),
-        // Neither an expression nor a message of protobuf can say that something is not there but
-        // with null.
+        // For an expression or a protobuf message, only null means missing.
         (Pick::Expression(_) | Pick::Proto(_), Seen::Value(value)) => !value.is_null(),
         (Pick::Field(paths), Seen::Value(value)) => {
             !(value.is_null() && paths.iter().any(FieldPath::is_of_protobuf))
@@ -215,7 +214,7 @@ fn is_there(pick: &Pick, seen: &Seen<'_>) -> bool {
     }
 }
 
-/// JSON and expressions have numbers and truths; what is found in text is read as one.
+/// JSON and expressions have numbers and booleans; a match in text is parsed as one.
 fn has_types(pick: &Pick) -> bool {
     matches!(pick, Pick::Json(_) | Pick::Field(_) | Pick::Expression(_))
 }
@@ -255,7 +254,7 @@ fn count_of(seen: &Seen<'_>) -> usize {
     }
 }
 
-/// The failure of a check: who has to act, and what was there instead of what was wanted.
+/// The failure of a check: the cause, and what was found instead of what was expected.
 pub(super) fn explained(
     check: &Check,
     wanted: &Wanted<'_>,
@@ -297,17 +296,17 @@ pub(super) fn explained(
     (cause_of(check), sentence(wish, seen).filled(&[&name, &words, &value]))
 }
 
-/// What a value should do.
+/// What was expected of a value.
 #[derive(Clone, Copy)]
 enum Wish {
     Be,
     Contain,
     Match,
-    /// Be found so many times.
+    /// Is found this many times.
     Times,
 }
 
-/// What was there instead.
+/// What was found instead.
 #[derive(Clone, Copy)]
 enum Found {
     Got,
@@ -318,7 +317,7 @@ enum Found {
     Times,
 }
 
-/// One sentence for each case, whole, so that other languages can order it in their way.
+/// One complete sentence for each case, so that other languages can use their own word order.
 fn sentence(wish: Wish, found: Found) -> Said {
     match (wish, found) {
         (Wish::Be, Found::Got) => say!("expected {{}} to be {{}}, got {{}}"),
@@ -372,7 +371,7 @@ fn cause_of(check: &Check) -> Cause {
     }
 }
 
-/// What a check or save looks at.
+/// The subject of a check or save.
 pub(super) fn name_of(pick: &Pick) -> Said {
     match pick {
         Pick::Status => say!("the status"),

@@ -1,4 +1,5 @@
-//! Expressions in a world of a few names: results, faults, mistakes with their places, chance.
+//! Expressions with a few names: results, evaluation errors, compile errors with their positions,
+//! randomness.
 
 use throng_base::{Random, Said};
 
@@ -9,7 +10,7 @@ use crate::scope::Answer;
 
 mod fuzz;
 
-/// A user with a few saved values, a row and an answer.
+/// A user with a few saved values, a row and a response.
 pub(super) struct World {
     random: Random,
     pub slots: Vec<Value>,
@@ -116,7 +117,7 @@ pub(super) fn compile(text: &str) -> Result<Expression, Box<CompileError>> {
     Expression::compile(text, &mut Known)
 }
 
-/// The value as JSON, or the fault, or the mistake with the marked text.
+/// The value as JSON, or the evaluation error, or the compile error with the marked text.
 fn outcome(text: &str) -> String {
     let expression = match compile(text) {
         Ok(expression) => expression,
@@ -147,7 +148,7 @@ fn check(cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn names_stand_for_what_the_scenario_says() {
+fn names_resolve_to_values_of_the_scenario() {
     check(&[
         ("vars.room", r#""lobby""#),
         (" vars.room ", r#""lobby""#),
@@ -174,7 +175,7 @@ fn names_stand_for_what_the_scenario_says() {
 }
 
 #[test]
-fn literals_and_arithmetic_are_those_of_cel() {
+fn literals_and_arithmetic_follow_cel() {
     check(&[
         ("1 + 2 * 3", "7"),
         ("(1 + 2) * 3", "9"),
@@ -212,7 +213,7 @@ fn literals_and_arithmetic_are_those_of_cel() {
 }
 
 #[test]
-fn conditions_are_those_of_cel() {
+fn conditions_follow_cel() {
     check(&[
         ("1 == 1.0 && 1u == 1", "true"),
         ("1 == '1'", "false"),
@@ -279,7 +280,7 @@ fn macros_are_loops() {
 }
 
 #[test]
-fn texts_are_worked_with_by_characters() {
+fn text_functions_count_characters() {
     check(&[
         ("size('héé')", "3"),
         ("'héé'.size()", "3"),
@@ -322,7 +323,7 @@ fn texts_are_worked_with_by_characters() {
 }
 
 #[test]
-fn values_are_converted_when_asked() {
+fn values_are_converted_explicitly() {
     check(&[
         ("int('42') + int(3.9) + int(-3.9) + int(7u)", "49"),
         ("uint('42')", "42"),
@@ -344,7 +345,7 @@ fn values_are_converted_when_asked() {
 
 /// The exchanges of RFC 5802, 5, and RFC 7677, 3.
 #[test]
-fn scram_says_what_its_standards_say() {
+fn scram_matches_its_standards() {
     check(&[
         ("scram.first('a=b,c', 'xyz')", r#""n,,n=a=3Db=2Cc,r=xyz""#),
         (
@@ -362,7 +363,7 @@ fn scram_says_what_its_standards_say() {
 }
 
 #[test]
-fn digests_and_encodings_are_those_of_their_standards() {
+fn digests_and_encodings_match_their_standards() {
     // RFC 1321, FIPS 180-4, RFC 2202, RFC 4231, RFC 4648, checked with coreutils and OpenSSL.
     check(&[
         ("md5('')", r#""d41d8cd98f00b204e9800998ecf8427e""#),
@@ -388,7 +389,7 @@ fn digests_and_encodings_are_those_of_their_standards() {
         ("base64.decode('Zg') + base64.decode('Zg==') == b'ff'", "true"),
         ("base64.decode('__4') == b'\\xff\\xfe'", "true"),
         ("hex.encode('az')", r#""617a""#),
-        // Bytes whatever is in them: whether they are UTF-8 is a matter of luck.
+        // Bytes whatever they contain: whether they are UTF-8 is accidental.
         ("hex.decode('617A') == b'az'", "true"),
         ("hex.decode('c3bc') + hex.decode('ff') == b'\\xc3\\xbc\\xff'", "true"),
         ("hex.decode('c3bc').size()", "2"),
@@ -430,7 +431,7 @@ fn digests_and_encodings_are_those_of_their_standards() {
 }
 
 #[test]
-fn what_has_no_value_for_this_user_is_a_fault() {
+fn a_missing_value_is_an_evaluation_error() {
     check(&[
         ("saved.later + 'x'", "fault: `saved.later` has no value yet"),
         ("saved.later.id", "fault: `saved.later` has no value yet"),
@@ -485,7 +486,7 @@ fn what_has_no_value_for_this_user_is_a_fault() {
 }
 
 #[test]
-fn what_can_never_be_right_is_found_when_the_scenario_is_compiled() {
+fn certain_errors_are_found_at_compile_time() {
     check(&[
         (
             "'a' + 1",
@@ -552,7 +553,7 @@ fn what_can_never_be_right_is_found_when_the_scenario_is_compiled() {
 }
 
 #[test]
-fn names_and_functions_that_do_not_exist_are_found_when_the_scenario_is_compiled() {
+fn unknown_names_and_functions_are_found_at_compile_time() {
     check(&[
         ("now.ms", "unknown-name at `now.ms`: `now.ms` is a function"),
         ("1 + now.ms", "unknown-name at `now.ms`: `now.ms` is a function"),
@@ -582,7 +583,7 @@ fn names_and_functions_that_do_not_exist_are_found_when_the_scenario_is_compiled
 }
 
 #[test]
-fn a_mistake_tells_what_to_do() {
+fn an_error_includes_a_fix() {
     let error = |text: &str| *compile(text).expect_err(text);
     assert_eq!(error("random.itn(1, 2)").label, "did you mean `random.int`?");
     assert!(error("random.itn(1, 2)").help.english().contains("`random.int(low, high)`"));
@@ -602,7 +603,7 @@ fn a_mistake_tells_what_to_do() {
 }
 
 #[test]
-fn what_is_no_expression_is_marked() {
+fn invalid_syntax_is_marked() {
     check(&[
         ("", "bad-expression at ``: the expression is empty"),
         ("  ", "bad-expression at `  `: the expression is empty"),
@@ -639,7 +640,7 @@ fn what_is_no_expression_is_marked() {
 }
 
 #[test]
-fn what_is_too_large_is_refused_before_it_is_parsed() {
+fn oversized_expressions_are_rejected_before_parsing() {
     let deep = |open: &str, close: &str, count: usize| {
         outcome(&format!("{}1{}", open.repeat(count), close.repeat(count)))
     };
@@ -661,7 +662,7 @@ fn what_is_too_large_is_refused_before_it_is_parsed() {
 }
 
 #[test]
-fn an_evaluation_ends() {
+fn every_evaluation_ends() {
     let tens = "[1,2,3,4,5,6,7,8,9,user.id]";
     let mut nested = "1".to_string();
     for depth in 0..10 {
@@ -675,12 +676,12 @@ fn an_evaluation_ends() {
     let replaced =
         format!("'aaaaaaaa{}'{}", "a".repeat(50), ".replace('a', 'aaaaaaaa')".repeat(30));
     assert_eq!(outcome(&replaced.replace("'aaaaaaaaa", "saved.token + 'aaaaaaaaa")), message);
-    // The same over constants alone is left for later and does not stop the compiler.
+    // The same over constants alone is not folded and does not stop the compiler.
     assert_eq!(outcome(&replaced), message);
 }
 
 #[test]
-fn saved_values_cannot_grow_deeper_for_ever() {
+fn saved_values_cannot_grow_deeper_forever() {
     let mut world = World::new(1);
     let wrap = compile("[saved.token]").expect("compiles");
     let mut rounds = 0;
@@ -710,7 +711,7 @@ fn constants_are_computed_once() {
 }
 
 #[test]
-fn what_an_expression_looks_at_is_known() {
+fn the_inputs_of_an_expression_are_known() {
     let facts = |text: &str| {
         let expression = compile(text).expect(text);
         (expression.uses_answer(), expression.is_simple())
@@ -737,7 +738,7 @@ fn expressions_are_small_and_shared_by_threads() {
 }
 
 #[test]
-fn every_function_of_the_table_works_as_its_example_says() {
+fn every_function_works_as_its_example_says() {
     for function in FUNCTIONS {
         let (name, example) = (function.name, function.example);
         let expression = compile(example).unwrap_or_else(|error| panic!("{name}: {error:?}"));
@@ -754,7 +755,7 @@ fn every_function_of_the_table_works_as_its_example_says() {
 }
 
 #[test]
-fn the_same_seed_draws_the_same_values() {
+fn the_same_seed_gives_the_same_values() {
     let text = "[random.int(1, 1000), random.u64(), random.float(), random.bool(), \
         random.string(5), random.string(5, 'äö'), random.hex(5), random.uuid(), \
         random.choice([1, 2, 3]), \
@@ -762,7 +763,7 @@ fn the_same_seed_draws_the_same_values() {
     let draw = |seed| compile(text).expect("compiles").evaluate(&mut World::new(seed));
     assert_eq!(draw(7), draw(7));
     assert_ne!(draw(7), draw(8));
-    // What a seed promises: these values may not change from release to release.
+    // Guaranteed results of a seed: these values must not change between releases.
     let json = draw(7).expect("a value").to_json().to_string();
     assert_eq!(json, PROMISED, "{json}");
 }
@@ -773,7 +774,7 @@ const PROMISED: &str = concat!(
 );
 
 #[test]
-fn chance_is_distributed_as_it_says() {
+fn random_values_follow_their_distribution() {
     const N: usize = 20_000;
     let mut world = World::new(99);
     let mut draw = |text: &str| -> Vec<Value> {
@@ -814,7 +815,7 @@ fn chance_is_distributed_as_it_says() {
 }
 
 #[test]
-fn text_is_written_without_detours() {
+fn text_is_written_directly() {
     let written = |text: &str| {
         let mut out = b"<".to_vec();
         compile(text).expect(text).write_text(&mut World::new(1), &mut out).expect(text);
@@ -831,7 +832,7 @@ fn text_is_written_without_detours() {
 }
 
 #[test]
-fn values_that_are_needed_and_those_that_are_only_asked_for() {
+fn needed_values_are_distinguished_from_tested_ones() {
     for (text, needed, tested) in [
         ("saved.token", &[0][..], &[][..]),
         ("user.id", &[], &[]),

@@ -1,5 +1,5 @@
-//! What a query of RFC 9535 finds. The number of steps is bounded: `$..*..*..*` of a body made
-//! for it would take forever.
+//! Evaluates RFC 9535 queries. The number of steps is limited: `$..*..*..*` on a malicious body
+//! would take forever.
 
 use std::cmp::Ordering;
 
@@ -9,13 +9,13 @@ use throng_expression::Value;
 use super::query::{Comparison, Filter, Inner, Operand, Segment, Selector, compile};
 use throng_markup::{Refusal, Work};
 
-/// How many values one query may visit: some ten milliseconds.
+/// Most values that one query may visit: some ten milliseconds.
 const STEPS_MAX: u64 = 1_000_000;
 
-/// What compiling a pattern that stands in the body counts as.
+/// Cost of compiling a pattern from the body, in steps.
 const COMPILE_STEPS: usize = 10_000;
 
-/// The values `segments` lead to, in the order of RFC 9535.
+/// The values at `segments`, in the order of RFC 9535.
 pub(super) fn find<'v>(segments: &[Segment], root: &'v Json) -> Result<Vec<&'v Json>, Refusal> {
     let mut search = Search { root, work: Work::new(STEPS_MAX) };
     search.run(segments, root)
@@ -42,7 +42,7 @@ impl<'v> Search<'v> {
         Ok(values)
     }
 
-    /// The value itself and everything inside it, parents first, in order.
+    /// The value itself and all nested ones, parents first, in order.
     fn select_deep(
         &mut self,
         segment: &Segment,
@@ -204,7 +204,7 @@ impl<'v> Search<'v> {
         })
     }
 
-    /// RFC 9535, 2.3.5.2.2; what is not there equals only what is not there either.
+    /// RFC 9535, 2.3.5.2.2; a missing value equals only another missing one.
     fn compare(
         &mut self,
         left: Option<&Json>,
@@ -231,7 +231,7 @@ impl<'v> Search<'v> {
         })
     }
 
-    /// As deep as JSON that was read can be, so it may call itself.
+    /// Recursion is limited by the depth of the parsed JSON.
     fn same(&mut self, left: &Json, right: &Json) -> Result<bool, Refusal> {
         self.work.spend(1)?;
         Ok(match (left, right) {

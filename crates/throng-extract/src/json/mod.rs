@@ -1,4 +1,4 @@
-//! JSON: reading it within bounds, the ways to its fields, and its values as ours.
+//! JSON: parses it within limits, finds its fields, and converts its values.
 
 mod evaluate;
 mod path;
@@ -17,23 +17,23 @@ use throng_markup::Refusal;
 pub use path::{JsonPart, JsonPath, JsonReach, JsonThere};
 pub use scan::JsonPaths;
 
-/// How large JSON may be to be looked into.
+/// Maximum size of JSON that is parsed.
 pub const JSON_BYTES_MAX: usize = 16 << 20;
 
-/// Why bytes are no JSON that can be looked into.
+/// Why bytes are not JSON that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotJson {
     refusal: Option<Refusal>,
 }
 
 impl NotJson {
-    /// Set if it may well be JSON but asks for too much.
+    /// Set if it may be JSON but exceeds a limit.
     pub fn refusal(&self) -> Option<Refusal> {
         self.refusal
     }
 
     fn of(error: &serde_json::Error) -> NotJson {
-        // The crate names this reason only in words.
+        // The crate reports this reason only as text.
         let deep = error.is_syntax() && error.to_string().starts_with("recursion limit");
         NotJson { refusal: deep.then_some(Refusal::TooDeep) }
     }
@@ -48,7 +48,7 @@ impl NotJson {
     }
 }
 
-/// The bytes that are read as JSON: without the byte order mark that some servers begin with.
+/// The bytes to parse: without the byte order mark that some servers send.
 fn plain_bytes(bytes: &[u8]) -> Result<&[u8], NotJson> {
     if bytes.len() > JSON_BYTES_MAX {
         return Err(NotJson { refusal: Some(Refusal::TooLarge) });
@@ -56,7 +56,7 @@ fn plain_bytes(bytes: &[u8]) -> Result<&[u8], NotJson> {
     Ok(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes))
 }
 
-/// serde_json bounds the nesting at 127, so that neither walking nor dropping overflows the stack.
+/// serde_json limits the nesting to 127, so that neither walking nor dropping overflows the stack.
 pub(crate) fn parse(bytes: &[u8]) -> Result<serde_json::Value, NotJson> {
     let bytes = plain_bytes(bytes)?;
     let parsed = serde_json::from_slice(bytes);

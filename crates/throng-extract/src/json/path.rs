@@ -1,4 +1,4 @@
-//! The way to a field of JSON: names and indexes in the fast form, else a query of RFC 9535.
+//! The path of a JSON field: names and indexes in the fast form, otherwise an RFC 9535 query.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ use super::evaluate;
 use super::query::{INDEX_MAX, Segment, Selector, parse_query};
 use throng_markup::{PathError, Refusal, beginnings};
 
-/// How long a path may be.
+/// Maximum length of a path.
 const PATH_BYTES_MAX: usize = 4096;
 
 const HELP: Said = say!("separate names with dots and put indexes in brackets: `data.items[0].id`");
 const HELP_QUERY: Said =
     say!("to use wildcards, filters or quoted names, start with `$`: `$.items[*].id`, `$['a.b']`");
 
-/// `data.items[0].id`, `$.data.items[0].id`, or a whole query: `$..items[?@.price < 10].id`.
+/// `data.items[0].id`, `$.data.items[0].id`, or a complete query: `$..items[?@.price < 10].id`.
 #[derive(Clone, Debug)]
 pub struct JsonPath {
     form: Form,
@@ -26,7 +26,7 @@ pub struct JsonPath {
 #[derive(Clone, Debug)]
 enum Form {
     Parts(Vec<JsonPart>),
-    /// The text begins with `$`.
+    /// The text starts with `$`.
     Query {
         text: String,
         segments: Vec<Segment>,
@@ -40,17 +40,17 @@ pub enum JsonPart {
     Index(usize),
 }
 
-/// How far a path that finds nothing leads into a body.
+/// How far a path without a match leads into a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonReach {
-    /// Its longest beginning that finds something.
+    /// Its longest prefix with a match.
     pub path: JsonPath,
-    /// The name that is missing there, where the path goes on with one.
+    /// The next name, which is missing there.
     pub missing: Option<String>,
     pub there: JsonThere,
 }
 
-/// What a path leads to.
+/// The value at the end of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JsonThere {
     /// An object, by its keys.
@@ -90,7 +90,7 @@ impl JsonPath {
         })
     }
 
-    /// The names and indexes, if it is nothing more.
+    /// The names and indexes, if it is simple.
     pub fn parts(&self) -> Option<&[JsonPart]> {
         match &self.form {
             Form::Parts(parts) => Some(parts),
@@ -98,17 +98,17 @@ impl JsonPath {
         }
     }
 
-    /// The first value it leads to. A query that takes too many steps finds nothing.
+    /// The first match. A query that takes too many steps has none.
     pub fn first<'v>(&self, value: &'v Json) -> Option<&'v Json> {
         self.find(value).ok()?.first().copied()
     }
 
-    /// All values it leads to; a simple path leads to one at most.
+    /// All matches; a simple path has at most one.
     pub fn all<'v>(&self, value: &'v Json) -> Vec<&'v Json> {
         self.find(value).map(Found::into_vec).unwrap_or_default()
     }
 
-    /// How far it leads.
+    /// How far it matches.
     pub(crate) fn reach_in(&self, json: &Json) -> Option<JsonReach> {
         let text = self.rooted();
         let pieces = |text: &str| JsonPath::parse(text).ok().map(|path| path.segments().len());
@@ -125,7 +125,7 @@ impl JsonPath {
         None
     }
 
-    /// The way that goes on with `other` where this one ends: for checks written as nested maps.
+    /// The path continued with `other`: for checks written as nested maps.
     pub fn join(&self, other: &JsonPath) -> JsonPath {
         if let (Form::Parts(first), Form::Parts(second)) = (&self.form, &other.form) {
             return JsonPath::from([first.as_slice(), second].concat());
@@ -135,7 +135,7 @@ impl JsonPath {
         JsonPath { form: Form::Query { text, segments } }
     }
 
-    /// The way to an item of the list this one leads to.
+    /// The path of an item of the list at this path.
     pub fn index(&self, index: usize) -> JsonPath {
         self.join(&JsonPath::from(vec![JsonPart::Index(index)]))
     }
@@ -190,7 +190,7 @@ impl JsonThere {
     }
 }
 
-/// What a search found, without a list for what is one value at most.
+/// The matches of a search, without a list for a single value.
 pub(crate) enum Found<'v> {
     One(Option<&'v Json>),
     Many(Vec<&'v Json>),
@@ -213,7 +213,7 @@ impl<'v> Found<'v> {
 }
 
 impl Default for JsonPath {
-    /// The way to the whole value.
+    /// The path of the complete value.
     fn default() -> JsonPath {
         JsonPath { form: Form::Parts(Vec::new()) }
     }
@@ -238,7 +238,7 @@ impl PartialEq for JsonPath {
 impl Eq for JsonPath {}
 
 impl fmt::Display for JsonPath {
-    /// As it was written, without `$.` if it is names and indexes.
+    /// As written, without `$.` if it is names and indexes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = match &self.form {
             Form::Query { text, .. } => return f.write_str(text),
@@ -263,12 +263,12 @@ impl fmt::Display for JsonPath {
     }
 }
 
-/// Whether the fast form cannot say this name.
+/// Whether the fast form cannot express this name.
 fn is_odd(name: &str) -> bool {
     name.is_empty() || name.starts_with('$') || name.contains(['.', '[', ']', '*'])
 }
 
-/// Whether the name can stand behind a `.` in a query.
+/// Whether the name can follow a `.` in a query.
 fn is_query_name(part: &JsonPart) -> bool {
     match part {
         JsonPart::Index(_) => true,
@@ -315,7 +315,7 @@ fn segment_of(part: &JsonPart) -> Segment {
     Segment { deep: false, selectors: vec![selector] }
 }
 
-/// Names and indexes; `plain` is the end of `text`, behind `$` and `.`.
+/// Names and indexes; `plain` is the part of `text` after `$` and `.`.
 fn plain_parts(plain: &str, text: &str) -> Result<Vec<JsonPart>, PathError> {
     let mut parts = Vec::new();
     let mut at = text.len() - plain.len();
@@ -325,7 +325,7 @@ fn plain_parts(plain: &str, text: &str) -> Result<Vec<JsonPart>, PathError> {
     for (i, piece) in plain.split('.').enumerate() {
         let (name, indexes) = piece.split_at(piece.find('[').unwrap_or(piece.len()));
         if name.is_empty() && (indexes.is_empty() || i > 0) {
-            // The dot before the gap, or the one behind it at the begin.
+            // The dot before the gap, or the one after it at the start.
             let dot = if i > 0 { at - 1 } else { at };
             let place = (dot, (dot + 1).min(text.len()));
             return Err(PathError::new(

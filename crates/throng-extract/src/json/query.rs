@@ -1,6 +1,6 @@
-//! Queries of RFC 9535, as written: `$..items[?@.price < 10 && @.name].id`.
+//! Parses RFC 9535 queries: `$..items[?@.price < 10 && @.name].id`.
 //!
-//! More is allowed than there: names behind a dot may hold `-` and begin with `@`.
+//! It is more lenient than the RFC: names after a dot may contain `-` and start with `@`.
 
 use serde_json::Value as Json;
 
@@ -9,13 +9,13 @@ use throng_base::Said;
 use crate::pattern::Pattern;
 use throng_markup::PathError;
 
-/// How deep filters, parentheses and functions may be nested.
+/// Maximum nesting of filters, parentheses and functions.
 const NEST_MAX: usize = 32;
 
 /// The largest index (RFC 9535, 2.1: I-JSON).
 pub(super) const INDEX_MAX: i64 = (1 << 53) - 1;
 
-/// What is chosen from the children of a value, or from those of everything inside it too.
+/// Selects from the children of a value, or also from those of all nested values.
 #[derive(Clone, Debug)]
 pub(super) struct Segment {
     pub(super) deep: bool,
@@ -26,7 +26,7 @@ pub(super) struct Segment {
 pub(super) enum Selector {
     Name(String),
     Wildcard,
-    /// Counted from the end when negative.
+    /// Counted from the end if negative.
     Index(i64),
     Slice {
         start: Option<i64>,
@@ -47,7 +47,7 @@ pub(super) enum Filter {
     Matches {
         text: Operand,
         pattern: Operand,
-        /// Compiled already, if the pattern is a literal.
+        /// Compiled in advance if the pattern is a literal.
         compiled: Option<Pattern>,
         whole: bool,
     },
@@ -56,7 +56,7 @@ pub(super) enum Filter {
 /// A query inside a filter.
 #[derive(Clone, Debug)]
 pub(super) struct Inner {
-    /// It begins with `$`, not with `@`.
+    /// It starts with `$`, not with `@`.
     pub(super) absolute: bool,
     pub(super) segments: Vec<Segment>,
 }
@@ -64,7 +64,7 @@ pub(super) struct Inner {
 #[derive(Clone, Debug)]
 pub(super) enum Operand {
     Literal(Json),
-    /// Leads to one value at most.
+    /// Matches at most one value.
     Single(Inner),
     Length(Box<Operand>),
     Count(Inner),
@@ -81,14 +81,14 @@ pub(super) enum Comparison {
     GreaterOrEqual,
 }
 
-/// The pattern of `match` and `search`. A pattern that is no good matches nothing.
+/// The pattern of `match` and `search`. An invalid pattern matches nothing.
 pub(super) fn compile(pattern: &str, whole: bool) -> Option<Pattern> {
-    // A `.` is neither a line feed nor a carriage return (RFC 9485, 5.3).
+    // A `.` matches neither a line feed nor a carriage return (RFC 9485, 5.3).
     let pattern = if whole { format!(r"\A(?R:{pattern})\z") } else { format!("(?R){pattern}") };
     Pattern::parse(&pattern).ok()
 }
 
-/// A whole query, which begins with `$`.
+/// A complete query, which starts with `$`.
 pub(super) fn parse_query(text: &str) -> Result<Vec<Segment>, PathError> {
     let mut reader = Reader { text, at: 1, depth: 0 };
     let segments = reader.segments()?;
@@ -131,7 +131,7 @@ impl<'t> Reader<'t> {
         self.at += rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r']).len();
     }
 
-    /// A mistake at the character that comes next.
+    /// An error at the next character.
     fn wrong(&self, message: Said) -> PathError {
         let end = self.at + self.peek().map_or(0, char::len_utf8);
         PathError::new(
@@ -425,7 +425,7 @@ impl<'t> Reader<'t> {
         found
     }
 
-    /// Whether a lone `=` comes next, which is then the place of the mistake.
+    /// Whether a lone `=` is next, which is then the position of the error.
     fn before_single_equals(&mut self) -> bool {
         let before = self.at;
         self.skip_space();
@@ -449,7 +449,7 @@ impl<'t> Reader<'t> {
         .find_map(|(token, comparison)| self.eat(token).then_some(comparison))
     }
 
-    /// A query behind `@` or `$`.
+    /// A query that starts with `@` or `$`.
     fn inner(&mut self) -> Result<Inner, PathError> {
         self.skip_space();
         let absolute = self.eat("$");
@@ -479,7 +479,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// What has one value: a literal, a query for a single value, or a function.
+    /// An operand with one value: a literal, a query for a single value, or a function.
     fn value_operand(&mut self) -> Result<Operand, PathError> {
         self.skip_space();
         let start = self.at;

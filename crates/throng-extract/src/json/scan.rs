@@ -1,4 +1,4 @@
-//! Several simple paths in one pass over JSON, without building what nobody asked for.
+//! Finds several simple paths in one pass over JSON, building only the requested values.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use throng_expression::{Passed, Value, within_range};
 use super::path::{JsonPart, JsonPath};
 use super::{NotJson, plain_bytes};
 
-/// The ways to several fields, read together. The hot path of checks.
+/// The paths of several fields, read together. The hot path of checks.
 #[derive(Clone, Debug)]
 pub struct JsonPaths {
     paths: Vec<JsonPath>,
     root: Branch,
 }
 
-/// What is asked of one value.
+/// The paths that continue at one value.
 #[derive(Clone, Debug, Default)]
 struct Branch {
     /// The paths that end here.
@@ -27,7 +27,7 @@ struct Branch {
 }
 
 impl JsonPaths {
-    /// `None` if one of them is a whole query: those need the whole value.
+    /// `None` if one of them is a complete query: those need the complete value.
     pub fn new(paths: Vec<JsonPath>) -> Option<JsonPaths> {
         let mut root = Branch::default();
         for (slot, path) in paths.iter().enumerate() {
@@ -41,9 +41,9 @@ impl JsonPaths {
         &self.paths
     }
 
-    /// Puts what the paths lead to into `out`, one place per path, `None` for what is not there.
-    /// Says the same as parsing everything and following the paths; of a name that comes twice
-    /// the last counts. On an error all places are `None`.
+    /// Stores the matches of the paths in `out`, one per path, `None` if missing. The result is the
+    /// same as parsing everything and following the paths; the last of repeated names counts. On an
+    /// error all are `None`.
     pub fn read(&self, bytes: &[u8], out: &mut [Option<Value>]) -> Result<(), NotJson> {
         debug_assert_eq!(out.len(), self.paths.len());
         let bytes = plain_bytes(bytes)?;
@@ -93,7 +93,7 @@ impl Branch {
         named.chain(self.indexes.iter().map(|(_, branch)| branch))
     }
 
-    /// Forgets what was found: the same name came again.
+    /// Drops earlier matches: the same name was repeated.
     fn clear(&self, out: &mut [Option<Value>]) {
         self.slots.iter().for_each(|slot| out[*slot] = None);
         self.children().for_each(|branch| branch.clear(out));
@@ -103,7 +103,7 @@ impl Branch {
         self.slots.iter().for_each(|slot| out[*slot] = Some(value.clone()));
     }
 
-    /// Puts what a value holds that had to be built because a path ends at it.
+    /// Stores the parts of a value that was built because a path ends at it.
     fn put_all(&self, json: &Json, out: &mut [Option<Value>]) {
         if !self.slots.is_empty() {
             self.put(&Value::from_json(json), out);
@@ -125,7 +125,7 @@ impl Branch {
     }
 }
 
-/// Reads one value of which something is asked.
+/// Reads one value that some paths need.
 struct Read<'p, 'o> {
     branch: &'p Branch,
     out: &'o mut [Option<Value>],
@@ -225,7 +225,7 @@ impl<'de> Visitor<'de> for Read<'_, '_> {
     }
 }
 
-/// Finds a name among those that are asked for, without keeping it.
+/// Finds a name among the requested ones, without keeping it.
 struct Key<'p> {
     names: &'p [(String, Branch)],
 }

@@ -1,4 +1,4 @@
-//! Paths and queries of JSON, on answers as they come and on such as are made to hurt.
+//! JSON paths and queries, on typical and on malicious responses.
 
 mod suite;
 
@@ -47,7 +47,7 @@ fn simple_paths_are_followed() {
 }
 
 #[test]
-fn queries_are_those_of_rfc_9535() {
+fn queries_follow_rfc_9535() {
     let shop = shop();
     for (path, want) in [
         ("$..id", json!([1, 2, 3])),
@@ -100,7 +100,7 @@ fn queries_are_those_of_rfc_9535() {
 }
 
 #[test]
-fn mistakes_have_a_place() {
+fn errors_have_a_position() {
     for (path, start, end) in [
         ("", 0, 0),
         ("a..b", 1, 2),
@@ -176,7 +176,7 @@ fn paths_are_shown_as_written_and_joined() {
 }
 
 #[test]
-fn documents_give_values() {
+fn documents_return_values() {
     let document = Document::new(SHOP.as_bytes());
     let path = |text| JsonPath::parse(text).unwrap();
     assert_eq!(path("code").first_in(&document), Some(Value::Int(0)));
@@ -216,7 +216,7 @@ fn hostile_bodies_are_refused() {
 }
 
 #[test]
-fn all_that_is_well_formed_is_read() {
+fn all_well_formed_json_is_read() {
     let document = Document::new(br#"{"far": -1e400, "half": "a\ud800b", "code": 1}"#);
     let found = |path: &str| JsonPath::parse(path).unwrap().first_in(&document);
     assert_eq!(found("far"), Some(Value::Float(f64::MIN)));
@@ -224,7 +224,7 @@ fn all_that_is_well_formed_is_read() {
     assert_eq!(found("code"), Some(Value::Int(1)));
 }
 
-/// What reading together must agree with.
+/// The expected result of reading paths together.
 fn one_by_one(paths: &JsonPaths, bytes: &[u8]) -> Option<Vec<Option<Value>>> {
     let value = parse(bytes).ok()?;
     let found = paths.paths().iter().map(|path| path.first(&value).map(Value::from_json));
@@ -280,7 +280,7 @@ const BODIES: [&[u8]; 12] = [
 ];
 
 #[test]
-fn paths_read_together_say_the_same() {
+fn paths_read_together_find_the_same_values() {
     for body in BODIES {
         same_as_one_by_one(&paths(&TOGETHER), body);
         same_as_one_by_one(&paths(&TOGETHER[..5]), body);
@@ -299,7 +299,7 @@ fn paths_read_together_say_the_same() {
 }
 
 #[test]
-fn fuzz_paths_read_together_say_the_same() {
+fn fuzz_paths_read_together_find_the_same_values() {
     let sets = [paths(&TOGETHER), paths(&TOGETHER[..5]), paths(&["code", "data.items[1].id"])];
     throng_fuzz::mutations(&BODIES, |input, random| {
         same_as_one_by_one(&sets[random.below(3) as usize], input);
@@ -337,7 +337,7 @@ fn fuzz_any_path_on_any_body() {
     });
 }
 #[test]
-fn a_json_path_is_followed_as_far_as_it_leads() {
+fn a_json_path_reports_how_far_it_matches() {
     let body = r#"{"data":{"token":"t","äö":1},"items":[{"id":7},{"id":8}],"n":null}"#;
     let document = Document::new(body.as_bytes());
     let keys = |keys: &[&str]| JsonThere::Keys(keys.iter().map(|key| key.to_string()).collect());

@@ -41,12 +41,7 @@ impl Reader<'_> {
             return Text::value(format!("data.{table}.{}", name_of(column)));
         }
         let own = name_of(name);
-        self.recording.declare(Variable {
-            name: own.clone(),
-            value: None,
-            env: None,
-            is_secret: false,
-        });
+        self.recording.declare(Variable::unknown(&own));
         Text::value(format!("vars.{own}"))
     }
 
@@ -65,9 +60,7 @@ impl Reader<'_> {
                 let default = default.filter(|default| !default.is_empty());
                 self.recording.declare(match default {
                     Some(default) => Variable::plain(&own, default),
-                    None => {
-                        Variable { name: own.clone(), value: None, env: None, is_secret: false }
-                    }
+                    None => Variable::unknown(&own),
                 });
                 value(&format!("vars.{own}"))
             }
@@ -98,12 +91,7 @@ impl Reader<'_> {
                     self.recording.left_out.push(left_out);
                 }
                 let own = name_of(&name);
-                self.recording.declare(Variable {
-                    name: own.clone(),
-                    value: None,
-                    env: None,
-                    is_secret: false,
-                });
+                self.recording.declare(Variable::unknown(&own));
                 value(&format!("vars.{own}"))
             }
         }

@@ -419,9 +419,7 @@ impl Reader<'_> {
                     crate::text::Piece::Value(value) if !value.starts_with("vars.") && !value.starts_with("env.")));
                 let variable = match is_constant && !value.is_empty() {
                     true => Variable::plain(&own, value),
-                    false => {
-                        Variable { name: own.clone(), value: None, env: None, is_secret: false }
-                    }
+                    false => Variable::unknown(&own),
                 };
                 self.recording.variables.retain(|known| known.name != own);
                 self.recording.variables.push(variable);

@@ -11,9 +11,10 @@ use throng_base::{Diagnostic, Source};
 
 use crate::Options;
 use crate::json::Json;
-use crate::model::{Body, Exchange, Item, LeftOut, Recording, Session, Think};
-use crate::script::world::{Known, World};
-use crate::script::{Argument, Expr, Function, Kind, Statement, argument, javascript};
+use crate::model::{Exchange, Item, LeftOut, Recording, Save, Session, Think};
+use crate::script::walk::Walk;
+use crate::script::world::{Known, World, joined};
+use crate::script::{Argument, Expr, Kind, Statement, argument, javascript};
 
 pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording, Vec<Diagnostic>> {
     let statements = javascript(&source.text);
@@ -57,6 +58,67 @@ struct Reader {
     world: World,
     /// `export const options`.
     options: Option<Json>,
+}
+
+impl Walk for Reader {
+    fn world(&mut self) -> &mut World {
+        &mut self.world
+    }
+
+    fn keyword(&mut self, word: &str, line: usize, items: &mut Vec<Item>) {
+        if !matches!(word, "break" | "continue" | "throw") {
+            items.push(Item::left_out(line, say!("`{word}` of the script")));
+        }
+    }
+
+    /// Of a map that a response has, by their names.
+    fn set_several(&mut self, names: &[String], known: &Known) {
+        let Known::Field(id, Save::Json(path), _) = known else { return };
+        for name in names {
+            let path = joined(path, name);
+            self.world.set(name, Known::Field(*id, Save::Json(path), name.clone()));
+        }
+    }
+
+    fn evaluated(&mut self, value: &Expr, line: usize, items: &mut Vec<Item>) -> Known {
+        if let Expr::Binary(sign, left, right) = value
+            && matches!(sign.as_str(), "||" | "&&")
+        {
+            let left = self.evaluated(left, line, items);
+            let right = self.evaluated(right, line, items);
+            return if matches!(left, Known::Unknown) { right } else { left };
+        }
+        let Some((path, arguments)) = value.call() else { return self.member(value, line, items) };
+        let arguments = arguments.to_vec();
+        if let Some(known) = self.http(&path, &arguments, line, items) {
+            return known;
+        }
+        match path.as_str() {
+            "sleep" => self.sleep(&arguments, items),
+            "check" => {
+                let id = self.response_of(arguments.first().map(|one| &one.value), line, items);
+                checks::read(
+                    &mut self.world,
+                    id,
+                    arguments.get(1).map(|one| &one.value),
+                    line,
+                    items,
+                );
+                return id.map_or(Known::Unknown, Known::Response);
+            }
+            "group" => {
+                let name = argument(&arguments, "", 0).and_then(|name| self.world.text(name));
+                let name = name.map_or("group".into(), |name| name.to_string());
+                if let Some(Expr::Function(function)) = argument(&arguments, "", 1) {
+                    let steps = self.function(function);
+                    items.push(Item::Group(name, steps));
+                }
+            }
+            "http.batch" => self.batch(&arguments, line, items),
+            _ => return self.other(&path, value, &arguments, line, items),
+        }
+        Known::Unknown
+    }
 }
 
 impl Reader {
@@ -105,150 +167,6 @@ impl Reader {
         self.world.value(value)
     }
 
-    fn function(&mut self, function: &Function) -> Vec<Item> {
-        if !self.world.enter() {
-            return Vec::new();
-        }
-        let items = self.statements(&function.body);
-        self.world.leave();
-        items
-    }
-
-    fn statements(&mut self, statements: &[Statement]) -> Vec<Item> {
-        let mut items = Vec::new();
-        for statement in statements {
-            self.statement(statement, &mut items);
-        }
-        items
-    }
-
-    fn statement(&mut self, statement: &Statement, items: &mut Vec<Item>) {
-        let line = statement.line;
-        match &statement.kind {
-            Kind::Let(names, value) => {
-                let known = self.evaluated(value, line, items);
-                match (names.as_slice(), known) {
-                    ([name], known) => self.world.set(name, known),
-                    (names, Known::Field(id, crate::model::Save::Json(path), _)) => {
-                        for name in names {
-                            let path = if path.is_empty() {
-                                name.clone()
-                            } else {
-                                format!("{path}.{name}")
-                            };
-                            let known =
-                                Known::Field(id, crate::model::Save::Json(path), name.clone());
-                            self.world.set(name, known);
-                        }
-                    }
-                    _ => {}
-                }
-            }
-            Kind::Assign(target, value) => {
-                let known = self.evaluated(value, line, items);
-                if let Some(path) = target.path() {
-                    self.world.set_global(&path, known);
-                }
-            }
-            Kind::Expr(value) => {
-                self.evaluated(value, line, items);
-            }
-            Kind::Return(Some(value)) => {
-                self.evaluated(value, line, items);
-            }
-            Kind::If(Expr::Bool(true), body, _) => items.extend(self.statements(body)),
-            Kind::If(_, then, otherwise) => self.branch(line, then, otherwise, items),
-            Kind::For(Some(counted), body) => {
-                self.world.begin_loop(counted);
-                let steps = self.statements(body);
-                let is_empty = steps.is_empty();
-                let item = self.world.end_loop(counted, steps);
-                items.extend(Some(item).filter(|_| !is_empty));
-            }
-            Kind::For(None, body) => {
-                let steps = self.statements(body);
-                if !steps.is_empty() {
-                    let what = say!("the condition of a loop; its steps run once");
-                    items.push(Item::left_out(line, what));
-                    items.extend(steps);
-                }
-            }
-            Kind::While(_, body) => {
-                let steps = self.statements(body);
-                let what = say!("the condition of a loop; its steps run once");
-                items.push(Item::left_out(line, what));
-                items.extend(steps);
-            }
-            Kind::Other(what) if matches!(what.as_str(), "break" | "continue" | "throw") => {}
-            Kind::Other(what) => {
-                items.push(Item::left_out(line, say!("`{what}` of the script")));
-            }
-            Kind::Return(None)
-            | Kind::Function(_)
-            | Kind::Class(_)
-            | Kind::With(..)
-            | Kind::Nothing => {}
-        }
-    }
-
-    fn branch(
-        &mut self,
-        line: usize,
-        then: &[Statement],
-        otherwise: &[Statement],
-        items: &mut Vec<Item>,
-    ) {
-        let (then, otherwise) = (self.statements(then), self.statements(otherwise));
-        let is_step = |items: &[Item]| items.iter().any(|item| !matches!(item, Item::LeftOut(_)));
-        if is_step(&then) || is_step(&otherwise) {
-            let what = say!("the condition of an `if`; its steps always run");
-            items.push(Item::left_out(line, what));
-        }
-        items.extend(then);
-        items.extend(otherwise);
-    }
-
-    /// What an expression does, and what it is.
-    fn evaluated(&mut self, value: &Expr, line: usize, items: &mut Vec<Item>) -> Known {
-        if let Expr::Binary(sign, left, right) = value
-            && matches!(sign.as_str(), "||" | "&&")
-        {
-            let left = self.evaluated(left, line, items);
-            let right = self.evaluated(right, line, items);
-            return if matches!(left, Known::Unknown) { right } else { left };
-        }
-        let Some((path, arguments)) = value.call() else { return self.member(value, line, items) };
-        let arguments = arguments.to_vec();
-        if let Some(known) = self.http(&path, &arguments, line, items) {
-            return known;
-        }
-        match path.as_str() {
-            "sleep" => self.sleep(&arguments, items),
-            "check" => {
-                let id = self.response_of(arguments.first().map(|one| &one.value), line, items);
-                checks::read(
-                    &mut self.world,
-                    id,
-                    arguments.get(1).map(|one| &one.value),
-                    line,
-                    items,
-                );
-                return id.map_or(Known::Unknown, Known::Response);
-            }
-            "group" => {
-                let name = argument(&arguments, "", 0).and_then(|name| self.world.text(name));
-                let name = name.map_or("group".into(), |name| name.to_string());
-                if let Some(Expr::Function(function)) = argument(&arguments, "", 1) {
-                    let steps = self.function(function);
-                    items.push(Item::Group(name, steps));
-                }
-            }
-            "http.batch" => self.batch(&arguments, line, items),
-            _ => return self.other(&path, value, &arguments, line, items),
-        }
-        Known::Unknown
-    }
-
     /// `http.get(url).json('id')`: the request is inside.
     fn member(&mut self, value: &Expr, line: usize, items: &mut Vec<Item>) -> Known {
         let (Expr::Call(inner, _) | Expr::Member(inner, _)) = value else {
@@ -281,17 +199,7 @@ impl Reader {
         items: &mut Vec<Item>,
     ) -> Known {
         if let Some(Known::Function(function)) = self.world.get(path).cloned() {
-            let values: Vec<Known> =
-                arguments.iter().map(|one| self.evaluated(&one.value, line, items)).collect();
-            if !self.world.enter() {
-                return Known::Unknown;
-            }
-            for (name, value) in function.parameters.iter().zip(values) {
-                self.world.set(name, value);
-            }
-            let result = self.body(&function.body, items);
-            self.world.leave();
-            return result;
+            return self.called(&function, arguments, line, items);
         }
         let known = self.member(value, line, items);
         const SILENT: [&str; 4] = ["console.log", "console.error", "console.warn", "console.info"];
@@ -300,20 +208,6 @@ impl Reader {
             items.push(Item::left_out(line, say!("the call `{path}`")));
         }
         known
-    }
-
-    /// The statements of a function, and what it returns at its end.
-    fn body(&mut self, body: &[Statement], items: &mut Vec<Item>) -> Known {
-        let mut result = Known::Unknown;
-        for statement in body {
-            match &statement.kind {
-                Kind::Return(Some(value)) => {
-                    result = self.evaluated(value, statement.line, items);
-                }
-                _ => self.statement(statement, items),
-            }
-        }
-        result
     }
 
     fn response_of(
@@ -444,10 +338,10 @@ impl Reader {
         let params = argument(arguments, "", at + if has_body { 2 } else { 1 });
         let params = params.and_then(|params| self.world.json(params)).unwrap_or_default();
         for (name, value) in params.get("headers").map_or(&[][..], Json::entries) {
-            exchange.headers.push((name.clone(), text_of(value)));
+            exchange.headers.push((name.clone(), value.as_text()));
         }
         for (name, value) in params.get("cookies").map_or(&[][..], Json::entries) {
-            exchange.cookies.push((name.clone(), text_of(value)));
+            exchange.cookies.push((name.clone(), value.as_text()));
         }
         let name = params.get("tags").and_then(|tags| tags.str("name"));
         exchange.name = name.map(str::to_string);
@@ -456,48 +350,9 @@ impl Reader {
         // k6 follows redirects on its own.
         exchange.follow_redirects = params.str("redirects") != Some("0");
         if has_body && let Some(body) = argument(arguments, "", at + 1) {
-            let body = body.clone();
-            self.body_of(&body, &mut exchange, line);
+            self.world.body(body, &mut exchange, line);
         }
         Some(Known::Response(self.world.add(exchange, items)))
-    }
-
-    fn body_of(&mut self, body: &Expr, exchange: &mut Exchange, line: usize) {
-        match self.world.json(body) {
-            None if *body == Expr::Null => {}
-            None => {
-                let text = self.world.text_or_variable(body, "body");
-                exchange
-                    .left_out
-                    .push(LeftOut::at_line(line, say!("a body that the script computes")));
-                exchange.body = Body::Text(text);
-            }
-            Some(Json::Null) => {}
-            Some(Json::Text(text)) => {
-                let is_form = exchange
-                    .header("content-type")
-                    .is_some_and(|kind| kind.to_string().contains("urlencoded"));
-                exchange.body = match Json::of_body(&text) {
-                    Some(json) => Body::Json(json),
-                    None if is_form => Body::Form(crate::form::text_pairs(&text)),
-                    None => Body::Text(text),
-                };
-            }
-            // k6 sends a map as a form.
-            Some(Json::Map(entries)) => {
-                let pairs = entries.iter().map(|(name, value)| (name.clone(), text_of(value)));
-                exchange.body = Body::Form(pairs.collect());
-            }
-            Some(other) => exchange.body = Body::Json(other),
-        }
-    }
-}
-
-fn text_of(value: &Json) -> crate::text::Text {
-    match value {
-        Json::Text(text) => text.clone(),
-        Json::Map(_) | Json::List(_) => value.compact(),
-        other => crate::text::Text::literal(other.as_str().unwrap_or_default()),
     }
 }
 

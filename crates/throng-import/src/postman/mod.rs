@@ -77,7 +77,7 @@ impl Reader {
             let value = self.text(&value);
             let name = name_of(key);
             self.recording.declare(match value.is_empty() {
-                true => Variable { name, value: None, env: None, is_secret: false },
+                true => Variable::unknown(name),
                 false => Variable::plain(&name, value),
             });
         }
@@ -86,7 +86,7 @@ impl Reader {
     /// Variables of an environment that is not in the file.
     fn declare_used(&mut self) {
         for name in std::mem::take(&mut self.used) {
-            self.recording.declare(Variable { name, value: None, env: None, is_secret: false });
+            self.recording.declare(Variable::unknown(name));
         }
     }
 

@@ -3,6 +3,7 @@
 //! what it does not understand comes back as such, with its line.
 
 mod parser;
+pub(crate) mod walk;
 pub(crate) mod world;
 
 pub(crate) use parser::{javascript, python};

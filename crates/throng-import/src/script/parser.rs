@@ -224,31 +224,38 @@ impl<'t> Parser<'t> {
 
     fn arguments(&mut self) -> Vec<Argument> {
         let mut arguments = Vec::new();
-        self.at += 1;
-        while self.peek().is_some() && !self.is_sign(")") {
-            let before = self.at;
+        self.each(")", |parser| {
             let mut name = None;
-            if self.language == Language::Python
-                && let Some(TokenKind::Word(word)) = self.peek()
+            if parser.language == Language::Python
+                && let Some(TokenKind::Word(word)) = parser.peek()
                 && matches!(
-                    self.tokens.get(self.at + 1).map(|one| &one.kind),
+                    parser.tokens.get(parser.at + 1).map(|one| &one.kind),
                     Some(TokenKind::Sign("="))
                 )
             {
                 name = Some(word.clone());
-                self.at += 2;
+                parser.at += 2;
             }
-            let value = self.expression();
+            let value = parser.expression();
             arguments.push(Argument { name, value });
-            // What is left of an argument, such as a comprehension, is not understood.
-            self.skip_to_separator(")");
+        });
+        arguments
+    }
+
+    /// Reads what stands between commas, from an opening bracket to the closing one.
+    fn each(&mut self, close: &str, mut read: impl FnMut(&mut Self)) {
+        self.at += 1;
+        while self.peek().is_some() && !self.is_sign(close) {
+            let before = self.at;
+            read(self);
+            // What is left of it, such as a comprehension, is not understood.
+            self.skip_to_separator(close);
             self.take_sign(",");
             if self.at == before {
                 self.at += 1;
             }
         }
-        self.take_sign(")");
-        arguments
+        self.take_sign(close);
     }
 
     fn skip_to_separator(&mut self, close: &str) {
@@ -402,35 +409,17 @@ impl<'t> Parser<'t> {
 
     fn list(&mut self) -> Vec<Expr> {
         let mut items = Vec::new();
-        self.at += 1;
-        while self.peek().is_some() && !self.is_sign("]") {
-            let before = self.at;
-            let item = self.expression();
-            let is_whole = self.is_sign(",") || self.is_sign("]");
+        self.each("]", |parser| {
+            let item = parser.expression();
+            let is_whole = parser.is_sign(",") || parser.is_sign("]");
             items.push(if is_whole { item } else { Expr::Other });
-            self.skip_to_separator("]");
-            self.take_sign(",");
-            if self.at == before {
-                self.at += 1;
-            }
-        }
-        self.take_sign("]");
+        });
         items
     }
 
     fn map(&mut self) -> Expr {
         let mut entries = Vec::new();
-        self.at += 1;
-        while self.peek().is_some() && !self.is_sign("}") {
-            let before = self.at;
-            self.entry(&mut entries);
-            self.skip_to_separator("}");
-            self.take_sign(",");
-            if self.at == before {
-                self.at += 1;
-            }
-        }
-        self.take_sign("}");
+        self.each("}", |parser| parser.entry(&mut entries));
         Expr::Map(entries)
     }
 

@@ -9,7 +9,7 @@ use super::{Argument, Counted, Expr, Function, TextPart, argument};
 use crate::Refusal;
 use crate::json::Json;
 use crate::model::{
-    Check, Exchange, Item, LeftOut, Recording, Save, Variable, exchanges_mut, name_of,
+    Body, Check, Exchange, Item, LeftOut, Recording, Save, Variable, exchanges_mut, name_of,
 };
 use crate::text::Text;
 
@@ -207,12 +207,7 @@ impl World {
             Expr::Name(own) | Expr::Member(_, own) => name_of(own),
             _ => name_of(name),
         };
-        self.recording.declare(Variable {
-            name: name.clone(),
-            value: None,
-            env: None,
-            is_secret: false,
-        });
+        self.recording.declare(Variable::unknown(&name));
         Text::value(format!("vars.{name}"))
     }
 
@@ -225,6 +220,36 @@ impl World {
             }
             _ => None,
         }
+    }
+
+    /// The body of a request: a map is sent as a form.
+    pub(crate) fn body(&mut self, body: &Expr, exchange: &mut Exchange, line: usize) {
+        exchange.body = match self.json(body) {
+            None => return self.computed_body(body, exchange, line),
+            Some(Json::Null) => return,
+            Some(Json::Text(text)) => {
+                let is_form = exchange
+                    .header("content-type")
+                    .is_some_and(|kind| kind.to_string().contains("urlencoded"));
+                match Json::of_body(&text) {
+                    Some(json) => Body::Json(json),
+                    None if is_form => Body::Form(crate::form::text_pairs(&text)),
+                    None => Body::Text(text),
+                }
+            }
+            Some(Json::Map(entries)) => {
+                let pairs = entries.iter().map(|(name, value)| (name.clone(), value.as_text()));
+                Body::Form(pairs.collect())
+            }
+            Some(other) => Body::Json(other),
+        };
+    }
+
+    /// A body that is not known: a variable stands for it.
+    pub(crate) fn computed_body(&mut self, body: &Expr, exchange: &mut Exchange, line: usize) {
+        let text = self.text_or_variable(body, "body");
+        exchange.left_out.push(LeftOut::at_line(line, say!("a body that the script computes")));
+        exchange.body = Body::Text(text);
     }
 
     pub(crate) fn number(&mut self, expr: &Expr) -> Option<f64> {
@@ -572,7 +597,7 @@ fn number_of(text: &str) -> Json {
     }
 }
 
-fn joined(path: &str, key: &str) -> String {
+pub(crate) fn joined(path: &str, key: &str) -> String {
     match path.is_empty() {
         true => key.to_string(),
         false => format!("{path}.{key}"),

@@ -29,7 +29,7 @@ pub(super) fn replace(recording: &mut Recording) {
         exchanges_mut(items, &mut |exchange| exchange.each_text(&mut change));
     }
     for name in unknown {
-        recording.declare(Variable { name, value: None, env: None, is_secret: false });
+        recording.declare(Variable::unknown(name));
     }
 }
 

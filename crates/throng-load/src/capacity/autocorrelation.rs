@@ -48,9 +48,9 @@ mod tests {
     use super::*;
     use throng_base::random::Random;
 
-    /// Of an autoregressive series with this factor it is `(1 + factor) / (1 - factor)`.
+    /// An autoregressive series with this factor has the time `(1 + factor) / (1 - factor)`.
     #[test]
-    fn the_time_is_that_of_the_series() {
+    fn the_time_matches_the_series() {
         let time = |factor: f64| {
             let mut random = Random::new(3);
             let mut series = || {

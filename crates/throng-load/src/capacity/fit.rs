@@ -102,7 +102,7 @@ pub(in crate::capacity) fn curve(
     if points.iter().all(|point| point.bad <= 0.0) {
         return None;
     }
-    // Again, with the noise that the first fit leaves.
+    // The second fit uses the noise that the first one leaves.
     let first = fit(points, allowed, &assumed, 1.0);
     let noise = noise(points, allowed, first);
     Some(fit(points, allowed, &Assumed { curve: first, ..assumed }, noise))
@@ -112,7 +112,8 @@ fn fit(points: &[Point], allowed: f64, assumed: &Assumed, noise: f64) -> Curve {
     let cut = STRAIN_MAX.min(0.5 / allowed);
     let first = assumed.curve;
     let center = first.border;
-    // Level and slope of the strain's logarithm over that of the load, and its rise per minute.
+    // Level and slope of the logarithm of the strain over that of the load, and its increase per
+    // minute.
     let mut by = [0.0, first.slope, -first.trend * first.slope];
     for _ in 0..STEPS_MAX {
         let (score, weight) = score(points, (allowed, cut), (center, assumed, noise), by);
@@ -187,7 +188,7 @@ fn noise(points: &[Point], allowed: f64, curve: Curve) -> f64 {
     (squares.sum::<f64>() / (count - 3.0).max(1.0)).max(1.0)
 }
 
-/// Solves three linear equations; None where they do not determine it.
+/// Solves three linear equations; `None` if they have no unique solution.
 fn solved(of: [[f64; 3]; 3], is: [f64; 3]) -> Option<[f64; 3]> {
     let determinant = |of: [[f64; 3]; 3]| {
         let minor = |a: usize, b: usize| of[1][a] * of[2][b] - of[1][b] * of[2][a];
@@ -205,8 +206,8 @@ fn solved(of: [[f64; 3]; 3], is: [f64; 3]) -> Option<[f64; 3]> {
     found.iter().all(|it| it.is_finite()).then_some(found)
 }
 
-/// How many visits the bad attempts are spread over: with most of them in a few visits, as spells
-/// of slowness have it, resampling cannot know how many others there could have been.
+/// The effective number of visits with bad attempts. If a few visits contain most of them, as in
+/// spells of slowness, resampling cannot estimate their frequency.
 pub(in crate::capacity) fn spread(points: &[Point], allowed: f64, curve: Curve) -> f64 {
     let ratio = |point: &Point| {
         let strain = curve.later(point.minutes).strain_at(point.at.exp()).clamp(0.1, STRAIN_MAX);
@@ -219,8 +220,8 @@ pub(in crate::capacity) fn spread(points: &[Point], allowed: f64, curve: Curve) 
     if squares > 0.0 { sum * sum / squares } else { 0.0 }
 }
 
-/// Curves of the same visits, drawn again with replacement: their spread is that of the border,
-/// however the bad attempts cluster within a visit.
+/// Curves fitted to visits resampled with replacement. Their spread is that of the border, even if
+/// bad attempts are clustered within visits.
 pub(in crate::capacity) fn resampled(
     visits: usize,
     random: &mut Random,

@@ -5,7 +5,7 @@ use throng_metrics::capacity::{FailedBy, GeneratorLimit, Purpose};
 /// A service whose goodput is less than this part of its highest goodput has collapsed.
 pub(in crate::capacity) const COLLAPSED: f64 = 0.8;
 
-/// The thresholds that a service must meet at a load to carry it.
+/// The thresholds that define whether a service sustains a load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goals {
     /// Thresholds that count attempts.
@@ -27,7 +27,7 @@ pub struct Share {
     pub within_s: Option<f64>,
 }
 
-/// Why this load and not another, for a person who watches.
+/// The reason for a load, for display.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Why {
     /// The first level.
@@ -135,13 +135,13 @@ pub enum Ended {
     Full,
     /// Its verdict was certain before its end.
     GaveUp(FailedBy),
-    /// A person skipped the rest.
+    /// The user skipped the rest.
     Skipped,
     /// The generator did not offer the load, so the counts say nothing about the target.
     GeneratorBound(GeneratorLimit),
 }
 
-/// Response times of a hold, in seconds.
+/// Response times of a hold in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Percentiles {
     pub p50_s: f64,

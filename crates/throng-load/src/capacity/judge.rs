@@ -21,8 +21,8 @@ pub(in crate::capacity) const BAD_MIN: u64 = 20;
 const SILENCE_MAX: usize = 5;
 /// Maximum ratio of the median response time to the usual one for a service that has recovered.
 const USUAL_MAX: f64 = 1.2;
-/// Medians that differ by less say nothing of the service: processors that wake up from sleep make
-/// a light load slower than a heavy one by as much.
+/// Smaller differences of medians are noise: processors that wake from sleep make a light load
+/// slower than a heavy one by as much.
 const NOISE_S: f64 = 200e-6;
 
 /// Whether a median response time exceeds the usual one by this factor and by more than noise.
@@ -62,7 +62,8 @@ impl Judge {
         }
     }
 
-    /// One more second, the first one of the settle time included. Some: give up at once.
+    /// Processes a second, including those of the settle time. If it returns a reason, the hold
+    /// must end now.
     pub fn second(&mut self, second: &Second) -> Option<FailedBy> {
         self.seen += 1;
         let is_silent = second.ended == 0 && second.unanswered > 0;
@@ -145,8 +146,8 @@ impl Watch {
         Watch { goals: goals.clone(), wait, fine: 0 }
     }
 
-    /// One more second; of users, also how many are online as a part of those that were. True: the
-    /// wait has reached what it waits for.
+    /// Processes a second. For users, `online` is the share of them that is online. Returns true
+    /// once the condition of the wait is met.
     pub fn second(&mut self, second: &Second, online: Option<f64>) -> bool {
         let (is_fine, in_a_row) = match self.wait.until {
             Until::Drained { p50_s } => (self.is_drained(second, p50_s), 1),

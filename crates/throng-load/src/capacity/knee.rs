@@ -5,8 +5,8 @@ use throng_metrics::capacity::{Knee, Level, LoadUnit};
 
 use crate::capacity::hold::COLLAPSED;
 
-/// Around the maximum of the power, which is flat: it is within 2 % of it between these slopes (of
-/// an M/M/1 queue, 0.43 and 0.57 of its capacity).
+/// Range of slopes around the flat maximum of the power, within 2 % of it (for an M/M/1 queue, 0.43
+/// and 0.57 of its capacity).
 const SLOPES: (f64, f64) = (0.75, 4.0 / 3.0);
 /// Levels closer than this are one point.
 const APART: f64 = 1.15;
@@ -65,9 +65,9 @@ fn is_served(level: &Level) -> bool {
 }
 
 /// The slope of the logarithm of response time over that of load, at logarithms of loads. Between
-/// levels, the inverse of the response time is a curve without swings (monotone cubic, Fritsch and
-/// Butland 1984): of an M/M/1 queue it is a straight line, and other queues bend it little. The
-/// response time itself bends so much that a straight line between levels would be far off.
+/// levels, the inverse of the response time is interpolated without oscillation (monotone cubic,
+/// Fritsch and Butland 1984). It is a straight line for an M/M/1 queue and nearly straight for
+/// others. The response time itself is too curved for linear interpolation.
 fn slopes(spots: &[Spot]) -> Vec<(f64, f64)> {
     let speed = |spot: &Spot| 1.0 / spot.mean_s;
     let rise = |pair: &[Spot]| (speed(&pair[1]) - speed(&pair[0])) / (pair[1].load - pair[0].load);
@@ -105,7 +105,7 @@ fn slopes(spots: &[Spot]) -> Vec<(f64, f64)> {
 fn crossing(slopes: &[(f64, f64)], slope: f64) -> Option<f64> {
     let above = slopes.iter().rposition(|(_, it)| *it < slope).map_or(0, |last| last + 1);
     let (after, before) = (slopes.get(above)?, slopes.get(above.checked_sub(1)?)?);
-    // A slope grows about as a power of the load.
+    // A slope grows roughly as a power of the load.
     let (low, high) = (before.1.max(0.02).ln(), after.1.ln());
     let part = ((slope.ln() - low) / (high - low)).clamp(0.0, 1.0);
     Some((before.0 + part * (after.0 - before.0)).exp())

@@ -18,7 +18,7 @@ use crate::capacity::knee::knee;
 
 use levels::{Levels, Visit};
 
-/// The first level is this part of the rate that a scenario or a virtual target has: surely light.
+/// The first level is the rate of the scenario or virtual target divided by this: certainly light.
 pub const BASE_PART: f64 = 20.0;
 /// Settle time before a level counts: attempts of the previous level end, and queues fill.
 const SETTLE_S: u32 = 2;
@@ -43,12 +43,12 @@ pub struct Settings {
     pub confirm_s: u32,
     /// Whether the search ends with a deliberate overload and recovery.
     pub overload: bool,
-    /// Of the resampling.
+    /// Seed of the resampling.
     pub seed: u64,
 }
 
 impl Settings {
-    /// With a smaller budget, no bracket can be expected, in seconds: six levels of the climb, four
+    /// With a smaller budget, in seconds, no bracket can be expected: six levels of the climb, four
     /// between the last ones, and two drains.
     pub fn budget_min_s(&self) -> f64 {
         match self.unit {
@@ -148,7 +148,7 @@ impl Search {
         search
     }
 
-    /// What to do now.
+    /// The current order.
     pub fn order(&self) -> Order {
         self.order
     }
@@ -192,7 +192,7 @@ impl Search {
         }
     }
 
-    /// What was found; while the search goes on, what is known so far.
+    /// The result, or what is known so far.
     pub fn answer(&self) -> Capacity {
         let levels: Vec<Level> = self.levels.all().cloned().collect();
         let border = self.estimate.map(|it| it.border).or(self.levels.passed);
@@ -268,7 +268,7 @@ impl Search {
         }
     }
 
-    /// Notes a collapse. True: it is the second one, and the search is over.
+    /// Records a collapse. Returns true if it is the second one, which ends the search.
     fn collapsed(&mut self, at: f64, stays: bool) -> bool {
         let served = self.levels.last().map_or(0.0, Visit::tail);
         match &mut self.overload.collapse {
@@ -287,7 +287,7 @@ impl Search {
         again
     }
 
-    /// After a failure: a light load until the service has recovered.
+    /// After a failure, applies a light load until the service has recovered.
     fn drain(&mut self) {
         self.halvings = 0;
         let carried = self.levels.carried().unwrap_or(self.settings.base);
@@ -327,7 +327,7 @@ impl Search {
         }
     }
 
-    /// After the deliberate overload: back to the promise.
+    /// After the deliberate overload, returns to the promised load.
     fn recover(&mut self) {
         self.stage = Stage::Recover;
         (self.halvings, self.overload.recovered_s) = (0, None);
@@ -401,7 +401,7 @@ fn rounded_down(load: f64) -> f64 {
     rounded(load, [0.02, 0.05, 0.1])
 }
 
-/// Down to a multiple of the step for loads that begin with 1, with 2 to 4, and with 5 to 9.
+/// Rounds down to a multiple of the step for loads whose first digit is 1, 2 to 4, or 5 to 9.
 fn rounded(load: f64, steps: [f64; 3]) -> f64 {
     let ten = 10_f64.powf(load.log10().floor());
     let step = match load / ten {

@@ -1,5 +1,5 @@
-//! Connections: how fast they are opened, opened again and left, and how many at once. Where the
-//! load says it only in part, less is told.
+//! Forecasts connections: how fast they are opened, reopened and closed, and how many are open at
+//! once. What the load does not determine is omitted.
 
 use throng_program::{Amount, Churn, Coming, Drive, Parting, Phase, Rate, Session, Statement};
 
@@ -11,7 +11,7 @@ use crate::plan::Planned;
 use crate::profile::Profile;
 
 impl Forecast<'_> {
-    /// How many connections a user has at once, on average and at most.
+    /// The mean number of connections per user, at least 1.
     pub fn connections_per_user(&self) -> f64 {
         let sessions = self.program.sessions.iter().zip(&self.shares);
         sessions.map(|(session, share)| session.connections() as f64 * share).sum::<f64>().max(1.0)
@@ -21,7 +21,7 @@ impl Forecast<'_> {
         self.loads.iter().flat_map(|part| part.load.phases.iter().zip(&part.planned))
     }
 
-    /// How many are opened per second at most.
+    /// The maximum number opened per second.
     pub fn opened_per_second(&self) -> Option<f64> {
         let keeps = self.program.connection.keep_alive;
         let of = |(phase, _): (&Phase, &Planned)| match &phase.drive {
@@ -38,7 +38,7 @@ impl Forecast<'_> {
         self.phases().filter_map(of).reduce(f64::max)
     }
 
-    /// Users who come per second at most; None where all come at once.
+    /// The maximum number of users that start per second; `None` if all start at once.
     pub fn users_per_second(&self) -> Option<f64> {
         let of = |(phase, planned): (&Phase, &Planned)| match &phase.drive {
             Drive::Users(it) if planned.users.0 < planned.users.1 => it.rate(),
@@ -48,8 +48,8 @@ impl Forecast<'_> {
         self.phases().filter_map(of).reduce(f64::max)
     }
 
-    /// Users per second who fall out and come back in one of these ways, in the phase in which most
-    /// do.
+    /// Users per second that disconnect in one of these modes and reconnect, in the phase with the
+    /// most of them.
     pub fn falling_out(&self, ways: &[Parting]) -> f64 {
         if !self.program.sessions.iter().any(connects) {
             return 0.0;
@@ -62,7 +62,7 @@ impl Forecast<'_> {
         self.phases().filter_map(of).fold(0.0, f64::max)
     }
 
-    /// Connections per second that end with the one request that they are for.
+    /// Connections per second that serve a single request.
     pub fn closed_per_second(&self) -> f64 {
         if self.program.connection.keep_alive {
             return 0.0;
@@ -71,8 +71,7 @@ impl Forecast<'_> {
         rates.fold(0.0, f64::max) * self.share_of(|session| !connects(session))
     }
 
-    /// Those that are left without a word within so many seconds, which is for how long they are
-    /// kept.
+    /// The number of silently closed connections within the time for which their sockets are kept.
     pub fn vanished(&self, kept_seconds: f64) -> u64 {
         let all: f64 = self
             .loads
@@ -82,7 +81,7 @@ impl Forecast<'_> {
                 let each = self.vanishing_of_each(number);
                 let mut flow = Flow::default();
                 for (phase, one) in part.load.phases.iter().zip(&part.planned) {
-                    // One of unknown length is taken to be long enough for all that are kept.
+                    // A phase of unknown length is assumed to last at least that long.
                     let length = one.length.map_or(kept_seconds, |time| time.as_secs_f64());
                     let fall = phase.churn.as_ref().map_or(0.0, |churn| {
                         parting(churn, &[Parting::Vanish])
@@ -98,11 +97,11 @@ impl Forecast<'_> {
                 flow.present(&[(1.0, kept_seconds)])
             })
             .sum();
-        // What is reckoned in parts of a second is never exact.
+        // Avoids rounding errors.
         (all - 1e-6).ceil() as u64
     }
 
-    /// How many a user of a load leaves so, when it does its session once.
+    /// How many connections a user of a load closes silently in one pass through its session.
     fn vanishing_of_each(&self, load: usize) -> f64 {
         let vanishes =
             |step: &Statement| matches!(step, Statement::Disconnect { how: Parting::Vanish, .. });
@@ -113,7 +112,7 @@ impl Forecast<'_> {
         sessions.map(|(session, own)| own / users * passes(session, &vanishes)).sum()
     }
 
-    /// Whether connections are left behind anywhere whose sockets are kept: without a word, or
+    /// Whether any sockets are kept after a connection ends, because it was closed silently or
     /// half-closed.
     pub fn leaves_behind(&self) -> bool {
         let is_kept = |how: &Parting| matches!(how, Parting::Vanish | Parting::HalfClose);
@@ -124,8 +123,8 @@ impl Forecast<'_> {
     }
 }
 
-/// How many users fall out per second, so that within the time for which connections are kept it is
-/// as many as do: a share falls out all at once.
+/// Users that disconnect per second, so that the total within `kept_seconds` is right: a share
+/// disconnects all at once.
 fn within(churn: &Churn, planned: &Planned, length: f64, kept_seconds: f64) -> f64 {
     let users = planned.users.0.max(planned.users.1);
     let (share, every) = match churn.amount {
@@ -136,13 +135,13 @@ fn within(churn: &Churn, planned: &Planned, length: f64, kept_seconds: f64) -> f
     if window <= 0.0 || every >= length {
         return 0.0;
     }
-    // None at the end of the phase any more.
+    // The last tick, at the end of the phase, does not happen.
     let all = (length / every).ceil() - 1.0;
     let count = (kept_seconds / every).ceil().min(all);
     count * (share * users as f64).round() / window
 }
 
-/// The part of those who fall out that does so in one of these ways.
+/// The share of disconnects that use one of these close modes.
 fn parting(churn: &Churn, wanted: &[Parting]) -> f64 {
     let count = churn.ways.iter().filter(|way| wanted.contains(way)).count();
     count as f64 / churn.ways.len().max(1) as f64

@@ -1,5 +1,5 @@
-//! What is done over time: a walk through the phases of each load, in which users come, do their
-//! sessions again and again, and go. Who does what follows from Little's law.
+//! Forecasts a run over time: walks through the phases of each load, in which users start, run
+//! their sessions and leave. Activity follows from Little's law.
 
 use throng_program::{Amount, Arrivals, Churn, Drive, Iterations, Program, Session, Statement};
 
@@ -10,10 +10,10 @@ use crate::plan::Planned;
 use crate::profile::Profile;
 use crate::starts::Chances as _;
 
-/// What comes of all phases.
+/// The forecast of all phases.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Course {
-    /// Over time, load by load.
+    /// Over time, by load.
     pub stretches: Vec<Stretch>,
     /// By session.
     pub iterations: Vec<f64>,
@@ -21,27 +21,27 @@ pub struct Course {
     pub requests: Vec<f64>,
     /// Opened in all.
     pub connections: f64,
-    /// Until the last phase is over.
+    /// Until the end of the last phase.
     pub seconds: f64,
 }
 
-/// A time in which all that happens becomes evenly more or less.
+/// A time span in which all rates change linearly.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stretch {
     pub load: usize,
-    /// Seconds since the begin of the run.
+    /// Seconds since the start of the run.
     pub begin: f64,
     pub seconds: f64,
     pub from: Rates,
     pub to: Rates,
 }
 
-/// What there is at a moment.
+/// The rates at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
-    /// Who stay.
+    /// Users that stay.
     pub users: f64,
-    /// Per second, as all that follows.
+    /// Per second, like all fields below.
     pub arrivals: f64,
     pub iterations: f64,
     pub requests: f64,
@@ -52,12 +52,13 @@ impl Course {
         self.requests.iter().sum()
     }
 
-    /// Requests per second at the highest, of all loads together.
+    /// The peak number of requests per second of all loads together.
     pub fn requests_peak(&self) -> f64 {
         self.peak(|rates| rates.requests)
     }
 
-    /// The most of something at once: at the ends of stretches, as it changes evenly in them.
+    /// The peak of a value. It is at the end of a stretch, because values change linearly within
+    /// it.
     pub fn peak(&self, of: fn(&Rates) -> f64) -> f64 {
         let single = self.stretches.iter().all(|one| one.load == 0);
         let ends = |one: &Stretch| of(&one.from).max(of(&one.to));
@@ -83,13 +84,13 @@ impl Course {
         times.map(at).fold(0.0, f64::max)
     }
 
-    /// Of these sessions together.
+    /// Iterations of these sessions together.
     pub fn iterations_of(&self, sessions: &[bool]) -> f64 {
         let own = self.iterations.iter().zip(sessions).filter(|(_, wanted)| **wanted);
         own.map(|(iterations, _)| iterations).sum()
     }
 
-    /// Ends when these sessions have done so many iterations.
+    /// Ends the forecast when these sessions have run `most` iterations.
     pub fn capped(self, sessions: &[bool], most: f64) -> Course {
         let all = self.iterations_of(sessions);
         if all <= most {
@@ -109,7 +110,7 @@ impl Course {
 }
 
 impl Forecast<'_> {
-    /// What is done over time.
+    /// The forecast over time.
     pub fn course(&self, assumed: Assumed) -> Course {
         let sessions = self.program.sessions.iter().zip(&self.sessions);
         let doings: Vec<Doing> =
@@ -141,21 +142,21 @@ impl Forecast<'_> {
 
 /// What a user of a session does.
 struct Doing {
-    /// It does one iteration, in which it stays.
+    /// The session has a single iteration, in which the user stays.
     stays: bool,
     /// It has long-lived connections, which can be lost.
     connects_itself: bool,
-    /// An iteration; infinite where the user stays.
+    /// Duration of an iteration; infinite if the user stays.
     seconds: f64,
     requests: f64,
     connects: f64,
-    /// What is done once, however many iterations there are.
+    /// Done once, regardless of the number of iterations.
     requests_once: f64,
     connects_once: f64,
-    /// Per second while the user is there.
+    /// Per second while the user is present.
     beats: f64,
-    /// Of one who arrives: how long it is there until all is done, for how long it has its beats,
-    /// and when its requests are, on average.
+    /// For an arrived user: how long it is present, how long it sends heartbeats, and when its
+    /// requests happen on average.
     there: f64,
     beating: f64,
     lead: f64,
@@ -177,7 +178,7 @@ impl Doing {
         let (mut requests, mut connections) = (asked, steps.connects);
         let stays = steps.mean_seconds.is_infinite();
         if stays {
-            // Who stays for ever does what stands before it once.
+            // A user that stays forever runs the steps before that once.
             (requests_once, connects_once) =
                 (requests_once + asked, connects_once + steps.connects);
             (requests, connections) = (0.0, 0.0);
@@ -192,7 +193,7 @@ impl Doing {
         });
         let whole = before.then(steps);
         let lead = if finite(whole.requests) > 0.0 { whole.lead / whole.requests } else { 0.0 };
-        // The last request is only begun.
+        // The last request only starts.
         let answers = (finite(whole.requests) - 1.0).max(0.0) * answer / 2.0;
         Doing {
             stays,
@@ -209,7 +210,7 @@ impl Doing {
         }
     }
 
-    /// Iterations per second of so many users.
+    /// Iterations per second of this many users.
     fn iterations(&self, users: f64) -> f64 {
         match () {
             () if users <= 0.0 => 0.0,
@@ -219,7 +220,7 @@ impl Doing {
     }
 }
 
-/// The connections that a user keeps for all its requests of HTTP.
+/// The connections that a user keeps open for all its HTTP requests.
 fn kept(session: &Session, program: &Program) -> f64 {
     let asks = session.all().filter(|one| one.opens_itself());
     let mut links: Vec<_> = asks.map(Statement::link).collect();
@@ -232,7 +233,7 @@ fn kept(session: &Session, program: &Program) -> f64 {
     }
 }
 
-/// How many of so many users fall out per second.
+/// How many of these users disconnect per second.
 pub(super) fn falling_out(churn: &Churn, users: f64) -> f64 {
     match churn.amount {
         Amount::Rate(rate) => rate.min(users),
@@ -240,7 +241,7 @@ pub(super) fn falling_out(churn: &Churn, users: f64) -> f64 {
     }
 }
 
-/// How many do in so many seconds; those of the first moment only where users are there before it.
+/// How many disconnect in a time span; those of its first moment only if users are already present.
 fn fallen_out(churn: &Churn, users: f64, seconds: f64, is_first: bool) -> f64 {
     match churn.amount {
         Amount::Rate(rate) => {
@@ -254,12 +255,13 @@ fn fallen_out(churn: &Churn, users: f64, seconds: f64, is_first: bool) -> f64 {
     }
 }
 
-/// Of a ramp where the parts of sessions change while users come.
+/// Pieces of a ramp in which the mix of sessions changes as users start.
 const COUNTED_PIECES: u32 = 100;
 
-/// The part of what is offered to so many servers that they take, if what finds none free is
-/// dropped: on average all that they can; at least what each takes that gets its own part by
-/// chance (Erlang's loss formula for one server, which is less than that for many).
+/// The share of the offered load that a number of servers accepts, if load that finds no free
+/// server is dropped. On average, they use their whole capacity. At least, each accepts what one
+/// server with its own random part of the load would (Erlang's loss formula for one server, which
+/// is lower than for many).
 fn carried(servers: f64, offered: f64, bound: Bound) -> f64 {
     match bound {
         Bound::Most => 1.0,
@@ -269,8 +271,8 @@ fn carried(servers: f64, offered: f64, bound: Bound) -> f64 {
     }
 }
 
-/// What users begin who do so much a second, and cannot keep the rate all the time, or have none.
-/// Starts that wait are begun later.
+/// Iterations started by users that are free `all_free` times per second and have no rate, or
+/// cannot keep it all the time. Starts that wait happen later.
 fn begun_freely(drops: bool, one: &Planned, all_free: f64, time: f64) -> f64 {
     let Some(profile) = &one.iterations else { return product(all_free, time) };
     let (mut begun, mut waiting) = (0.0, 0.0);
@@ -283,60 +285,61 @@ fn begun_freely(drops: bool, one: &Planned, all_free: f64, time: f64) -> f64 {
     begun
 }
 
-/// Nothing, however often, is nothing.
+/// A product in which zero times infinity is zero.
 fn product(one: f64, other: f64) -> f64 {
     if one == 0.0 || other == 0.0 { 0.0 } else { one * other }
 }
 
-/// A way through the phases of a load. Its users have numbers in the order in which they come.
+/// A walk through the phases of a load. Its users are numbered in the order in which they start.
 struct Walk<'w> {
     program: &'w Program,
     number: usize,
     doings: &'w [Doing],
     bound: Bound,
-    /// Seconds since the begin of the run.
+    /// Seconds since the start of the run.
     now: f64,
-    /// So many of those who stay have come and left, and so many have come.
+    /// The number of staying users that have left, and that have started.
     left: f64,
     come: f64,
-    /// By session: those who came to stay or began anew, and what those who stay have done.
+    /// By session: users that started to stay or restarted, and the work of those that stay.
     comers: Vec<f64>,
     begun: Vec<f64>,
     requests: Vec<f64>,
-    /// How often some came or went: once and at the same moment, all are there for as long.
+    /// Number of times that users started or stopped. If it is one, all are present for the same
+    /// time.
     batches: usize,
     arrived: Vec<Arrived>,
     course: &'w mut Course,
 }
 
-/// The users of a phase who do their session once.
+/// The users of a phase that run their session once.
 struct Arrived {
     begin: f64,
-    /// Pieces of begin and length in seconds, with what comes per second.
+    /// Pieces with start and length in seconds, and the arrivals per second.
     rates: Vec<(f64, f64, (f64, f64))>,
     /// By session.
     come: Vec<f64>,
 }
 
-/// What users of each session do per second.
+/// What the users of each session do per second.
 struct Working {
     iterations: Vec<f64>,
     requests: Vec<f64>,
 }
 
 impl Walk<'_> {
-    /// How many of the users from one number to another do each session.
+    /// How many users of a range of numbers run each session.
     fn between(&self, from: f64, to: f64) -> Vec<f64> {
         let of = |users| users_of_sessions(self.program, self.number, users);
         of(to).iter().zip(of(from)).map(|(all, before)| all - before).collect()
     }
 
-    /// The sessions of so many who stay.
+    /// The sessions of this many staying users.
     fn present(&self, users: f64) -> Vec<f64> {
         self.between(self.left, self.left + users)
     }
 
-    /// The sessions of so many who come.
+    /// The sessions of this many new users.
     fn coming(&mut self, users: f64) -> Vec<f64> {
         let before = self.come;
         self.come += users;
@@ -363,7 +366,7 @@ impl Walk<'_> {
         self.course.seconds = self.course.seconds.max(self.now);
     }
 
-    /// Users who come to stay do once what stands before their steps.
+    /// Users that start to stay run the part before their steps once.
     fn come_to_stay(&mut self, one: &Planned) {
         if one.users.0 == 0 {
             self.left = self.come;
@@ -375,7 +378,7 @@ impl Walk<'_> {
         self.begin_once(&come);
     }
 
-    /// So many of each session begin.
+    /// Users of each session start.
     fn begin_once(&mut self, users: &[f64]) {
         for (session, users) in users.iter().enumerate() {
             let doing = &self.doings[session];
@@ -386,7 +389,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What so many who stay do per second, as fast as they can.
+    /// What this many staying users do per second at full speed.
     fn working(&self, users: f64) -> Working {
         let present = self.present(users);
         let iterations: Vec<f64> =
@@ -449,7 +452,8 @@ impl Walk<'_> {
         let more = if !is_scheduled && self.bound == Bound::Most { users } else { 0.0 };
         let all = iterations.total.map_or(f64::INFINITY, |total| total as f64);
         let total = all.min(begun + more);
-        // With a rate that all can keep, all do alike many; else whoever is free begins the next.
+        // At a rate that all can keep, all do the same number; otherwise a free user takes the next
+        // one.
         let shares = if !is_scheduled && all_free.is_finite() { free } else { present.clone() };
         let whole = shares.iter().sum::<f64>().max(f64::MIN_POSITIVE);
         let seconds = self.time_of(total, rate, time, is_scheduled);
@@ -483,7 +487,7 @@ impl Walk<'_> {
         self.now += seconds;
     }
 
-    /// How long so many iterations take at this rate, at most `time`.
+    /// The duration of this many iterations at this rate, at most `time`.
     fn time_of(&self, total: f64, rate: f64, time: f64, is_scheduled: bool) -> f64 {
         if is_scheduled && time.is_finite() {
             return time;
@@ -494,7 +498,7 @@ impl Walk<'_> {
         if total.is_finite() { seconds.min(time) } else { time }
     }
 
-    /// Who falls out of its connection begins anew; who has none does not.
+    /// Users whose connection is closed restart; users without one do not.
     fn churn(&mut self, churn: &Churn, one: &Planned, seconds: f64) {
         let users = f64::midpoint(one.users.0 as f64, one.users.1 as f64);
         let mut shares = self.present(users);
@@ -520,7 +524,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Those who do their session once come, until now.
+    /// Users that run their session once arrive until now.
     fn arrive(&mut self, part: &Part<'_>, one: &Planned, begin: f64) {
         let seconds = self.now - begin;
         let pieces = rates(one.arrivals.as_ref(), seconds);
@@ -545,8 +549,8 @@ impl Walk<'_> {
         self.arrived.push(Arrived { begin, rates: pieces, come });
     }
 
-    /// The part of those who arrive that is taken, where their number is limited: what as many
-    /// servers take of what is offered to them when it is most.
+    /// The accepted share of arrivals if their number is limited: what as many servers accept at
+    /// the peak rate.
     fn taken_part(&self, drive: &Drive, pieces: &[(f64, f64, (f64, f64))]) -> f64 {
         let Drive::Arrivals(Arrivals { max: Some(max), .. }) = drive else { return 1.0 };
         let peak = pieces.iter().map(|(_, _, (from, to))| from.max(*to)).fold(0.0, f64::max);
@@ -555,7 +559,7 @@ impl Walk<'_> {
         carried(*max as f64, product(peak, there.sum()), self.bound)
     }
 
-    /// The load is over: all who are still there go.
+    /// The load has ended: all remaining users leave.
     fn leave(&mut self) {
         for arrived in std::mem::take(&mut self.arrived) {
             self.end_of(&arrived);
@@ -567,7 +571,7 @@ impl Walk<'_> {
             match self.bound {
                 Bound::Mean => {}
                 Bound::Least => {
-                    // What is in the middle is not done to its end.
+                    // Incomplete iterations do not count.
                     requests -= product(comers, doing.requests + doing.requests_once) + beat;
                     requests = requests.max(0.0);
                 }
@@ -575,7 +579,7 @@ impl Walk<'_> {
                     let before = begun;
                     begun = match self.batches {
                         _ if doing.stays => begun,
-                        // All are there for as long.
+                        // All users are present for the same time.
                         1 if comers > 0.0 => comers * (begun / comers - 1e-9).ceil(),
                         _ => begun + comers,
                     };
@@ -589,7 +593,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What those do who arrived in a phase, until the load is over.
+    /// What the users that arrived in a phase do until the load ends.
     fn end_of(&mut self, arrived: &Arrived) {
         let mut flow = Flow::default();
         for (after, seconds, rates) in &arrived.rates {
@@ -599,14 +603,14 @@ impl Walk<'_> {
         for (session, come) in arrived.come.iter().enumerate() {
             let doing = &self.doings[session];
             let each = doing.requests + doing.requests_once;
-            // Who came too late does not come to all of it.
+            // Users that arrived too late do not finish.
             let late = match self.bound {
                 Bound::Least => doing.there,
                 Bound::Mean => doing.lead,
                 Bound::Most => 0.0,
             };
             let part = flow.until(self.now - late) / all;
-            // Each may have one more, or one less, than its time says.
+            // Each user may send one more or one less than its time suggests.
             let one = if doing.beats > 0.0 { 1.0 } else { 0.0 };
             let beats = product(doing.beats, flow.there(self.now, doing.beating) / all);
             let beats = match self.bound {
@@ -628,7 +632,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_that_ends_ends_the_load() {
+    fn exhausted_data_ends_the_load() {
         let course = Course {
             iterations: vec![1000.0, 500.0],
             requests: vec![2000.0, 1000.0],
@@ -637,12 +641,12 @@ mod tests {
         let capped = |sessions, most| course.clone().capped(sessions, most).requests();
         assert_eq!(capped(&[true, false], 200.0), 600.0);
         assert_eq!(capped(&[true, true], f64::INFINITY), 3000.0);
-        // Who takes no rows does not use them up.
+        // Sessions without rows do not use them up.
         assert_eq!(capped(&[false, false], 0.0), 3000.0);
     }
 
     #[test]
-    fn loads_add_up_on_the_time_that_they_share() {
+    fn loads_add_up_while_they_overlap() {
         let stretch = |load, begin, seconds, from, to| {
             let rates = |requests| Rates { requests, ..Rates::default() };
             Stretch { load, begin, seconds, from: rates(from), to: rates(to) }

@@ -1,4 +1,4 @@
-//! Shapes against what they have to come to: areas, times and pieces.
+//! Tests areas, times and pieces of the shapes.
 
 use throng_base::Random;
 use throng_program::{Points, Sine};
@@ -22,10 +22,10 @@ fn count_in(profile: &Profile, from: f64, to: f64) -> usize {
 }
 
 #[test]
-fn a_sine_has_its_mean_over_a_period_and_swings_around_it() {
+fn a_sine_has_its_mean_over_a_period() {
     let profile = Profile::new(&sine(500.0, 300.0, 100, 0), Some(S * 200));
     assert!((profile.all() - 100_000.0).abs() < 1e-6, "{}", profile.all());
-    // The first half of a period has the mean and two thirds of π of the amplitude more.
+    // The first half of a period exceeds the mean by 2/π of the amplitude.
     let half = 500.0 * 50.0 + 300.0 * 100.0 / std::f64::consts::PI;
     assert!((profile.until(50.0) - half).abs() < 1e-6, "{}", profile.until(50.0));
     assert_eq!(count_in(&profile, 0.0, 50.0), half.ceil() as usize);
@@ -36,13 +36,13 @@ fn a_sine_has_its_mean_over_a_period_and_swings_around_it() {
     assert!((profile.peak() - 800.0).abs() < 0.2);
     let later = Profile::new(&sine(500.0, 300.0, 100, 75), Some(S * 200));
     assert!((later.rate_at(0.0) - 200.0).abs() < 0.2, "{}", later.rate_at(0.0));
-    // Where it would go below zero by rounding, nothing starts.
+    // Nothing starts where rounding would make the rate negative.
     let down = Profile::new(&sine(100.0, 100.0, 10, 0), Some(S * 10));
     assert!(down.rate_at(7.5) >= 0.0 && (down.all() - 1000.0).abs() < 0.1, "{}", down.all());
 }
 
 #[test]
-fn points_are_joined_by_lines_and_nothing_starts_where_the_rate_is_zero() {
+fn points_are_joined_by_lines_and_a_zero_rate_starts_nothing() {
     let rate = points(&[(0, 0.0), (5_000, 0.0), (15_000, 10.0), (25_000, 10.0)]);
     let profile = Profile::new(&rate, Some(S * 25));
     assert_eq!(profile.all(), 150.0);
@@ -51,10 +51,10 @@ fn points_are_joined_by_lines_and_nothing_starts_where_the_rate_is_zero() {
     assert_eq!(profile.reaches(100.0), Some(S * 20));
     assert_eq!(profile.reaches(151.0), None);
     assert_eq!((profile.rate_at(10.0), profile.peak()), (5.0, 10.0));
-    // Cut, it has what comes until then.
+    // A shorter phase has the starts up to its end.
     let cut = Profile::new(&rate, Some(S * 10));
     assert_eq!((cut.all(), cut.peak(), cut.reaches(50.0)), (12.5, 5.0, None));
-    // A step, as of seconds with a number of starts each, and seconds without any.
+    // A step function: seconds with a number of starts each, and seconds without any.
     let steps =
         points(&[(0, 3.0), (1000, 3.0), (1000, 0.0), (3000, 0.0), (3000, 2.0), (4000, 2.0)]);
     let profile = Profile::new(&steps, Some(S * 4));
@@ -64,7 +64,7 @@ fn points_are_joined_by_lines_and_nothing_starts_where_the_rate_is_zero() {
     assert_eq!((profile.rate_at(0.5), profile.rate_at(1.0), profile.rate_at(3.5)), (3.0, 0.0, 2.0));
 }
 
-/// A shape of any kind.
+/// A random shape.
 pub(crate) fn any_rate(random: &mut Random) -> Rate {
     let rate = |random: &mut Random| match random.below(4) {
         0 => 0.0,
@@ -93,7 +93,7 @@ pub(crate) fn any_rate(random: &mut Random) -> Rate {
 }
 
 #[test]
-fn due_times_are_the_inverse_of_what_has_started() {
+fn due_times_are_the_inverse_of_the_start_count() {
     let mut random = Random::new(8);
     for round in 0..400 {
         let rate = any_rate(&mut random);
@@ -105,7 +105,7 @@ fn due_times_are_the_inverse_of_what_has_started() {
             assert!(due >= before && due <= time, "round {round}: {profile:?}");
             let until = profile.until(due.as_secs_f64());
             let wanted = f64::from(k) * profile.all() / 200.0;
-            // A nanosecond of the highest rate, and rounding.
+            // A nanosecond at the peak rate, and rounding.
             let off = 1e-6 * (1.0 + profile.peak());
             assert!((until - wanted).abs() <= off, "round {round}: {until} {wanted} {profile:?}");
             before = due;

@@ -1,4 +1,4 @@
-//! All shards' parts together are the load.
+//! Tests that the parts of all shards add up to the load.
 
 use throng_base::{Random, Share};
 use throng_program::{Amount, Arrivals, Churn, Users};
@@ -39,7 +39,7 @@ fn steps(to: u64, size: u64, every: Duration) -> Drive {
     Drive::Users(Users { to, coming: Coming::Steps { size, every } })
 }
 
-/// All actions of all shards, in the order of time.
+/// All actions of all shards, sorted by time.
 fn play(phases: &[Phase], shards: u64) -> Vec<(Time, u64, Action)> {
     let load = Load::alone(phases.to_vec());
     let mut all = Vec::new();
@@ -109,8 +109,8 @@ fn populations_rise_and_fall_at_their_rate() {
 }
 
 #[test]
-fn many_shards_bring_some_users_at_a_time_and_in_turns() {
-    // The ramp is cut off: 15,000 of 20,000 come.
+fn many_shards_start_users_in_groups_and_in_turns() {
+    // The ramp is interrupted: 15,000 of 20,000 users start.
     let load = [phase(users(20_000, Some(10_000.0)), Some(3 * S / 2)), phase(Drive::Hold, Some(S))];
     let dues = |shards: u64| {
         let mut dues: Vec<(Time, u64)> = play(&load, shards)
@@ -134,7 +134,7 @@ fn many_shards_bring_some_users_at_a_time_and_in_turns() {
     let mut wakings = grouped.clone();
     wakings.dedup();
     assert!(wakings.len() < 15_000 / 4 + 20 * 4, "{}", wakings.len());
-    // All together they are as even as one by one, but for the shards whose turn it is.
+    // Together, the shards are as even as single starts, except for the shard whose turn it is.
     let most = moments(&grouped).windows(120).map(|some| some[119] - some[0]).min();
     assert!(most.is_some_and(|time| time >= 8 * MS), "{most:?}");
 }
@@ -160,7 +160,7 @@ fn iterations_are_due_evenly_and_counted_exactly() {
         let share = Share::WHOLE.thread(index, 3);
         let mut schedule = Schedule::new(&load, share, Time::ZERO, 0);
         assert_eq!(schedule.pace(), Pace::Scheduled);
-        // Of the 10 users 4, 3 and 3 are a shard's, and 5 of these iterations are each user's.
+        // The shards have 4, 3 and 3 of the 10 users, with 5 of these iterations per user.
         assert_eq!(schedule.starts.waiting(Time::from_secs(1)), 5 * share.part(10));
         while let Some(due) = schedule.next_iteration() {
             schedule.starts.take();
@@ -174,7 +174,7 @@ fn iterations_are_due_evenly_and_counted_exactly() {
 }
 
 #[test]
-fn work_that_is_done_ends_its_phase() {
+fn completed_work_ends_its_phase() {
     let drive = Drive::Iterations(Iterations::new(2, None, Some(5)));
     let load = Load::alone(vec![phase(drive, None)]);
     let mut schedule = Schedule::new(&load, Share::WHOLE, Time::ZERO, 0);
@@ -193,7 +193,7 @@ fn work_that_is_done_ends_its_phase() {
 }
 
 #[test]
-fn a_ramp_that_was_not_finished_goes_on_where_it_was() {
+fn an_unfinished_ramp_continues_in_the_next_phase() {
     let load = [
         phase(users(1000, Some(10.0)), Some(3 * S)),
         phase(users(1020, Some(10.0)), Some(2 * S)),
@@ -281,7 +281,7 @@ fn iterations_go_only_to_shards_with_users() {
 }
 
 #[test]
-fn nothing_is_unmet_when_every_start_happened() {
+fn nothing_is_unmet_if_every_start_happened() {
     let mut random = Random::new(20);
     for round in 0..500 {
         let rate = (1 + random.below(500)) as f64 / 60.0;
@@ -310,7 +310,7 @@ fn nothing_is_unmet_when_every_start_happened() {
 }
 
 #[test]
-fn paced_work_takes_its_time() {
+fn paced_work_takes_its_scheduled_time() {
     let end = |time| {
         let drive = Drive::Iterations(Iterations::new(1, Some(20.0), Some(20)));
         let load = Load::alone(vec![phase(drive, time)]);
@@ -324,7 +324,7 @@ fn paced_work_takes_its_time() {
 }
 
 #[test]
-fn work_is_given_when_it_is_known_who_stays() {
+fn work_is_assigned_once_it_is_known_which_users_stay() {
     let drive = Drive::Iterations(Iterations::new(1, None, Some(5)));
     let phases = vec![phase(users(3, None), Some(S)), phase(drive, None)];
     let load = Load::alone(phases);
@@ -341,7 +341,7 @@ fn work_is_given_when_it_is_known_who_stays() {
     assert_eq!(seen, wanted);
 }
 
-/// Online after so much time: those who came less those who left.
+/// Users online after this time: those that started minus those that left.
 fn online(all: &[(Time, u64, Action)], until: Duration) -> i64 {
     let until = Time::from_secs(1) + until;
     let change = |action: &Action| match action {
@@ -361,7 +361,7 @@ fn partings(all: &[(Time, u64, Action)]) -> Vec<(Time, u64, Parting)> {
 }
 
 #[test]
-fn steps_come_and_go_at_once_and_are_held() {
+fn steps_start_and_stop_users_at_once_and_hold_them() {
     let load = [
         phase(steps(1000, 300, 10 * S), None),
         phase(steps(100, 450, 5 * S), None),
@@ -378,7 +378,7 @@ fn steps_come_and_go_at_once_and_are_held() {
 }
 
 #[test]
-fn a_share_falls_out_exactly_and_all_take_their_turn() {
+fn an_exact_share_disconnects_and_all_users_take_turns() {
     let churn = |share, ways: &[Parting]| {
         Some(Churn { amount: Amount::Share { share, every: 10 * S }, ways: ways.to_vec() })
     };
@@ -399,7 +399,7 @@ fn a_share_falls_out_exactly_and_all_take_their_turn() {
         assert_eq!((counts, parted.len()), ([33, 33, 33, 100], 199), "{shards}");
         let vanished = parted.iter().filter(|(_, _, how)| *how == Parting::Vanish).count();
         assert_eq!(vanished, 49, "{shards}");
-        // No shard loses more than it has, and with three ticks nearly all had their turn.
+        // No shard loses more users than it has, and within three ticks nearly all had their turn.
         for shard in 0..shards {
             let has = Share::WHOLE.thread(shard, shards).part(100);
             let of = |second| at(second).iter().filter(|(on, _)| *on == shard).count() as u64;
@@ -411,7 +411,7 @@ fn a_share_falls_out_exactly_and_all_take_their_turn() {
 }
 
 #[test]
-fn a_rate_of_those_who_fall_out_is_even() {
+fn a_rate_of_disconnects_is_even() {
     let churn = Churn { amount: Amount::Rate(50.0), ways: vec![Parting::Fin, Parting::Reset] };
     let load = [
         Phase { churn: Some(churn.clone()), ..phase(Drive::Hold, Some(S)) },
@@ -420,7 +420,7 @@ fn a_rate_of_those_who_fall_out_is_even() {
         Phase { churn: Some(churn), ..phase(users(0, Some(40.0)), None) },
     ];
     let whole = partings(&play(&load, 1));
-    // Nobody is there at first, and nobody any more in the end.
+    // No users are present at the start and at the end.
     assert_eq!(whole[0].0, Time::from_secs(3));
     assert_eq!(whole.iter().filter(|(due, ..)| *due < Time::from_secs(13)).count(), 500);
     assert_eq!(whole[1].0, Time::from_secs(3) + Duration::from_millis(20));
@@ -437,8 +437,8 @@ fn a_rate_of_those_who_fall_out_is_even() {
     }
 }
 
-/// Plays with a control that says something at these moments; each shard hears of it up to 90 ms
-/// later, or not at all when the next came before.
+/// Plays the load with pauses of growth; each shard is notified up to 90 ms later, or not at all if
+/// the next notification overtakes it.
 fn play_held(phases: &[Phase], shards: u64, words: &[(Time, Word)]) -> Vec<(Time, u64, Action)> {
     let load = Load::alone(phases.to_vec());
     let mut all = Vec::new();
@@ -477,13 +477,12 @@ enum Word {
     GiveUp,
 }
 
-/// A time of the run, in milliseconds after its begin.
+/// A time in milliseconds since the start.
 fn ms(milliseconds: u64) -> Time {
     Time::from_secs(1) + Duration::from_millis(milliseconds)
 }
 
-/// What a control says when growth is held from the first to the second of each pair. It does so
-/// in time.
+/// The notifications for pauses of growth with these starts and ends, each sent in advance.
 fn held(times: &[(u64, u64)]) -> Vec<(Time, Word)> {
     let mut before = Duration::ZERO;
     let mut words = Vec::new();
@@ -497,13 +496,13 @@ fn held(times: &[(u64, u64)]) -> Vec<(Time, Word)> {
 }
 
 #[test]
-fn a_held_ramp_goes_on_where_it_stood() {
+fn a_paused_ramp_continues_where_it_stopped() {
     let load = [
         phase(users(1000, Some(100.0)), None),
         phase(Drive::Hold, Some(5 * S)),
         phase(users(0, Some(100.0)), None),
     ];
-    // The last cycle comes when all are there: nothing is left to hold. Leaving goes on.
+    // The last pause starts when all users are present, so nothing is paused. Users still leave.
     let words = held(&[(2000, 5000), (5001, 5003), (6000, 8000), (15_500, 30_000)]);
     for shards in [1, 2, 7, 60] {
         let all = play_held(&load, shards, &words);
@@ -515,10 +514,10 @@ fn a_held_ramp_goes_on_where_it_stood() {
     }
 }
 
-/// Said just before a ramp whose users all come before the hold begins, and heard by some shards
-/// before the ramp and by others in it: it ends for all of them, and at the same moment.
+/// Announced just before a ramp whose users all start before the pause. Some shards are notified
+/// before the ramp and others during it; it ends for all at the same moment.
 #[test]
-fn a_hold_that_comes_too_late_for_a_ramp_does_not_keep_it_open() {
+fn a_pause_after_the_last_user_of_a_ramp_does_not_extend_it() {
     let load = [
         phase(users(15, None), Some(S)),
         phase(steps(25, 24, Duration::from_millis(546)), None),
@@ -538,7 +537,7 @@ fn a_hold_that_comes_too_late_for_a_ramp_does_not_keep_it_open() {
 }
 
 #[test]
-fn what_is_held_to_the_end_of_its_time_comes_later_or_never() {
+fn users_paused_until_the_end_of_a_phase_start_later_or_never() {
     let arrivals = Drive::Arrivals(Arrivals::ramp(100.0, 100.0));
     let load = [
         phase(users(500, Some(100.0)), Some(6 * S)),
@@ -559,7 +558,7 @@ fn what_is_held_to_the_end_of_its_time_comes_later_or_never() {
 }
 
 #[test]
-fn growth_that_was_given_up_never_comes_back() {
+fn growth_that_was_given_up_never_resumes() {
     let iterations = Iterations::new(800, None, Some(4));
     let load = [
         phase(users(1000, Some(100.0)), None),
@@ -572,7 +571,7 @@ fn growth_that_was_given_up_never_comes_back() {
         phase(users(0, None), None),
     ];
     for shards in [1, 2, 7, 60] {
-        // Told that growth is held, and a while later that it is over.
+        // The pause is announced, and its end a while later.
         let mut words = held(&[(3000, 4000)]);
         words.truncate(1);
         words.push((ms(4000), Word::GiveUp));
@@ -586,7 +585,7 @@ fn growth_that_was_given_up_never_comes_back() {
             of.map(|(time, ..)| time.since(ms(0)).as_millis() as i64).max().unwrap_or(0)
         };
         let begins: Vec<i64> = (0..8).map(phases).collect();
-        // Shards hear of it within 90 ms; the ramp of phase 2 has nothing to do.
+        // Shards are notified within 90 ms; the ramp of phase 2 is already complete.
         let wanted = [0, 4000, 6000, 6000, 7000, 9000, 10_000, 11_000];
         let near = |(begin, wanted): (&i64, i64)| (0..150).contains(&(begin - wanted));
         assert!(begins.iter().zip(wanted).all(near), "{shards}: {begins:?}");
@@ -599,7 +598,7 @@ fn growth_that_was_given_up_never_comes_back() {
 }
 
 #[test]
-fn whatever_is_held_everybody_comes_in_the_end() {
+fn after_any_pauses_all_users_start() {
     let mut random = Random::new(44);
     for round in 0..80 {
         let mut load: Vec<Phase> = (0..1 + random.below(5))
@@ -624,7 +623,7 @@ fn whatever_is_held_everybody_comes_in_the_end() {
         }
         let played = |shards| {
             let mut all = play_held(&load, shards, &held(&times));
-            // All shards have a begin and an end of phases.
+            // Every shard reports the starts and ends of phases.
             all.retain(|(.., action)| !matches!(action, Action::Phase(_) | Action::End));
             all
         };

@@ -1,4 +1,4 @@
-//! Loads side by side, and what all shards do of them together.
+//! Tests concurrent loads on several shards.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn load(start: Start, phases: Vec<Phase>) -> Load {
     Load { start, ..Load::alone(phases) }
 }
 
-/// Everything that one shard does, in the order in which it hears of it.
+/// All actions of one shard, in order.
 fn events(loads: &[Load], share: Share) -> Vec<(Time, usize, Action)> {
     let mut schedules = Schedules::new(loads, share, Time::ZERO, 0);
     let mut events = Vec::new();
@@ -44,7 +44,7 @@ fn begin_of(events: &[(Time, usize, Action)], load: usize) -> Time {
     events.iter().find(begun).expect("the load begins").0
 }
 
-/// 20,000 who stay, 500/s who arrive, and 20 who come when those have gone.
+/// 20,000 users that stay, 500/s that arrive, and 20 that start afterwards.
 fn three() -> Vec<Load> {
     vec![
         load(
@@ -58,7 +58,7 @@ fn three() -> Vec<Load> {
 }
 
 #[test]
-fn the_parts_of_all_shards_are_exactly_the_loads() {
+fn the_parts_of_all_shards_add_up_to_the_loads() {
     for of in [1, 2, 3, 7, 16, 64, 1000] {
         let mut counts = [0u64; 4];
         for index in 0..of {
@@ -72,7 +72,7 @@ fn the_parts_of_all_shards_are_exactly_the_loads() {
 }
 
 #[test]
-fn loads_begin_at_their_time_after_or_with_each_other() {
+fn loads_start_at_a_time_or_after_or_with_another() {
     for of in [1, 5, 40] {
         for index in 0..of {
             let events = events(&three(), Share::WHOLE.thread(index, of));
@@ -86,7 +86,7 @@ fn loads_begin_at_their_time_after_or_with_each_other() {
 }
 
 #[test]
-fn what_follows_counted_work_begins_when_it_is_done() {
+fn a_load_after_counted_work_starts_when_the_work_is_done() {
     let counted = Drive::Iterations(Iterations::new(2, None, Some(10)));
     let loads = [
         load(Start::After(1), vec![phase(arrivals(5.0), Some(S))]),
@@ -102,7 +102,7 @@ fn what_follows_counted_work_begins_when_it_is_done() {
 }
 
 #[test]
-fn loads_at_once_are_what_each_is_alone() {
+fn concurrent_loads_behave_as_each_does_alone() {
     let mut random = Random::new(31);
     for round in 0..200 {
         let one = |random: &mut Random| {

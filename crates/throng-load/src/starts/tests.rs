@@ -1,4 +1,4 @@
-//! Starts by chance are spread as a Poisson process is, and any is the same whenever asked for.
+//! Tests that random starts form a Poisson process, and that queries in any order agree.
 
 use super::*;
 use crate::profile::tests::any_rate;
@@ -13,7 +13,7 @@ fn due_times(starts: &Starts) -> Vec<Duration> {
     (0..).map_while(|k| starts.due(k)).collect()
 }
 
-/// The mean of figures, and their variance.
+/// Mean and variance.
 fn moments(figures: &[f64]) -> (f64, f64) {
     let count = figures.len() as f64;
     let mean = figures.iter().sum::<f64>() / count;
@@ -21,7 +21,7 @@ fn moments(figures: &[f64]) -> (f64, f64) {
 }
 
 #[test]
-fn a_poisson_process_has_counts_and_gaps_as_spread_as_they_are_big() {
+fn counts_and_gaps_of_a_poisson_process_have_its_variance() {
     let due = due_times(&by_chance(&Rate::constant(200.0), S * 1000, 7));
     // Five standard deviations of 200,000 are 2,236.
     assert!(due.len().abs_diff(200_000) < 2_300, "{}", due.len());
@@ -33,14 +33,14 @@ fn a_poisson_process_has_counts_and_gaps_as_spread_as_they_are_big() {
         due.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64() * 200.0).collect();
     let (mean, variance) = moments(&gaps);
     assert!((mean - 1.0).abs() < 0.02 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
-    // Evenly spaced ones have no variance.
+    // Evenly spaced starts have no variance.
     let even = Starts::new(&Rate::constant(200.0), Spacing::Even, Some(S * 10), Random::new(7));
     assert_eq!(due_times(&even).len(), 2_001, "the last one is due at the end");
 }
 
 #[test]
-fn chance_follows_the_rate() {
-    // Of a ramp from nothing a quarter comes in the first half.
+fn random_starts_follow_the_rate() {
+    // A ramp from zero has a quarter of its starts in the first half.
     let due = due_times(&by_chance(&Rate::Ramp { from: 0.0, to: 400.0 }, S * 500, 3));
     let first = due.iter().filter(|due| **due < S * 250).count();
     assert!(due.len().abs_diff(100_000) < 1_600 && first.abs_diff(25_000) < 800, "{first}");
@@ -49,7 +49,7 @@ fn chance_follows_the_rate() {
 }
 
 #[test]
-fn any_start_can_be_asked_for_in_any_order_and_counted() {
+fn starts_can_be_queried_and_counted_in_any_order() {
     let mut random = Random::new(12);
     for round in 0..200 {
         let rate = any_rate(&mut random);

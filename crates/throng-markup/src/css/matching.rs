@@ -1,4 +1,4 @@
-//! Whether an element is what a selector says. Steps are counted; only the selector nests.
+//! Whether an element matches a selector. Steps are counted; recursion is limited by the selector.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,10 @@ use super::parse::{Combinator, Complex, Compound, Test, Want};
 use crate::fault::{Refusal, Work};
 use crate::tree::{Kind, NodeId, ROOT, Tree, local};
 
-/// How many elements and texts one selector may look at: some tens of milliseconds.
+/// Most elements and texts that one selector may visit: some tens of milliseconds.
 const STEPS_MAX: u64 = 4_000_000;
 
-/// The attributes of HTML whose values are compared without regard to case (HTML, 4.16.2).
+/// The HTML attributes whose values are compared without regard to case (HTML, 4.16.2).
 const IGNORING_CASE: [&str; 46] = [
     "accept",
     "accept-charset",
@@ -62,11 +62,11 @@ const IGNORING_CASE: [&str; 46] = [
 pub(super) struct Search<'t> {
     tree: &'t Tree,
     work: Work,
-    /// Places among all siblings and among those of the same name, when somebody asked.
+    /// Positions among all siblings and among those of the same name, computed on demand.
     places: [Option<Vec<Place>>; 2],
 }
 
-/// The place of an element among its siblings, from 1.
+/// The position of an element among its siblings, from 1.
 #[derive(Clone, Copy, Default)]
 struct Place {
     from_start: i32,
@@ -107,7 +107,7 @@ impl<'t> Search<'t> {
         Ok(text)
     }
 
-    /// From right to left; `parts` ends with what the element itself has to be.
+    /// From right to left; `parts` ends with the compound of the element itself.
     fn matches(&mut self, node: NodeId, parts: &[(Combinator, Compound)]) -> Result<bool, Refusal> {
         let Some(((combinator, compound), before)) = parts.split_last() else { return Ok(true) };
         if !self.is(node, compound)? {
@@ -227,7 +227,7 @@ impl<'t> Search<'t> {
         self.attribute(node, "disabled").is_some()
     }
 
-    /// From left to right: whether something follows the element as `parts` say.
+    /// From left to right: whether an element relative to this one matches `parts`.
     fn has(&mut self, node: NodeId, parts: &[(Combinator, Compound)]) -> Result<bool, Refusal> {
         let Some(((combinator, compound), behind)) = parts.split_first() else { return Ok(true) };
         let tree = self.tree;
@@ -278,7 +278,7 @@ fn wanted(value: &str, want: &Want, fold: fn(&str) -> String) -> bool {
     }
 }
 
-/// The places of all elements, in one pass over each list of siblings and back.
+/// The positions of all elements, in one pass over each list of siblings and back.
 fn places(tree: &Tree, of_type: bool) -> Vec<Place> {
     let mut places = vec![Place::default(); tree.end() as usize];
     let mut siblings: Vec<NodeId> = Vec::new();

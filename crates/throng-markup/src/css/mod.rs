@@ -17,9 +17,9 @@ use crate::tree::{NodeId, Tree};
 use matching::Search;
 use parse::Complex;
 
-/// A CSS selector, such as `form#login input[name=csrf]@value`: what stands behind the last `@` is
-/// the attribute that is meant. Without it, it is the text inside the element, without the space
-/// around it.
+/// A CSS selector, such as `form#login input[name=csrf]@value`: the part after the last `@` is the
+/// requested attribute. Without it, the result is the text inside the element, without surrounding
+/// space.
 ///
 /// Selectors are those of level 4 that say something about a document: names, `#id`, `.class`,
 /// attributes with all comparisons and `i`, all four combinators, lists, `:not`, `:is`, `:where`,
@@ -40,7 +40,7 @@ impl Css {
         Ok(Css { text: text.to_string(), selectors, attribute: attribute.map(str::to_string) })
     }
 
-    /// What the first element in document order gives that has what is asked for.
+    /// The first result in document order.
     pub fn first(&self, page: &Page<'_>) -> Option<Value> {
         self.find(page, 1).pop()
     }
@@ -49,7 +49,7 @@ impl Css {
         self.find(page, usize::MAX)
     }
 
-    /// How much of a selector that finds nothing does find something.
+    /// How much of a selector without a match does match.
     pub fn beginning(&self, page: &Page<'_>) -> Option<Beginning> {
         let tree = page.tree()?;
         let pieces = |text: &str| Css::parse(text).ok().map(|css| css.pieces());
@@ -59,7 +59,7 @@ impl Css {
         })
     }
 
-    /// How many elements, and tests of them, it names.
+    /// How many elements, and tests of them, it contains.
     fn pieces(&self) -> usize {
         let compounds = self.selectors.iter().flat_map(|selector| &selector.parts);
         let pieces = compounds
@@ -111,7 +111,7 @@ impl fmt::Display for Css {
     }
 }
 
-/// An `@` inside quotes or brackets is followed by a quote or bracket, so it begins no name.
+/// An `@` inside quotes or brackets is followed by a quote or bracket, so it does not start a name.
 fn split_attribute(text: &str) -> (&str, Option<&str>) {
     let is_name = |name: &str| {
         let part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | ':' | '.');

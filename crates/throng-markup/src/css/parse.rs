@@ -1,21 +1,21 @@
-//! Selectors as they are written (Selectors Level 4).
+//! Parses selectors (Selectors Level 4).
 
 use throng_base::Said;
 
 use crate::fault::PathError;
 
-/// How long a selector may be.
+/// Maximum length of a selector.
 const SELECTOR_BYTES_MAX: usize = 4096;
 
-/// How many elements one selector may name: each makes the search one deeper.
+/// Most elements of one selector: each increases the depth of the search.
 const COMPOUNDS_MAX: usize = 32;
 
-/// How deep `:not(…)` and its like may be nested.
+/// Maximum nesting of `:not(…)` and similar.
 const NEST_MAX: usize = 8;
 
 const HELP: Said = say!("write a CSS selector such as `form#login input[name=csrf]@value`");
 
-/// Compounds from left to right, each with how it follows the one before it.
+/// Compounds from left to right, each with its combinator to the one before.
 #[derive(Clone, Debug)]
 pub(super) struct Complex {
     pub(super) parts: Vec<(Combinator, Compound)>,
@@ -29,7 +29,7 @@ pub(super) enum Combinator {
     Later,
 }
 
-/// What one element has to be.
+/// The tests of one element.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Compound {
     pub(super) name: Option<String>,
@@ -43,7 +43,7 @@ pub(super) enum Test {
     Attribute {
         name: String,
         want: Want,
-        /// By `i` and `s`; of HTML, where neither stands, some values are compared so.
+        /// Set by `i` and `s`; in HTML, without either, some values ignore case.
         ignore_case: Option<bool>,
     },
     Nth {
@@ -63,7 +63,7 @@ pub(super) enum Test {
     Contains(String),
     Not(Vec<Complex>),
     Is(Vec<Complex>),
-    /// The first combinator of each leads from the element.
+    /// The first combinator of each starts at the element.
     Has(Vec<Complex>),
 }
 
@@ -141,7 +141,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Selectors with commas; those of `:has` may begin with a combinator.
+    /// Selectors separated by commas; those of `:has` may start with a combinator.
     fn list(&mut self, relative: bool) -> Result<Vec<Complex>, PathError> {
         let mut list = Vec::new();
         loop {
@@ -259,7 +259,7 @@ impl<'t> Reader<'t> {
         Ok(c)
     }
 
-    /// A text in quotes, or a plain word.
+    /// A quoted text, or a plain word.
     fn value(&mut self) -> Result<String, PathError> {
         let Some(quote @ ('"' | '\'')) = self.peek() else {
             return self.name().map_err(|error| PathError {

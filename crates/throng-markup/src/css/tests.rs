@@ -1,4 +1,4 @@
-//! Selectors on answers as they come, and on such as are made to hurt.
+//! Selectors on typical and on malicious responses.
 
 mod others;
 
@@ -31,7 +31,7 @@ fn all(selector: &str, body: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn pages_are_looked_into() {
+fn selectors_find_elements_of_pages() {
     for (selector, want) in [
         ("form#login input[name=csrf]@value", &["t0k&en"][..]),
         ("meta[name='csrf-token']@content", &["m-1"]),
@@ -92,7 +92,7 @@ fn pages_are_looked_into() {
 }
 
 #[test]
-fn mistakes_have_a_place() {
+fn errors_have_a_position() {
     for (selector, start, end) in [
         ("", 0, 0),
         ("@href", 0, 0),
@@ -122,7 +122,7 @@ fn mistakes_have_a_place() {
 }
 
 #[test]
-fn documents_made_to_hurt_end_soon() {
+fn malicious_documents_are_processed_quickly() {
     let deep = "<e>".repeat(100_000) + "x" + &"</e>".repeat(100_000);
     let page = Page::new(deep.as_bytes());
     let first = |selector: &str| Css::parse(selector).unwrap().first(&page);

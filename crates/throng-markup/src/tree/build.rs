@@ -1,7 +1,7 @@
-//! Puts tags and texts into a tree, and mends it as the HTML standard does (13.2.6), in short:
-//! ends that are left out, `html`, `head`, `body` and `tbody` nobody wrote, elements that overlap.
-//! What browsers move out of tables stays where it was written. `tests/html5lib.rs` says in which
-//! cases of others a tree is another than theirs, and why.
+//! Builds a tree from tags and texts, and repairs it as the HTML standard does (13.2.6), in short:
+//! omitted end tags, implied `html`, `head`, `body` and `tbody`, overlapping elements. Elements
+//! that browsers move out of tables stay in place. `tests/html5lib.rs` lists the cases in which a
+//! tree differs from theirs, and why.
 
 use std::borrow::Cow;
 
@@ -11,10 +11,10 @@ use super::token::{Token, Tokens};
 use super::{Attribute, DEPTH_MAX, Kind, NODES_MAX, Node, NodeId, ROOT, Span, Tree};
 use crate::fault::Refusal;
 
-/// How far up an end tag looks for its begin, so that no page takes quadratic time.
+/// How far up an end tag searches for its start, so that no page takes quadratic time.
 const LOOK_UP_MAX: usize = 256;
 
-/// Reads a document; whether it is HTML or XML shows in its begin.
+/// Parses a document; its start shows whether it is HTML or XML.
 pub(crate) fn build(text: &str) -> Result<Tree, Refusal> {
     read(text, looks_like_html(text))
 }
@@ -33,7 +33,7 @@ pub(super) fn read(text: &str, html: bool) -> Result<Tree, Refusal> {
     Ok(builder.finish())
 }
 
-/// XML is what says so at its begin, and what begins with an element that HTML does not have.
+/// A document is XML if its start says so, or if it starts with an element that HTML does not have.
 fn looks_like_html(text: &str) -> bool {
     let text = text.trim_start();
     let mut says_xml = false;
@@ -55,12 +55,12 @@ fn looks_like_html(text: &str) -> bool {
     true
 }
 
-/// An element whose end has not come.
+/// An element that is still open.
 #[derive(Clone, Copy)]
 struct Open {
     tag: Tag,
     name: Span,
-    /// Where its children go: itself, or the deepest element that may have children.
+    /// The parent of its children: itself, or the deepest element that may have children.
     node: NodeId,
     depth: u16,
 }
@@ -68,12 +68,12 @@ struct Open {
 struct Builder {
     tree: Tree,
     open: Vec<Open>,
-    /// How many of each are open, to know quickly that there is nothing to look for.
+    /// How many of each are open, to see quickly whether a search is needed.
     counts: [u32; Tag::COUNT],
     has_body: bool,
-    /// The text that comes next loses a line feed at its begin.
+    /// The next text loses a leading line feed.
     skip_line: bool,
-    /// The name of the tag at hand in lower case.
+    /// The name of the current tag in lower case.
     lower: String,
 }
 
@@ -100,7 +100,7 @@ impl Builder {
         Builder { tree, open: Vec::new(), counts, has_body: false, skip_line: false, lower }
     }
 
-    /// Nodes stand in document order, so the end of an element is that of its last descendant.
+    /// Nodes are in document order, so the end of an element is that of its last descendant.
     fn finish(mut self) -> Tree {
         if self.tree.html && !self.has_body && self.tree.nodes.len() > 1 {
             self.begin_body();
@@ -203,7 +203,7 @@ impl Builder {
         }
     }
 
-    /// Whether the element stands in a drawing or formula. Blocks end those that were left open.
+    /// Whether the element is inside SVG or MathML. Block elements end those that were left open.
     fn in_foreign(&mut self, tag: Tag) -> bool {
         let found = self.find(Tag::Svg, |_| false).max(self.find(Tag::Math, |_| false));
         let Some(at) = found else { return false };
@@ -215,7 +215,7 @@ impl Builder {
         !inner
     }
 
-    /// The inside of an element that is only text.
+    /// The content of an element that is only text.
     fn raw(&mut self, tag: Tag, node: NodeId, tokens: &mut Tokens<'_>) {
         let name = if tag == Tag::Plaintext { "\0" } else { tag.name() };
         let text = tokens.raw(name);
@@ -229,7 +229,7 @@ impl Builder {
         self.open.pop();
     }
 
-    /// Opens `html`, `head` and `body` where nobody wrote them. Whether the element is to come.
+    /// Opens implied `html`, `head` and `body` elements. Returns whether to add the element.
     fn prepare(&mut self, tag: Tag, attributes: &[(&str, &str)]) -> bool {
         match tag {
             Tag::Html | Tag::Head | Tag::Body if self.has_body => false,
@@ -285,7 +285,7 @@ impl Builder {
         self.has_body = true;
     }
 
-    /// Closes what ends where this element begins. Whether the element is to come.
+    /// Closes the elements that end where this one starts. Returns whether to add the element.
     fn mend(&mut self, tag: Tag) -> bool {
         if tag.ends_paragraph()
             && let Some(at) = self.find(Tag::P, |tag| tag.bounds_scope() || tag == Tag::Button)
@@ -328,7 +328,7 @@ impl Builder {
         true
     }
 
-    /// The place of the innermost element, if one like `tag` cannot stand in it.
+    /// The index of the innermost element, if `tag` cannot be nested in it.
     fn top_like(&self, tag: Tag) -> Option<usize> {
         let top = self.top_tag()?;
         let closes = match tag {
@@ -339,7 +339,8 @@ impl Builder {
         closes.then(|| self.open.len() - 1)
     }
 
-    /// Where what ends begins where a part of a `ruby` does. In `rtc` stand `rt` and `rp`.
+    /// The index of the elements that end where a part of a `ruby` starts. `rt` and `rp` may be
+    /// nested in `rtc`.
     fn unended(&self, tag: Tag) -> Option<usize> {
         self.find(Tag::Ruby, Tag::bounds_scope)?;
         let ends = |open: &Open| match open.tag {
@@ -359,7 +360,7 @@ impl Builder {
             return;
         }
         if self.find(Tag::Table, |tag| tag == Tag::Template).is_none() {
-            // A part of a table on its own, as pages load them: only the same ends.
+            // A part of a table on its own, as pages load them: it only ends its own kind.
             let at = match tag {
                 Tag::Td | Tag::Th => self.find(Tag::Td, is_row).max(self.find(Tag::Th, is_row)),
                 _ => self.find(tag, Tag::bounds_scope),
@@ -395,7 +396,7 @@ impl Builder {
         }
     }
 
-    /// Closes everything down to a table, or to what is wanted inside it.
+    /// Closes everything up to a table, or to the wanted element inside it.
     fn clear_to(&mut self, wanted: impl Fn(Tag) -> bool) {
         let bound = |tag| wanted(tag) || matches!(tag, Tag::Table | Tag::Template | Tag::Html);
         let kept = self.open.iter().rposition(|open| bound(open.tag));
@@ -450,7 +451,7 @@ impl Builder {
         }
     }
 
-    /// An end without a begin that stands for both, in a body; the place of what it opened.
+    /// An end tag that counts as a whole element, in a body; returns the index of what it opened.
     fn start_unwritten(&mut self, tag: Tag) -> Option<usize> {
         if !self.has_body && (tag == Tag::P || self.count(Tag::Template) > 0) {
             return None;
@@ -463,7 +464,8 @@ impl Builder {
         (tag == Tag::P).then(|| self.open.len() - 1)
     }
 
-    /// The place of the innermost open element of a kind; elements that `bounds` are not passed.
+    /// The index of the innermost open element of a kind; the search stops at elements that match
+    /// `bounds`.
     fn find(&self, wanted: Tag, bounds: impl Fn(Tag) -> bool) -> Option<usize> {
         if self.count(wanted) == 0 {
             return None;
@@ -502,20 +504,20 @@ impl Builder {
         self.open.last().map(|open| open.tag)
     }
 
-    /// Closes the element at this place and everything inside it.
+    /// Closes the element at this index and everything inside it.
     fn close(&mut self, at: usize) {
         for open in self.open.drain(at.min(self.open.len())..) {
             self.counts[open.tag as usize] -= 1;
         }
     }
 
-    /// Closes only the element at this place.
+    /// Closes only the element at this index.
     fn remove(&mut self, at: usize) {
         let open = self.open.remove(at);
         self.counts[open.tag as usize] -= 1;
     }
 
-    /// Where the next node goes, and how deep that is.
+    /// The parent of the next node, and its depth.
     fn place(&self) -> (NodeId, u16) {
         self.open.last().map_or((ROOT, 0), |open| (open.node, open.depth))
     }
@@ -581,7 +583,7 @@ fn without_line(text: &str) -> &str {
     text.strip_prefix('\n').unwrap_or(text)
 }
 
-/// Every end of a line is a line feed (13.2.3.5; XML 1.0, 2.11).
+/// Normalizes line ends to line feeds (13.2.3.5; XML 1.0, 2.11).
 fn with_line_feeds(text: &str) -> Cow<'_, str> {
     match text.contains('\r') {
         true => text.replace("\r\n", "\n").replace('\r', "\n").into(),

@@ -1,14 +1,14 @@
 //! Character references such as `&amp;`, `&#65;` and `&eacute;`.
 //!
-//! Known are the names of XML and of HTML 4, and the names of ASCII marks of HTML 5.
+//! Supports the names of XML and of HTML 4, and the names of ASCII marks of HTML 5.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// How long a name is at most.
+/// Maximum length of a name.
 const NAME_BYTES_MAX: usize = 10;
 
-/// The names of U+00A0 and those that follow; older pages leave their `;` out.
+/// The names of U+00A0 and following; older pages omit their `;`.
 const LATIN: &str = "nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg \
     macr deg plusmn sup2 sup3 acute micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 \
     iquest Agrave Aacute Acirc Atilde Auml Aring AElig Ccedil Egrave Eacute Ecirc Euml Igrave \
@@ -17,7 +17,7 @@ const LATIN: &str = "nbsp iexcl cent pound curren yen brvbar sect uml copy ordf 
     euml igrave iacute icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash ugrave \
     uacute ucirc uuml yacute thorn yuml";
 
-/// The names of U+0391 and those that follow; `-` is none.
+/// The names of U+0391 and following; `-` is unassigned.
 const GREEK: &str = "Alpha Beta Gamma Delta Epsilon Zeta Eta Theta Iota Kappa Lambda Mu Nu Xi \
     Omicron Pi Rho - Sigma Tau Upsilon Phi Chi Psi Omega - - - - - - - alpha beta gamma delta \
     epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigmaf sigma tau upsilon phi \
@@ -37,7 +37,7 @@ const OTHERS: &str = "amp & lt < gt > quot \" apos ' AMP & LT < GT > QUOT \" exc
     hearts ♥ diams ♦ check ✓ star ☆ ensp \u{2002} emsp \u{2003} thinsp \u{2009} zwnj \u{200c} \
     zwj \u{200d} lrm \u{200e} rlm \u{200f} Tab \t NewLine \n";
 
-/// What the numbers 128 to 159 mean in references: those of windows-1252.
+/// The meaning of the numbers 128 to 159 in references: those of windows-1252.
 const WINDOWS: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u{8f}\u{90}‘’“”•–—˜™š›œ\u{9d}žŸ";
 
 static NAMES: LazyLock<HashMap<&'static str, char>> = LazyLock::new(|| {
@@ -54,7 +54,7 @@ static NAMES: LazyLock<HashMap<&'static str, char>> = LazyLock::new(|| {
 });
 
 /// Appends `text` with its references replaced. In attributes, a name without `;` before a letter,
-/// a digit or `=` is none: `?a=1&copy=2` is an address.
+/// a digit or `=` is not a reference: `?a=1&copy=2` is an address.
 pub(super) fn decode(text: &str, in_attribute: bool, out: &mut String) {
     let mut rest = text;
     while let Some(at) = rest.find('&') {
@@ -74,7 +74,7 @@ pub(super) fn decode(text: &str, in_attribute: bool, out: &mut String) {
     out.push_str(rest);
 }
 
-/// The character a reference means and how long it is behind its `&`.
+/// The character of a reference, and its length after the `&`.
 fn reference(text: &str, in_attribute: bool) -> Option<(char, usize)> {
     if let Some(number) = text.strip_prefix('#') {
         return numeric(number).map(|(c, length)| (c, length + 1));

@@ -1,8 +1,9 @@
-//! HTML and XML as a tree in one list: nodes stand in document order, a node's inside is a range.
+//! HTML and XML as a tree in one list: nodes are in document order, and the descendants of a node
+//! are a range.
 //!
-//! Both are read leniently: what is not well-formed is mended as browsers do it, or passed over.
-//! Read by a parser of our own, because it has to be done in linear time and bounded memory with
-//! whatever a server sends (see `docs/decisions/dependencies.md`).
+//! Both are parsed leniently: malformed input is repaired as in browsers, or skipped. The parser is
+//! our own, because it must take linear time and limited memory for whatever a server sends (see
+//! `docs/decisions/dependencies.md`).
 
 mod build;
 mod entity;
@@ -17,10 +18,10 @@ pub(crate) use build::build;
 /// How many nodes and attributes a document may have.
 pub(crate) const NODES_MAX: usize = 1 << 18;
 
-/// How deep elements may be nested; what is deeper becomes a sibling, as in browsers.
+/// Maximum nesting of elements; deeper ones become siblings, as in browsers.
 pub(crate) const DEPTH_MAX: u16 = 512;
 
-/// A node; [`ROOT`] holds the document.
+/// A node; [`ROOT`] is the document.
 pub(crate) type NodeId = u32;
 
 pub(crate) const ROOT: NodeId = 0;
@@ -47,11 +48,11 @@ struct Node {
     /// The name of an element, the text of all others.
     text: Span,
     parent: NodeId,
-    /// [`ROOT`] where there is none, as in the two below.
+    /// [`ROOT`] if there is none, as in the two below.
     next: NodeId,
     previous: NodeId,
     last_child: NodeId,
-    /// The first node that is no longer inside.
+    /// The first node after its descendants.
     end: NodeId,
     /// The range of its attributes.
     attributes: (u32, u32),
@@ -63,7 +64,7 @@ struct Attribute {
     value: Span,
 }
 
-/// A document that was read.
+/// A parsed document.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
     text: String,
@@ -73,7 +74,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Whether it was read as HTML: names are in lower case then.
+    /// Whether it was parsed as HTML: names are in lower case then.
     pub(crate) fn is_html(&self) -> bool {
         self.html
     }
@@ -91,7 +92,7 @@ impl Tree {
         self.kind(node) == Kind::Element
     }
 
-    /// The name of an element as it was written, the text of all others.
+    /// The name of an element as written, the text of all others.
     pub(crate) fn text(&self, node: NodeId) -> &str {
         self.part(self.node(node).text)
     }
@@ -115,7 +116,7 @@ impl Tree {
         Some(self.node(node).previous).filter(|previous| *previous != ROOT)
     }
 
-    /// Everything inside a node, in document order.
+    /// All descendants of a node, in document order.
     pub(crate) fn inside(&self, node: NodeId) -> std::ops::Range<NodeId> {
         node + 1..self.node(node).end
     }
@@ -125,7 +126,7 @@ impl Tree {
         std::iter::successors(first, |child| self.next(*child))
     }
 
-    /// The numbers of a node's attributes.
+    /// The indexes of a node's attributes.
     pub(crate) fn attributes(&self, node: NodeId) -> std::ops::Range<u32> {
         let (start, end) = self.node(node).attributes;
         start..end

@@ -1,4 +1,4 @@
-//! The elements of HTML and how each is mended.
+//! The elements of HTML and their parsing rules.
 
 macro_rules! tags {
     ($($variant:ident $name:literal)*) => {
@@ -53,7 +53,7 @@ use Tag::*;
 impl Tag {
     pub(super) const COUNT: usize = Other as usize + 1;
 
-    /// It has no inside and no end.
+    /// It has no content and no end tag.
     pub(super) fn is_void(self) -> bool {
         matches!(
             self,
@@ -61,7 +61,7 @@ impl Tag {
         ) || matches!(self, Link | Meta | Param | Source | Track | Wbr)
     }
 
-    /// Its inside is text, whatever it looks like.
+    /// Its content is text, whatever it looks like.
     pub(super) fn is_raw(self) -> bool {
         matches!(
             self,
@@ -69,13 +69,13 @@ impl Tag {
         )
     }
 
-    /// It stands in the head, if no body has begun.
+    /// It belongs in the head, unless a body has started.
     pub(super) fn is_of_head(self) -> bool {
         matches!(self, Base | Basefont | Bgsound | Link | Meta | Noframes | Noscript)
             || matches!(self, Script | Style | Template | Title)
     }
 
-    /// A paragraph ends where it begins.
+    /// It ends a paragraph.
     pub(super) fn ends_paragraph(self) -> bool {
         self.is_block()
             || self.is_heading()
@@ -95,18 +95,18 @@ impl Tag {
         matches!(self, H1 | H2 | H3 | H4 | H5 | H6)
     }
 
-    /// Its end closes only itself: `<b><p></b>` goes on in the paragraph.
+    /// Its end closes only itself: `<b><p></b>` continues in the paragraph.
     pub(super) fn is_formatting(self) -> bool {
         matches!(self, A | B | Big | Code | Em | Font | I | Nobr)
             || matches!(self, S | Small | Strike | Strong | Tt | U)
     }
 
-    /// Ends of elements outside do not reach through it.
+    /// End tags of outer elements do not close it.
     pub(super) fn bounds_scope(self) -> bool {
         matches!(self, Applet | Caption | Html | Marquee | Object | Table | Td | Template | Th)
     }
 
-    /// No end of an inline element reaches through it.
+    /// No end tag of an inline element closes it.
     pub(super) fn is_special(self) -> bool {
         self.is_block()
             || self.is_heading()
@@ -115,12 +115,12 @@ impl Tag {
             || matches!(self, P | Select | Tbody | Tfoot | Thead | Tr)
     }
 
-    /// A drawing or formula, with rules of its own.
+    /// SVG or MathML, with rules of its own.
     pub(super) fn is_foreign(self) -> bool {
         matches!(self, Math | Svg)
     }
 
-    /// `tbody` and its like.
+    /// `tbody` and similar.
     pub(super) fn is_table_part(self) -> bool {
         matches!(self, Tbody | Tfoot | Thead)
     }

@@ -1,4 +1,4 @@
-//! Trees of documents as people write them, and of such as are made to hurt.
+//! Trees of typical and of malicious documents.
 
 mod html5lib;
 
@@ -38,7 +38,7 @@ fn show(tree: &Tree, node: NodeId, out: &mut String) {
     }
 }
 
-/// What holds of every tree.
+/// Invariants of every tree.
 fn check(tree: &Tree) {
     for node in 1..tree.end() {
         let parent = tree.parent(node).unwrap();
@@ -59,7 +59,7 @@ fn check(tree: &Tree) {
     }
 }
 
-/// The inside of the body.
+/// The content of the body.
 fn body(text: &str) -> String {
     let all = shown(text);
     let inside = all.strip_prefix("html(head body").unwrap_or_else(|| panic!("{all}"));
@@ -67,7 +67,7 @@ fn body(text: &str) -> String {
 }
 
 #[test]
-fn html_is_mended_as_browsers_do() {
+fn html_is_repaired_as_in_browsers() {
     for (text, want) in [
         ("hello <b>you</b>", r#""hello " b("you")"#),
         ("<p>a<p>b<div>c", r#"p("a") p("b") div("c")"#),
@@ -127,7 +127,7 @@ fn html_is_mended_as_browsers_do() {
 }
 
 #[test]
-fn xml_stays_as_it_is() {
+fn xml_is_unchanged() {
     for (text, want) in [
         (
             "<?xml version='1.0'?>\n<a:R xmlns:a='u'><Link>x</Link><br/><p>1<p>2</p></p></a:R>",
@@ -154,7 +154,7 @@ fn xml_stays_as_it_is() {
 }
 
 #[test]
-fn documents_made_to_hurt_end_soon() {
+fn malicious_documents_are_processed_quickly() {
     let many = |part: &str| part.repeat((24 << 10) / part.len());
     for part in [
         "<div>",

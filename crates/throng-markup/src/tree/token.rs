@@ -1,14 +1,14 @@
-//! HTML and XML cut into tags, texts and comments. Never fails and never looks at a byte twice
-//! more than a constant number of times.
+//! Splits HTML and XML into tags, texts and comments. Never fails, and reads each byte at most a
+//! constant number of times.
 
-/// How many attributes of one element are kept.
+/// Most attributes of one element that are kept.
 const ATTRIBUTES_MAX: usize = 128;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'t> {
     /// With references.
     Text(&'t str),
-    /// As it stands: a CDATA section.
+    /// Unchanged: a CDATA section.
     Plain(&'t str),
     /// The attributes are in [`Tokens::attributes`].
     Start {
@@ -26,9 +26,9 @@ pub(super) struct Tokens<'t> {
     text: &'t str,
     at: usize,
     html: bool,
-    /// Whether CDATA sections are such: in XML, and in drawings and formulas.
+    /// Whether CDATA sections are recognized: in XML, and in SVG and MathML.
     pub(super) has_sections: bool,
-    /// Names and values, with references, of the start tag that came last.
+    /// Names and values, with references, of the last start tag.
     pub(super) attributes: Vec<(&'t str, &'t str)>,
 }
 
@@ -43,7 +43,7 @@ impl<'t> Tokens<'t> {
             return None;
         }
         let mut from = 0;
-        // A `<` that begins nothing is text.
+        // A `<` that does not start markup is text.
         let tag = loop {
             match rest[from..].find('<') {
                 Some(at) if begins_markup(&rest[from + at + 1..]) => break from + at,
@@ -58,7 +58,7 @@ impl<'t> Tokens<'t> {
         self.markup(&rest[1..])
     }
 
-    /// All text until the end tag `name`, which is taken too; to the very end if there is none.
+    /// All text until the end tag `name`, which is also taken; to the end of the input without one.
     pub(super) fn raw(&mut self, name: &str) -> &'t str {
         let rest = &self.text[self.at..];
         let Some(start) = raw_end(rest, name) else {
@@ -70,7 +70,7 @@ impl<'t> Tokens<'t> {
         &rest[..start]
     }
 
-    /// What stands behind a `<` that begins markup.
+    /// The markup after a `<`.
     fn markup(&mut self, rest: &'t str) -> Option<Token<'t>> {
         self.at += 1;
         if let Some(comment) = rest.strip_prefix("!--") {
@@ -119,8 +119,8 @@ impl<'t> Tokens<'t> {
         taken
     }
 
-    /// A document type, with the declarations XML allows in brackets; those are passed over, so
-    /// no entity of a document is ever expanded.
+    /// A document type, with XML declarations in brackets; those are skipped, so no entity of a
+    /// document is ever expanded.
     fn doctype(&mut self, rest: &'t str) -> Token<'t> {
         let name = rest.trim_start();
         let length = name.find(|c: char| c.is_whitespace() || matches!(c, '>' | '['));
@@ -143,7 +143,7 @@ impl<'t> Tokens<'t> {
         name
     }
 
-    /// Reads until behind the `>`; whether a `/` stood right before it. `None` at the end of all.
+    /// Reads past the `>`; true if a `/` precedes it. `None` at the end of the input.
     fn read_attributes(&mut self) -> Option<bool> {
         self.attributes.clear();
         loop {
@@ -170,7 +170,7 @@ impl<'t> Tokens<'t> {
         }
     }
 
-    /// The value behind an attribute's name, empty if there is none.
+    /// The value after an attribute's name, empty if there is none.
     fn value(&mut self) -> Option<&'t str> {
         let rest = &self.text[self.at..];
         let Some(value) = rest.trim_start_matches(is_space).strip_prefix('=') else {
@@ -197,8 +197,8 @@ impl<'t> Tokens<'t> {
     }
 }
 
-/// Where the end tag of an element begins whose inside is text. That of a script is passed over
-/// behind `<!--` and another `<script>`, until `-->` (13.2.5.15 to 13.2.5.31).
+/// The start of the end tag of an element with text content. In a script, the end tag is skipped
+/// after `<!--` and another `<script>`, until `-->` (13.2.5.15 to 13.2.5.31).
 fn raw_end(text: &str, name: &str) -> Option<usize> {
     let (mut is_comment, mut is_inner) = (false, false);
     let mut at = 0;

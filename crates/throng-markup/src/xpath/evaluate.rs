@@ -1,4 +1,5 @@
-//! What an XPath finds. Steps are counted; only the expression nests, never the document.
+//! Evaluates XPath expressions. Steps are counted; recursion is limited by the expression, never by
+//! the document.
 
 mod call;
 
@@ -8,14 +9,14 @@ use super::parse::{Axis, Expr, From, Operator, Step, Test};
 use crate::fault::{Refusal, Work};
 use crate::tree::{Kind, NodeId, ROOT, Tree, local};
 
-/// How many nodes one expression may visit: some tens of milliseconds.
+/// Most nodes that one expression may visit: some tens of milliseconds.
 const STEPS_MAX: u64 = 4_000_000;
 
 /// A node or an attribute; the order is document order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Item {
     node: NodeId,
-    /// One more than the attribute's number; 0 is the node itself.
+    /// One more than the attribute's index; 0 is the node itself.
     attribute: u32,
 }
 
@@ -42,7 +43,7 @@ impl Item {
         }
     }
 
-    /// The name as it is written, empty if it has none.
+    /// The name as written, empty if it has none.
     pub(super) fn name(self, tree: &Tree) -> &str {
         match (self.attribute(), tree.kind(self.node)) {
             (Some(attribute), _) => tree.attribute_name(attribute),
@@ -63,7 +64,7 @@ pub(super) enum Found {
     Bool(bool),
 }
 
-/// What an expression is evaluated for (XPath 1.0, 1).
+/// The evaluation context (XPath 1.0, 1).
 #[derive(Clone, Copy)]
 pub(super) struct Context {
     pub(super) item: Item,
@@ -120,7 +121,7 @@ impl Search<'_> {
         })
     }
 
-    /// The nodes of an expression; a value that is no set of nodes is an empty one.
+    /// The nodes of an expression; a value that is not a node set is an empty one.
     pub(super) fn nodes(&mut self, expr: &Expr, context: Context) -> Result<Vec<Item>, Refusal> {
         match self.expr(expr, context)? {
             Found::Nodes(items) => Ok(items),
@@ -131,7 +132,7 @@ impl Search<'_> {
     fn step(&mut self, items: &[Item], step: &Step) -> Result<Vec<Item>, Refusal> {
         let mut all = Vec::new();
         let downward = matches!(step.axis, Axis::Descendant | Axis::DescendantOrSelf);
-        // What is inside a node that was looked through has been found already.
+        // The descendants of a visited node have been found already.
         let mut covered = 0;
         for item in items {
             let inside = downward && step.predicates.is_empty() && item.attribute == 0;
@@ -148,11 +149,11 @@ impl Search<'_> {
             }
             all.extend(found);
         }
-        // A step from one node goes in one direction only.
+        // A step from one node has only one direction.
         if all.is_sorted_by(|one, other| one < other) { Ok(all) } else { Ok(in_order(all)) }
     }
 
-    /// What a step finds from one node, in the direction of its axis.
+    /// The nodes of a step from one node, in the direction of its axis.
     fn axis(&mut self, item: Item, step: &Step, out: &mut Vec<Item>) -> Result<(), Refusal> {
         let tree = self.tree;
         let node = item.node;
@@ -273,7 +274,7 @@ impl Search<'_> {
         has_prefix && name.as_ref().is_none_or(|name| same(local(written), name))
     }
 
-    /// Those for which the predicate holds; a number is a position (XPath 1.0, 2.4).
+    /// The items for which the predicate holds; a number is a position (XPath 1.0, 2.4).
     fn filter(&mut self, items: Vec<Item>, predicate: &Expr) -> Result<Vec<Item>, Refusal> {
         if let Expr::Number(number) = predicate {
             let at = (1..=items.len()).find(|at| *at as f64 == *number);
@@ -323,7 +324,7 @@ impl Search<'_> {
         })
     }
 
-    /// Whether some pair is equal, or is not (XPath 1.0, 3.4).
+    /// Whether some pair is equal, or unequal (XPath 1.0, 3.4).
     fn equal(&mut self, left: Found, right: Found, wanted: bool) -> Result<bool, Refusal> {
         let (items, other) = match (left, right) {
             (Found::Nodes(left), Found::Nodes(right)) => {
@@ -365,14 +366,14 @@ impl Search<'_> {
         Ok(false)
     }
 
-    /// Whether some pair is in this order; of many numbers only the outermost matter.
+    /// Whether some pair is in this order; of many numbers only the extremes matter.
     fn ordered(
         &mut self,
         left: &Found,
         right: &Found,
         operator: Operator,
     ) -> Result<bool, Refusal> {
-        // Beside a boolean, nodes are one too (XPath 1.0, 3.4).
+        // Compared with a boolean, nodes are converted to one (XPath 1.0, 3.4).
         let is_truth = [left, right].iter().any(|value| matches!(value, Found::Bool(_)));
         let left = self.bounds(left, is_truth)?;
         let right = self.bounds(right, is_truth)?;
@@ -407,7 +408,7 @@ impl Search<'_> {
         items.iter().map(|item| self.text(*item)).collect()
     }
 
-    /// The string-value of a node; it costs what has to be looked at.
+    /// The string-value of a node; its cost is charged.
     pub(super) fn text(&mut self, item: Item) -> Result<String, Refusal> {
         if item.attribute().is_none() {
             self.work.spend(self.tree.inside(item.node).len())?;

@@ -1,4 +1,4 @@
-//! The names of the functions of XPath 1.0, and three of 2.0 that are missed most.
+//! The names of the functions of XPath 1.0, and three frequently requested ones of 2.0.
 
 macro_rules! functions {
     ($($variant:ident $name:literal $least:literal $most:expr;)*) => {

@@ -1,19 +1,19 @@
-//! XPath cut into tokens (XPath 1.0, 3.7).
+//! Splits an XPath into tokens (XPath 1.0, 3.7).
 
 use throng_base::Said;
 
 use crate::fault::PathError;
 
-/// How long an expression may be.
+/// Maximum length of an expression.
 const PATH_BYTES_MAX: usize = 4096;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
     Number(f64),
     Literal(String),
-    /// A name with its prefix, if it has one; `None` as name is `*`.
+    /// A name with its optional prefix; `None` as name is `*`.
     Name(Option<String>, Option<String>),
-    /// An operator or a mark, `and`, `or`, `div`, `mod` among them; `times` is `*` as an operator.
+    /// An operator or a mark, including `and`, `or`, `div`, `mod`; `times` is `*` as an operator.
     Mark(&'static str),
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Placed {
 pub(super) const HELP: Said =
     say!("write an XPath 1.0 expression such as `//form[@id='login']//input[@name='csrf']/@value`");
 
-/// Longer marks before those they begin with.
+/// Longer marks before their prefixes.
 const MARKS: [&str; 20] = [
     "//", "::", "..", "!=", "<=", ">=", "/", "(", ")", "[", "]", ".", "@", ",", "|", "+", "-", "=",
     "<", ">",
@@ -65,7 +65,7 @@ pub(super) fn lex(text: &str) -> Result<Vec<Placed>, PathError> {
     }
 }
 
-/// Whether `*` and `and` are operators here: behind anything that ends a value.
+/// Whether `*` and `and` are operators here: after anything that ends a value.
 fn expects_operator(last: Option<&Placed>) -> bool {
     match last.map(|last| &last.token) {
         None => false,
@@ -110,7 +110,7 @@ fn operator_name(body: &str) -> Option<&'static str> {
     ["and", "or", "div", "mod"].into_iter().find(|name| *name == &body[..length])
 }
 
-/// `name`, `prefix:name`, `prefix:*`. An axis is a name too; `::` follows it.
+/// `name`, `prefix:name`, `prefix:*`. An axis is also a name; `::` follows it.
 fn name(body: &str) -> (Token, usize) {
     let length = name_length(body);
     let first = body[..length].to_string();

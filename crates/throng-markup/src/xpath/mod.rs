@@ -21,15 +21,15 @@ use parse::Expr;
 
 /// An XPath 1.0 expression, such as `//form[@id='login']//input[@name='csrf']/@value`.
 ///
-/// Elements give the text inside them without the space around it, attributes and `text()` give
-/// what stands there, and an expression may as well give a number, a text or a boolean.
+/// Elements return the text inside them without surrounding space, attributes and `text()` their
+/// exact text, and an expression may also return a number, a text or a boolean.
 ///
-/// - A name without a prefix means elements with any prefix or none: `//Body` finds `soap:Body`.
-///   A name with a prefix means exactly that prefix as the document writes it. So no namespace has
-///   to be declared. `namespace-uri()` tells the one that the document declares.
-/// - In HTML, names are compared without regard to case. Elements nobody wrote are there as in a
-///   browser: `/html/body`, `table/tbody`.
-/// - `lower-case`, `upper-case` and `ends-with` of XPath 2.0 are there too; variables and the
+/// - A name without a prefix matches elements with any prefix or none: `//Body` finds `soap:Body`.
+///   A name with a prefix matches exactly that prefix in the document, so no namespace has to be
+///   declared. `namespace-uri()` returns the declared namespace.
+/// - In HTML, names are compared without regard to case. Implied elements exist as in a browser:
+///   `/html/body`, `table/tbody`.
+/// - `lower-case`, `upper-case` and `ends-with` of XPath 2.0 are supported; variables and the
 ///   namespace axis are not.
 #[derive(Clone, Debug)]
 pub struct XPath {
@@ -42,7 +42,7 @@ impl XPath {
         Ok(XPath { text: text.to_string(), expr: parse::parse(text)? })
     }
 
-    /// The first node in document order, or the number, text or boolean. `NaN` is nothing.
+    /// The first node in document order, or the number, text or boolean. `NaN` is no result.
     pub fn first(&self, page: &Page<'_>) -> Option<Value> {
         let (tree, found) = self.find(page)?;
         match found {
@@ -51,7 +51,7 @@ impl XPath {
         }
     }
 
-    /// All nodes in document order, or the one number, text or boolean.
+    /// All nodes in document order, or the single number, text or boolean.
     pub fn all(&self, page: &Page<'_>) -> Vec<Value> {
         match self.find(page) {
             Some((tree, Found::Nodes(items))) => {
@@ -62,7 +62,7 @@ impl XPath {
         }
     }
 
-    /// How much of a path that finds nothing does find something.
+    /// How much of a path without a match does match.
     pub fn beginning(&self, page: &Page<'_>) -> Option<Beginning> {
         let tree = page.tree()?;
         let pieces = |text: &str| {

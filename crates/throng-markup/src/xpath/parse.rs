@@ -1,4 +1,4 @@
-//! Expressions of XPath 1.0 as trees.
+//! Parses XPath 1.0 expressions to trees.
 
 use throng_base::Said;
 
@@ -6,10 +6,10 @@ use super::function::Function;
 use super::lex::{HELP, Placed, Token, lex};
 use crate::fault::PathError;
 
-/// How deep parentheses, predicates and functions may be nested.
+/// Maximum nesting of parentheses, predicates and functions.
 const NEST_MAX: usize = 32;
 
-/// How many operators of one kind may follow each other: each makes the tree one deeper.
+/// Most consecutive operators of one kind: each increases the depth of the tree.
 const CHAIN_MAX: usize = 64;
 
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub(super) enum Expr {
 }
 
 impl Expr {
-    /// How many steps and predicates its paths have.
+    /// The number of steps and predicates of its paths.
     pub(super) fn pieces(&self) -> usize {
         match self {
             Expr::Binary(left, _, right) => left.pieces() + right.pieces(),
@@ -99,7 +99,7 @@ pub(super) enum Test {
     Instruction(Option<String>),
 }
 
-/// From what binds least to what binds most.
+/// From the lowest to the highest precedence.
 const LEVELS: [&[(&str, Operator)]; 6] = [
     &[("or", Operator::Or)],
     &[("and", Operator::And)],
@@ -242,7 +242,7 @@ impl Parser {
         Ok(Expr::Path { from, steps })
     }
 
-    /// Whether a step comes next, and not a function, a literal, a number or a parenthesis.
+    /// Whether a step is next, and not a function, a literal, a number or a parenthesis.
     fn begins_step(&self) -> bool {
         match self.peek() {
             Some(Token::Mark(mark)) => matches!(*mark, "." | ".." | "@"),

@@ -1,4 +1,4 @@
-//! Expressions on answers as they come, and on such as are made to hurt.
+//! Expressions on typical and on malicious responses.
 
 mod libxml2;
 
@@ -51,7 +51,7 @@ fn text(value: Value) -> String {
 }
 
 #[test]
-fn pages_are_looked_into() {
+fn expressions_find_nodes_of_pages() {
     for (path, want) in [
         ("//form[@id='login']//input[@name='csrf']/@value", &["t0k&en"][..]),
         ("//meta[@name=\"csrf-token\"]/@content", &["m-1"]),
@@ -96,7 +96,7 @@ fn pages_are_looked_into() {
 }
 
 #[test]
-fn xml_is_looked_into() {
+fn expressions_find_nodes_of_xml() {
     for (path, want) in [
         ("//Price", &["34.5", "270"][..]),
         ("//m:Price[@currency='CNY']", &["270"]),
@@ -121,7 +121,7 @@ fn xml_is_looked_into() {
 }
 
 #[test]
-fn values_are_those_of_the_standard() {
+fn values_follow_the_standard() {
     for (path, want) in [
         ("1 + 2 * 3 - 4 div 2", "=5"),
         ("7 mod 3 - -2", "=3"),
@@ -153,7 +153,7 @@ fn values_are_those_of_the_standard() {
 }
 
 #[test]
-fn mistakes_have_a_place() {
+fn errors_have_a_position() {
     for (path, start, end) in [
         ("", 0, 0),
         ("//", 2, 2),
@@ -183,7 +183,7 @@ fn mistakes_have_a_place() {
 }
 
 #[test]
-fn documents_made_to_hurt_end_soon() {
+fn malicious_documents_are_processed_quickly() {
     let deep = "<e>".repeat(100_000) + "x" + &"</e>".repeat(100_000);
     let page = Page::new(deep.as_bytes());
     let first = |path: &str| XPath::parse(path).unwrap().first(&page);

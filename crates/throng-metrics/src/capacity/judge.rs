@@ -1,22 +1,22 @@
 //! The exit code of a capacity search.
 //!
 //! Without `--at-least`:
-//! - 0: the limit was found, or the highest load that is allowed was met;
-//! - 1: the lowest load failed, or the service never recovered and nothing is promised;
-//! - 5: there is no interval, as the generator, the budget or a user ended the search before.
+//! - 0: the limit was found, or the maximum load passed;
+//! - 1: the lowest load failed, or the service never recovered and there is no promise;
+//! - 5: there is no interval, because the generator, the budget or the user ended the search first.
 //!
-//! With it: 0 where the promise or the interval is not below it, 1 where the whole interval is
-//! below it, and 5 otherwise.
+//! With it: 0 if the promise or the interval is not below it, 1 if the whole interval is below it,
+//! and 5 otherwise.
 //!
-//! 5 is "the run does not answer the question", as where the generator is behind schedule: `at
-//! least L` without a limit is true, but not how much the service carries. It answers `--at-least`.
+//! 5 means that the run does not answer the question, as when the generator falls behind schedule:
+//! "at least L" without a limit does not tell the capacity, but it can answer `--at-least`.
 
 use throng_base::{Exit, Said};
 
 use super::{Basis, Capacity, EndedBy};
 
 impl Capacity {
-    /// The exit code, and why it is not 0.
+    /// The exit code, and the reasons if it is not 0.
     pub fn judge(&self) -> (Exit, Vec<Said>) {
         match self.at_least {
             Some(wanted) => self.judge_wanted(wanted),
@@ -33,7 +33,7 @@ impl Capacity {
             EndedBy::NotRecovered | EndedBy::CollapsedAgain if self.carries.is_some() => {
                 (Exit::Success, Vec::new())
             }
-            // The fault is the target's, not that of the search.
+            // The target is the cause, not the search.
             EndedBy::NotRecovered | EndedBy::CollapsedAgain => {
                 (Exit::ThresholdsNotMet, vec![self.sentence()])
             }
@@ -64,7 +64,7 @@ impl Capacity {
         (Exit::ResultInvalid, vec![reason])
     }
 
-    /// A lower end that was not confirmed is none, and neither is that of a bracket.
+    /// An unconfirmed lower end does not count, and neither does that of a bracket.
     fn is_at_least(&self, wanted: f64) -> bool {
         let is_known = matches!(self.basis, Basis::Interval | Basis::AtLeast)
             && self.ended_by != EndedBy::NotConfirmed;
@@ -72,7 +72,7 @@ impl Capacity {
             || is_known && self.low.is_some_and(|low| low >= wanted)
     }
 
-    /// Even the lowest load fails, and it is not above what is wanted.
+    /// Even the lowest load fails, and it is not above the required one.
     fn fails_below(&self, wanted: f64) -> bool {
         let is_base = matches!(self.ended_by, EndedBy::BaseFails(_));
         is_base && self.lowest_tried().is_some_and(|load| load <= wanted)

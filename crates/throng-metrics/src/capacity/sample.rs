@@ -1,6 +1,5 @@
-//! An answer for tests of what shows one: that of a search on a queue with one server that serves
-//! 1,000/s (M/M/1). Its p99 is ln(100)/(1000 - load) seconds, so that `p99 < 50ms` is met below
-//! 908/s.
+//! A sample result for tests: a search on a queue with one server and 1,000/s (M/M/1). Its p99 is
+//! ln(100)/(1000 - load) seconds, so `p99 < 50ms` is met below 908/s.
 
 use super::{
     Basis, Capacity, EndedBy, FailedBy, Knee, Level, LevelVerdict, LoadUnit, Overload, Purpose,
@@ -10,7 +9,7 @@ const SERVED_MAX: f64 = 1_000.0;
 const WITHIN_S: f64 = 0.050;
 pub const THRESHOLD: &str = "http p99 < 50ms";
 
-/// The loads in their order.
+/// The loads in the order of the search.
 const LOADS: [(f64, Purpose); 17] = [
     (50.0, Purpose::Climb),
     (100.0, Purpose::Climb),

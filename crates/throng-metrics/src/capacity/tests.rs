@@ -1,4 +1,4 @@
-//! The sentence of an answer, its exit code and its machines, for each way in which a search ends.
+//! Tests the sentence, the exit code and the number of machines for each way a search can end.
 
 use expect_test::expect;
 use throng_base::{Exit, Language};
@@ -10,7 +10,7 @@ fn by_threshold() -> FailedBy {
     FailedBy::Threshold(THRESHOLD.into())
 }
 
-/// A search that ended before there was an interval.
+/// A search that ended without an interval.
 fn without_promise(basis: Basis, ended_by: EndedBy) -> Capacity {
     let high = Some(912.0).filter(|_| basis == Basis::Bracket);
     let fails_by = high.map(|_| by_threshold());
@@ -33,7 +33,7 @@ fn nothing() -> Capacity {
     found
 }
 
-/// Sentences with a line for each part.
+/// Sentences, one line per part.
 fn parts(sentences: &[String]) -> String {
     let line = |text: &String| text.replace("; ", ";\n  ").replace('；', "；\n  ") + "\n";
     sentences.iter().map(line).collect()
@@ -108,7 +108,7 @@ fn no_promise_is_made_without_one() {
 }
 
 #[test]
-fn a_promise_tells_how_it_ended() {
+fn a_promise_states_how_it_ended() {
     let at = 1_190.0;
     let overload = Overload { at: Some(at), ..Overload::default() };
     let collapsed = |recovers_at, stays| Overload {
@@ -167,7 +167,7 @@ fn a_promise_tells_how_it_ended() {
 }
 
 #[test]
-fn a_wanted_load_is_decided_by_the_interval() {
+fn a_required_load_is_compared_with_the_interval() {
     let of = |found: &Capacity, wanted: f64| {
         Capacity { at_least: Some(wanted), ..found.clone() }.judge().0
     };
@@ -188,7 +188,7 @@ fn a_wanted_load_is_decided_by_the_interval() {
 }
 
 #[test]
-fn a_search_that_answers_succeeds() {
+fn a_search_with_a_result_succeeds() {
     let (met, not_met, unclear) = (Exit::Success, Exit::ThresholdsNotMet, Exit::ResultInvalid);
     let without = |ended_by| without_promise(Basis::Bracket, ended_by).judge().0;
     assert_eq!(capacity().judge(), (met, Vec::new()));
@@ -204,12 +204,12 @@ fn a_search_that_answers_succeeds() {
 }
 
 #[test]
-fn machines_carry_the_interval_through() {
+fn the_number_of_machines_has_the_range_of_the_interval() {
     let of = |found: Capacity| {
         let found = Capacity { peak: Some(20_000.0), ..found };
         found.machines_text().unwrap_or_default().english()
     };
-    // 20,000 / (0.7 × 860) = 33.2; by 905 31.6.
+    // 20,000 / (0.7 × 860) = 33.2; with 905, it is 31.6.
     expect!["machines for a peak of 20,000/s: 34 (32 to 34), each at 70 % of its capacity"]
         .assert_eq(&of(capacity()));
     expect!["machines for a peak of 20,000/s: at most 34, each at 70 % of its capacity"]

@@ -1,4 +1,4 @@
-//! The answer in one sentence, and its parts in words. Without a promise none is made.
+//! The result of a search in one sentence, and its parts in words.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use super::{Basis, Capacity, Collapse, EndedBy, FailedBy, Level, LevelVerdict, L
 
 /// Below this, seconds have a decimal.
 const SECONDS_WHOLE_MIN: f64 = 10.0;
-/// From here on, a duration has minutes.
+/// From this value on, a duration is in minutes.
 const MINUTES_MIN: f64 = 180.0;
 
-/// Whether a level says something of the service.
+/// Whether a level gives information about the service.
 fn is_judged(level: &Level) -> bool {
     !matches!(level.verdict, LevelVerdict::GeneratorBound(_))
 }
 
 impl Capacity {
-    /// The whole answer.
+    /// The complete sentence.
     pub fn sentence(&self) -> Said {
         let parts = [
             Some(self.head()),
@@ -33,7 +33,7 @@ impl Capacity {
         all.reduce(|before, next| say!("{before}; {next}")).unwrap_or_default()
     }
 
-    /// What it carries, or what is known without a promise.
+    /// The sustained load, or what is known without a promise.
     fn head(&self) -> Said {
         let of = Said::listed(self.thresholds.iter().map(|text| Said::of_others(text.as_str())));
         let of = of.cleaned();
@@ -61,7 +61,7 @@ impl Capacity {
             (None, Basis::AtLeast, Some(low), _) => {
                 say!("not confirmed: at least {low}, the highest load tried")
             }
-            // What fails is told next.
+            // The next part names the load that fails.
             (None, _, Some(low), Some(high)) if self.fails_at.is_none() => {
                 say!("not confirmed: thresholds met at {low}, not met at {high}")
             }
@@ -88,7 +88,7 @@ impl Capacity {
         }
     }
 
-    /// The lowest load that was tried.
+    /// The lowest tested load.
     pub fn lowest_tried(&self) -> Option<f64> {
         let loads = self.levels.iter().map(|level| level.load).chain(self.fails_at);
         loads.min_by(f64::total_cmp)
@@ -101,7 +101,7 @@ impl Capacity {
 
     fn failed(&self) -> Option<Said> {
         let load = self.load(self.fails_at?);
-        // A first level that fails is the whole answer.
+        // If the first level fails, the sentence is complete.
         match (&self.ended_by, &self.fails_by) {
             (EndedBy::BaseFails(_), _) => None,
             (_, Some(by)) => Some(say!("fails at {load} ({})", by.text())),
@@ -115,7 +115,7 @@ impl Capacity {
             Some(after) => {
                 Some(say!("back to normal {} after an overload of {load}", seconds(after)))
             }
-            // How it ended or collapsed says so.
+            // The end or the collapse already explains it.
             None if self.ended_by == EndedBy::NotRecovered => None,
             None if self.overload.collapse.is_some() => None,
             None => Some(say!("recovery from an overload of {load} was not observed")),
@@ -141,7 +141,7 @@ impl Capacity {
         }
     }
 
-    /// Why it ended, where that is not the answer itself.
+    /// Why the search ended, unless that is the result itself.
     pub fn ended(&self) -> Option<Said> {
         match &self.ended_by {
             EndedBy::Found | EndedBy::BaseFails(_) => None,
@@ -206,7 +206,7 @@ impl Capacity {
         zones
     }
 
-    /// How many machines like this one a peak needs.
+    /// The number of machines like this one for a peak.
     pub fn machines_text(&self) -> Option<Said> {
         let peak = self.load(self.peak?);
         let Some(machines) = self.machines() else {
@@ -232,7 +232,7 @@ impl Capacity {
 }
 
 impl FailedBy {
-    /// After `by`: a threshold without what it compares with.
+    /// Used after `by`: a threshold without its value.
     pub fn text(&self) -> Said {
         match self {
             FailedBy::Threshold(text) => {
@@ -259,7 +259,7 @@ impl FailedBy {
         }
     }
 
-    /// As programs read it: a threshold as written, or a word.
+    /// The word in JSON: a threshold as written, or a keyword.
     pub fn word(&self) -> &str {
         match self {
             FailedBy::Threshold(text) => text,
@@ -273,7 +273,7 @@ impl FailedBy {
 }
 
 impl Level {
-    /// Whether it met the thresholds, in a word or two.
+    /// Whether it met the thresholds, in a few words.
     pub fn verdict_text(&self) -> Said {
         match &self.verdict {
             LevelVerdict::Met => say!("met"),
@@ -318,7 +318,7 @@ fn seconds(seconds: f64) -> Said {
     say!("{text} s")
 }
 
-/// `20m`, without seconds that are none.
+/// `20m`; seconds are omitted if they are zero.
 fn minutes(seconds: f64) -> String {
     let text = format_duration(Duration::try_from_secs_f64(seconds).unwrap_or_default());
     text.strip_suffix("00s").map_or_else(|| text.clone(), str::to_string)

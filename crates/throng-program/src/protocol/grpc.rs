@@ -17,7 +17,7 @@ impl Scheme {
         matches!(self, Scheme::Grpc | Scheme::Grpcs)
     }
 
-    /// Whether nothing but HTTP/2 carries it.
+    /// Whether it requires HTTP/2.
     pub fn needs_http2(self) -> bool {
         self.is_grpc()
     }
@@ -29,30 +29,33 @@ pub struct Call {
     pub step: StepId,
     pub link: u8,
     pub opened: Opened,
-    /// From the moment it is sent to its status; the target is told it as the deadline.
+    /// From when it is sent to its status; sent to the target as the deadline.
     pub timeout: Duration,
-    /// Without a status check, any code but OK is a failure. Each reply has to hold the others.
+    /// Without a status check, any code but OK is a failure. Each reply must pass the other checks.
     pub checks: Vec<Check>,
-    /// Of the last reply.
+    /// From the last reply.
     pub saves: Vec<Save>,
     pub failing: Failing,
 }
 
-/// How a gRPC call begins.
+/// The start of a gRPC call.
 #[derive(Clone, Debug)]
 pub struct Opened {
     pub method: MethodId,
-    /// By their names in lower case; the values of those whose name ends with `-bin` are bytes,
-    /// which are encoded as they are sent.
+    /// By name in lower case; values of names that end with `-bin` are bytes, which are encoded
+    /// when sent.
     pub metadata: Vec<(String, Text)>,
-    /// How messages are compressed.
+    /// The compression of messages.
     pub encoding: Encoding,
-    /// What is sent at once, one after another. Behind it the call is half-closed, but where it
-    /// stays open and takes more of them.
+    /// The initial messages, one after another. Then the call is half-closed, unless it stays open
+    /// and accepts more.
     pub messages: Vec<Composed<Template>>,
 }
 
 impl Call {
+    /// The word of the language.
+    pub const VERB: &'static str = "grpc";
+
     pub fn expressions(&self, visit: &mut dyn FnMut(&Expression)) {
         self.opened.expressions(visit);
     }

@@ -1,12 +1,11 @@
-//! What a user says of MQTT: who it is when it connects, and what it publishes and subscribes to.
+//! MQTT clients: their identity, and the messages and subscriptions they send.
 //!
-//! The `connect` of its link has a [`Client`]. A message with an
-//! [`Order`] is one packet: with `send` it is done when it is sent, with `request` when the server
-//! has acknowledged it. The status of such an answer is its reason code
-//! ([`throng_base::mqtt::status`]); without a check of it, an error is a failure, and so is a
-//! subscription with a lower QoS than it asked for.
+//! The `connect` of its link has a [`Client`]. A message with an [`Order`] is one packet: `send` is
+//! done when it is sent, `request` when the server has acknowledged it. The status of such a reply
+//! is its reason code ([`throng_base::mqtt::status`]); without a check of it, an error is a
+//! failure, and so is a subscription with a lower QoS than requested.
 //!
-//! A message that comes is its payload. What it says besides is looked at as headers are
+//! A received message is its payload. Its other fields are read like headers
 //! ([`crate::Pick::Header`]): `topic`, `qos`, `retain`, `dup`, the properties by their names
 //! ([`PropertyId::name`]), user properties by their own. [`crate::Want::Topic`] is a topic filter.
 
@@ -16,14 +15,14 @@ use throng_protocol::mqtt::{PropertyId, Qos, SubscribeOptions, Version, Wishes};
 use super::Command;
 use crate::text::Text;
 
-/// Who a user is for the server, and what it asks of it.
+/// The identity of a user, and the options of its connection.
 #[derive(Clone, Debug)]
 pub struct Client {
     pub version: Version,
     pub client_id: Text,
     /// Of 3.1.1: clean session.
     pub clean_start: bool,
-    /// 0: none. Pings are sent by themselves.
+    /// 0: none. Pings are sent automatically.
     pub keep_alive_s: u16,
     pub user: Option<Text>,
     pub password: Option<Text>,
@@ -45,12 +44,12 @@ pub struct Will {
 #[derive(Clone, Debug)]
 pub struct Property {
     pub id: PropertyId,
-    /// Of a pair (user properties).
+    /// For a pair (user properties).
     pub name: Option<Text>,
     pub value: Text,
 }
 
-/// What a client says.
+/// A packet that a client sends.
 #[derive(Clone, Debug)]
 pub enum Order {
     Publish(Publish),

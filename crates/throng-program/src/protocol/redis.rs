@@ -1,9 +1,9 @@
-//! What a user says to a Redis server: who it is, and the commands that it sends.
+//! Redis clients: their credentials, and the commands they send.
 //!
 //! A message with [`Commands`] is one write, a pipeline if there are several. The step ends when
-//! all replies have come. An error among them is a failure, unless the step checks `error`. What is
-//! looked at beside the content is in headers ([`crate::Pick::Header`]): `value`, `type` and
-//! `error` of replies, `channel` and `pattern` of messages.
+//! all replies have arrived. An error among them is a failure, unless the step checks `error`.
+//! Fields besides the content are headers ([`crate::Pick::Header`]): `value`, `type` and `error` of
+//! replies, `channel` and `pattern` of messages.
 
 use std::fmt;
 
@@ -17,9 +17,14 @@ impl Scheme {
     pub fn is_redis(self) -> bool {
         matches!(self, Scheme::Redis | Scheme::Rediss)
     }
+
+    /// Whether users receive messages only from what they subscribe to.
+    pub fn subscribes(self) -> bool {
+        self.is_redis()
+    }
 }
 
-/// What the URL of a target says: who logs in, and which database is used.
+/// The parts of a target's URL: credentials and database.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
     pub user: String,
@@ -37,32 +42,32 @@ impl fmt::Debug for Login {
 /// Commands that are sent together.
 #[derive(Clone, Debug)]
 pub struct Commands {
-    /// As a person reads them.
+    /// In readable form.
     pub written: String,
-    /// How many they are.
+    /// The number of commands.
     pub count: u32,
-    /// How many replies follow: one to each, and one to each channel that is subscribed to.
+    /// The number of replies: one per command, and one per channel that is subscribed to.
     pub replies: u32,
-    /// The step looks at what the replies say.
+    /// The step reads the replies.
     pub is_read: bool,
     /// Messages of channels may follow.
     pub subscribes: bool,
-    /// What the last command publishes, if it does.
+    /// The text that the last command publishes, if any.
     published: Option<Text>,
     pieces: Box<[Piece]>,
 }
 
-/// A part of what is sent.
+/// A part of the commands.
 #[derive(Clone, Debug)]
 pub enum Piece {
-    /// As it is sent.
+    /// Constant bytes.
     Fixed(Box<[u8]>),
-    /// A word that differs from user to user.
+    /// A word that differs per user.
     Word(Text),
 }
 
 impl Commands {
-    /// Of commands by their words, none of which is without any.
+    /// From the words of commands, none of which is empty.
     pub fn new(commands: &[Vec<Text>], written: String, is_read: bool) -> Commands {
         let (mut pieces, mut fixed, mut all) = (Vec::new(), Vec::new(), Commands::none(written));
         for words in commands {
@@ -97,7 +102,7 @@ impl Commands {
         }
     }
 
-    /// How many replies follow a command.
+    /// The number of replies to a command.
     fn replies_to(&mut self, words: &[Text]) -> u32 {
         let name = words.first().and_then(Text::as_literal).unwrap_or_default();
         self.published = None;
@@ -113,7 +118,7 @@ impl Commands {
         words.len() as u32 - 1
     }
 
-    /// All that is sent, if it is the same for all users.
+    /// The complete commands, if all users share them.
     pub fn fixed(&self) -> Option<&[u8]> {
         match &*self.pieces {
             [Piece::Fixed(bytes)] => Some(bytes),
@@ -121,7 +126,7 @@ impl Commands {
         }
     }
 
-    /// What is sent, one after another; words need their lengths in front.
+    /// The parts in order; words must be preceded by their lengths.
     pub fn pieces(&self) -> &[Piece] {
         &self.pieces
     }
@@ -162,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_for_all_users_is_written_once() {
+    fn parts_that_all_users_share_are_written_once() {
         let value = Expression::constant(Value::Int(7));
         let varies = Text { segments: vec![Segment::Value { value, escape: Escape::None }] };
         let get = [words("GET k")];
@@ -177,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn each_channel_has_a_reply_of_its_own() {
+    fn each_channel_has_its_own_reply() {
         for (text, replies, subscribes) in [
             ("subscribe a b c", 3, true),
             ("PSUBSCRIBE a*", 1, true),
@@ -189,7 +194,7 @@ mod tests {
             let published = commands.text().and_then(Text::as_literal);
             assert_eq!(published, text.starts_with("PUBLISH").then_some(&b"hello"[..]));
         }
-        // Only the word that was written last is known when it is on its way.
+        // Only the word that was written last is still known after sending.
         let both = [words("PUBLISH a hello"), words("GET k")];
         assert!(Commands::new(&both, String::new(), false).text().is_none());
     }

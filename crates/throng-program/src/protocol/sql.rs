@@ -1,4 +1,4 @@
-//! Statements of SQL, and databases.
+//! SQL statements, and databases.
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ impl Scheme {
         self.dialect().is_some()
     }
 
-    /// What is offered in TLS to servers that refuse other protocols (ALPN; PostgreSQL 17).
+    /// The ALPN protocol for servers that require their own (PostgreSQL 17).
     pub fn alpn(self) -> Option<&'static [u8]> {
         (self == Scheme::Postgres).then_some(b"postgresql")
     }
 
-    /// Which SQL a database speaks.
+    /// The SQL dialect of a database.
     pub fn dialect(self) -> Option<Dialect> {
         match self {
             Scheme::Postgres => Some(Dialect::Postgres),
@@ -33,7 +33,7 @@ impl Scheme {
     }
 }
 
-/// Who logs in, and to which database.
+/// The credentials of a login, and the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Database {
     pub dialect: Dialect,
@@ -53,44 +53,47 @@ impl Target {
     }
 }
 
-/// Whether the server is asked for TLS, as the URL says it.
+/// Whether TLS is requested from the server, as the URL says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SslMode {
     #[default]
     Disable,
-    /// Where the server has it.
+    /// If the server supports it.
     Prefer,
     Require,
 }
 
-/// A statement of SQL, or several in one text. It opens its connection itself, as a request of HTTP
-/// does, and the user keeps that.
+/// An SQL statement, or several in one text. It opens its connection itself, as an HTTP request
+/// does, and the user keeps the connection.
 #[derive(Clone, Debug)]
 pub struct Sql {
     pub step: StepId,
     pub link: u8,
     pub text: Text,
-    /// The values of its parameters. None sends the text alone (simple protocol), which may have
+    /// The values of its parameters. `None` sends only the text (simple protocol), which may have
     /// several statements.
     pub with: Option<Vec<Text>>,
-    /// It is prepared once for each connection.
+    /// It is prepared once per connection.
     pub prepares: bool,
     pub timeout: Duration,
-    /// Of the status, which is a SQLSTATE ([`throng_base::sql::status`]), and of
-    /// [`Pick::Result`]. Without one of the status, an error is a failure.
+    /// Checks of the status, which is a SQLSTATE ([`throng_base::sql::status`]), and of
+    /// [`Pick::Result`]. Without a check of the status, an error is a failure.
     pub checks: Vec<Check>,
-    /// Of the first row.
+    /// From the first row.
     pub saves: Vec<Save>,
     pub failing: Failing,
 }
 
 impl Sql {
+    /// The word of the language.
+    pub const VERB: &'static str = "sql";
+
     pub fn expressions(&self, visit: &mut dyn FnMut(&Expression)) {
         self.text.expressions(visit);
         self.with.iter().flatten().for_each(|value| value.expressions(visit));
     }
 
-    /// Whether somebody looks at the first row.
+    /// True if the first row is read by a check, save or expression.
     pub fn looks_at_rows(&self) -> bool {
         let checked = self.checks.iter().map(|check| &check.pick);
         let mut picks = checked.chain(self.saves.iter().map(|save| &save.pick));

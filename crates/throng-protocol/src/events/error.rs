@@ -1,11 +1,11 @@
-//! Why an answer is not an event stream, and why reading one has to end.
+//! Why a response is not an event stream, and why reading one must stop.
 
 use std::fmt;
 
 use crate::http1::{ContentError, Excerpt, HttpError};
 use crate::http2::{ErrorCode, Violation};
 
-/// Why an answer is not an event stream.
+/// Why a response is not an event stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotEvents {
     Status(u16),
@@ -41,7 +41,7 @@ pub enum EventError {
     Http(HttpError),
     Http2(Violation),
     Content(ContentError),
-    /// The peer gave the stream up.
+    /// The peer reset the stream.
     Reset(ErrorCode),
 }
 

@@ -1,5 +1,5 @@
-//! An event as one message: its fields, an empty line, its data. So it is kept and handed on as the
-//! messages of other protocols are.
+//! An event as one message: its fields, an empty line, its data. In this form it is kept and passed
+//! on like messages of other protocols.
 
 use memchr::memmem;
 
@@ -8,21 +8,21 @@ use crate::field::Field;
 const EVENT: &[u8] = b"event: ";
 const ID: &[u8] = b"id: ";
 
-/// The name of events that have none of their own.
+/// The name of events without a name.
 const USUAL_NAME: &[u8] = b"message";
 
-/// An event as an `EventSource` hands it out.
+/// An event as an `EventSource` dispatches it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventMessage<'a> {
-    /// `message` where the stream says nothing else.
+    /// `message` if the event does not set it.
     pub name: &'a [u8],
-    /// The last id that the stream has said; empty before the first.
+    /// The last ID of the stream; empty before the first.
     pub id: &'a [u8],
     pub data: &'a [u8],
 }
 
 impl<'a> EventMessage<'a> {
-    /// Writes it in place of what is there; neither the name nor the id has a line end.
+    /// Replaces the contents of `out`; neither the name nor the ID contains a line end.
     pub(super) fn write(self, out: &mut Vec<u8>) {
         out.clear();
         for (field, value) in [(EVENT, self.name), (ID, self.id)] {
@@ -36,7 +36,7 @@ impl<'a> EventMessage<'a> {
         out.extend_from_slice(self.data);
     }
 
-    /// The event in a message that a parser has given out.
+    /// The event in a message that a parser has returned.
     pub fn of(message: &'a [u8]) -> EventMessage<'a> {
         let (fields, data) = match memmem::find(message, b"\n\n") {
             _ if message.starts_with(b"\n") => (&[][..], &message[1..]),
@@ -54,7 +54,7 @@ impl<'a> EventMessage<'a> {
         EventMessage { name, id, data }
     }
 
-    /// What it says besides its data, by name.
+    /// Its fields besides the data, by name.
     pub fn fields(self) -> [(&'static str, Field<'a>); 2] {
         [("event", Field::Bytes(self.name)), ("id", Field::Bytes(self.id))]
     }

@@ -1,8 +1,8 @@
-//! Server-sent events (HTML standard, section "Server-sent events"): an answer that does not end,
-//! whose body is made of events.
+//! Server-sent events (HTML standard, section "Server-sent events"): a response that does not end,
+//! whose body consists of events.
 //!
 //! - [`EventParser`] reads the body, which may also be JSON lines ([`Form`]).
-//! - [`EventReader`] reads a whole answer, of HTTP/1.1 or over HTTP/2: its head, its transfer and
+//! - [`EventReader`] reads a complete response, over HTTP/1.1 or HTTP/2: its head, its transfer and
 //!   content coding, its events.
 //! - [`EventMessage`]: an event as one message.
 

@@ -1,5 +1,5 @@
-//! The body of an event stream, in whatever pieces it comes. Its bytes are given out as they are:
-//! what is no UTF-8 in them stays.
+//! The body of an event stream, in pieces of any size. Its bytes are unchanged: invalid UTF-8
+//! stays.
 
 use std::time::Duration;
 
@@ -10,62 +10,62 @@ use super::message::EventMessage;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// So much of a buffer is kept between events; a longer one is given back.
+/// Capacity that a buffer keeps between events.
 const KEPT_BYTES_MAX: usize = 512;
 
-/// A client does not come back with a longer id: it goes into a header.
+/// A client does not send a longer ID: it goes into a header.
 const LAST_ID_BYTES_MAX: usize = 4096;
 
-/// What a client that has lost a stream knows when it comes back.
+/// What a client knows when it resumes a lost stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resume {
-    /// The last id of an event that was complete, for `Last-Event-ID`; empty without one.
+    /// The last ID of a complete event, for `Last-Event-ID`; empty without one.
     pub last_id: Vec<u8>,
-    /// How long it has to wait before, if the stream has said that.
+    /// How long it must wait first, if the stream has set that.
     pub after: Option<Duration>,
 }
 
-/// What the body is made of.
+/// Format of the body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
-    /// Fields of events, as the standard has it.
+    /// Fields of events, as in the standard.
     #[default]
     Events,
-    /// Each line is the data of an event, as in JSON lines; empty lines are none.
+    /// Each line is the data of an event, as in JSON lines; empty lines are ignored.
     Lines,
 }
 
-/// Reads events. After an error it is of no more use.
+/// Reads events. Unusable after an error.
 #[derive(Debug, Default)]
 pub struct EventParser {
     form: Form,
-    /// The beginning of a line whose end has not come.
+    /// The start of an incomplete line.
     line: Vec<u8>,
     data: Vec<u8>,
     name: Vec<u8>,
-    /// The last id, also of events that are not complete.
+    /// The last ID, including those of incomplete events.
     id: Vec<u8>,
     resume: Resume,
     /// The event has a `data` field.
     has_data: bool,
-    /// The last line ended with a CR: an LF belongs to it.
+    /// The last line ended with CR: an LF belongs to it.
     after_cr: bool,
-    /// The first bytes have come; what follows cannot be a byte order mark.
+    /// The first bytes have arrived; later ones cannot be a byte order mark.
     begun: bool,
 }
 
 impl EventParser {
-    /// One that goes on where another stream was lost.
+    /// A parser that resumes a lost stream.
     pub fn since(resume: Resume) -> EventParser {
         EventParser { id: resume.last_id.clone(), resume, ..EventParser::default() }
     }
 
-    /// What the head says that the body is made of.
+    /// Sets the format that the head declares.
     pub fn set_form(&mut self, form: Form) {
         self.form = form;
     }
 
-    /// What a client comes back with; None before anything of that was said.
+    /// What a client needs to resume; `None` before the stream has set any of it.
     pub fn resume(&self) -> Option<Resume> {
         let mut resume = self.resume.clone();
         if resume.last_id.len() > LAST_ID_BYTES_MAX {
@@ -79,8 +79,8 @@ impl EventParser {
         all.into_iter().map(Vec::capacity).sum()
     }
 
-    /// Reads more of the body up to the end of the next event, which is then in `room` as a message
-    /// that [`EventMessage::of`] takes apart; whether there is one.
+    /// Reads more of the body, up to the end of the next event, which is then in `room` as a
+    /// message for [`EventMessage::of`]; true if there is one.
     pub fn next(
         &mut self,
         bytes: &mut &[u8],
@@ -115,8 +115,8 @@ impl EventParser {
         Ok(is_event)
     }
 
-    /// The body is complete: gives out a last line of [`Form::Lines`] that has no end. An event
-    /// that is not complete is none.
+    /// The body is complete: returns a last line of [`Form::Lines`] without a line end. Incomplete
+    /// events are dropped.
     pub fn finish(&mut self, bytes_max: usize, room: &mut Vec<u8>) -> Result<bool, EventError> {
         let line = std::mem::take(&mut self.line);
         match self.form {
@@ -125,7 +125,7 @@ impl EventParser {
         }
     }
 
-    /// A line without its end; whether an event ends with it.
+    /// A line without its end; true if it ends an event.
     fn line(
         &mut self,
         line: &[u8],
@@ -163,13 +163,13 @@ impl EventParser {
             b"event" => replace(&mut self.name, value),
             b"id" if !value.contains(&0) => replace(&mut self.id, value),
             b"retry" => self.resume.after = milliseconds(value).or(self.resume.after),
-            // A comment, or a field that the standard does not have: both are ignored.
+            // A comment, or an unknown field: both are ignored.
             _ => {}
         }
         Ok(false)
     }
 
-    /// An empty line ends the event. One without data is none.
+    /// An empty line ends the event. Events without data are ignored.
     fn dispatch(&mut self, room: &mut Vec<u8>) -> bool {
         if self.resume.last_id != self.id {
             replace(&mut self.resume.last_id, &self.id);
@@ -198,7 +198,7 @@ fn replace(kept: &mut Vec<u8>, value: &[u8]) {
     kept.extend_from_slice(value);
 }
 
-/// An empty buffer, if it is worth being kept.
+/// An empty buffer, or none if the old one is too large to keep.
 fn small(buffer: Vec<u8>) -> Vec<u8> {
     if buffer.capacity() <= KEPT_BYTES_MAX { buffer } else { Vec::new() }
 }

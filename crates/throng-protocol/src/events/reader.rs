@@ -1,5 +1,4 @@
-//! An event stream as HTTP carries it: an answer of HTTP/1.1 from its first byte on, or a stream of
-//! HTTP/2.
+//! An event stream over HTTP: an HTTP/1.1 response from its first byte on, or an HTTP/2 stream.
 
 use super::error::{EventError, NotEvents};
 use super::parser::{EventParser, Form, Resume};
@@ -16,7 +15,7 @@ const JSON_LINES: [&[u8]; 5] = [
     b"application/x-jsonlines",
 ];
 
-/// Whether an answer is an event stream, or JSON lines.
+/// Whether a response is an event stream, or JSON lines.
 pub fn check_head(head: &Head<'_>) -> Result<(), NotEvents> {
     form(head).map(|_| ())
 }
@@ -38,10 +37,10 @@ fn form(head: &Head<'_>) -> Result<Form, NotEvents> {
     }
 }
 
-/// What a piece of a body may decode to. Nothing real comes near it.
+/// Most bytes that a piece of a body may decode to. Real streams stay far below.
 const DECODED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Reads one answer. After an error it is of no more use.
+/// Reads one response. Unusable after an error.
 #[derive(Debug)]
 pub struct EventReader(Box<Reading>);
 
@@ -57,34 +56,34 @@ enum Carrier {
     Http2(Lasting),
 }
 
-/// What the head says of the body, and the body.
+/// The body, and what the head declares about it.
 #[derive(Debug)]
 struct Body {
     content: Option<Content>,
     events: EventParser,
-    /// What is wrong with the head, until that is told: behind the head.
+    /// An error in the head, reported after the head.
     fault: Option<EventError>,
-    /// All of it has come; and that was told.
+    /// The body is complete; and that was reported.
     is_over: bool,
     is_told: bool,
 }
 
-/// A body that is decoded before it is read.
+/// A body that is decoded before it is parsed.
 #[derive(Debug)]
 struct Content {
     decoder: ContentDecoder,
     decoded: Vec<u8>,
-    /// Of that.
+    /// How much of it was read.
     read: usize,
 }
 
 impl EventReader {
-    /// One that has read nothing, and whose stream goes on where another was lost.
+    /// A new reader, which resumes a lost stream.
     pub fn since(resume: Resume) -> EventReader {
         EventReader::of(Carrier::Http1(ResponseReader::new()), resume)
     }
 
-    /// The same of a stream over HTTP/2 whose answer has to begin.
+    /// The same for a stream over HTTP/2 whose response has not started.
     pub fn over_http2(stream: Lasting, resume: Resume) -> EventReader {
         EventReader::of(Carrier::Http2(stream), resume)
     }
@@ -110,7 +109,7 @@ impl EventReader {
         size_of::<Reading>() + carried + decoded + body.events.heap_bytes()
     }
 
-    /// Reads up to the next event, or what else there is to be told: the head, and the end.
+    /// Reads up to the next event, or the head or the end of the response.
     pub fn next<'a: 'r, 'r>(
         &mut self,
         input: &mut Input<'a>,
@@ -159,7 +158,7 @@ impl EventReader {
         }
     }
 
-    /// The socket has taken all that was written. True when more has been written now.
+    /// The socket has taken everything written. True if more was written now.
     pub fn drained(&mut self, out: &mut Vec<u8>) -> bool {
         match &mut self.0.carrier {
             Carrier::Http2(stream) => stream.drained(out),

@@ -1,4 +1,4 @@
-//! Event streams in whatever pieces they come, and by the text of the standard.
+//! Event streams in pieces of any size, compared with the text of the standard.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::websocket;
 
 const BYTES_MAX: usize = 1 << 20;
 
-/// The events of a body that comes in these parts: name, id and data; then why it ended.
+/// The events of a body in these parts: name, ID and data; then why it ended.
 fn parsed(parts: &[&[u8]], bytes_max: usize) -> (Vec<[String; 3]>, Option<EventError>) {
     let mut parser = EventParser::default();
     let mut events = Vec::new();
@@ -62,7 +62,7 @@ impl MapAll for [[&str; 3]] {
 
 /// The examples of the standard's section "Interpreting an event stream" among them.
 #[test]
-fn events_are_read_as_the_standard_has_it() {
+fn events_are_read_as_in_the_standard() {
     let message = |data| ["message", "", data];
     check_body("data: YHOO\ndata: +2\ndata: 10\n\n", &[message("YHOO\n+2\n10")]);
     check_body(
@@ -74,7 +74,7 @@ fn events_are_read_as_the_standard_has_it() {
     // Line ends of all kinds, also mixed.
     check_body("data: a\r\ndata: b\rdata: c\n\r\n", &[message("a\nb\nc")]);
     check_body("data: a\r\rdata: b\n\n\r\ndata: c\r\n\r\n", &["a", "b", "c"].map(message));
-    // A byte order mark is skipped once; a field name is taken as it is.
+    // A byte order mark is skipped once; a field name is used unchanged.
     check_body("\u{feff}data: a\n\n\u{feff}data: b\n\n", &[message("a")]);
     check_body("Data: a\ndata : b\n data: c\ndata: d\n\n", &[message("d")]);
     // A name is that of one event, an id stays; events without data are none, their id counts.
@@ -82,7 +82,7 @@ fn events_are_read_as_the_standard_has_it() {
         "event: add\nid: 7\ndata: 1\n\ndata: 2\n\nid: 8\nevent: gone\n\ndata: 3\n\n",
         &[["add", "7", "1"], ["message", "7", "2"], ["message", "8", "3"]],
     );
-    // An id with a NUL is no id, `retry` is no event, an empty event name is none.
+    // An ID with a NUL is ignored, `retry` is not an event, an empty event name means none.
     check_body("id: 1\0\nretry: 10\nevent\ndata: 1\n\nretry: 5\n\n", &[message("1")]);
     check_body("data: ends in the middle\n", &[]);
 }
@@ -103,7 +103,7 @@ fn an_event_is_a_message() {
 }
 
 #[test]
-fn what_is_longer_than_the_limit_is_refused() {
+fn events_over_the_limit_are_rejected() {
     for body in ["data: 0123456789\n\n", ": 012345678901234", "data: 01234\ndata: 56789\n\n"] {
         let error = parsed(&[body.as_bytes()], 10).1;
         assert_eq!(error, Some(EventError::TooLarge { bytes_max: 10 }), "{body:?}");
@@ -115,7 +115,7 @@ fn what_is_longer_than_the_limit_is_refused() {
 /// What is known when a stream is lost: the id of what was complete, and the last time that was
 /// given.
 #[test]
-fn a_client_comes_back_with_what_it_has_heard_last() {
+fn a_client_resumes_after_its_last_event() {
     let resume = |body: &str| {
         let mut first = None;
         splits(body.as_bytes(), |parts| {
@@ -139,7 +139,7 @@ fn a_client_comes_back_with_what_it_has_heard_last() {
 }
 
 #[test]
-fn a_parser_gives_back_what_a_long_event_took() {
+fn a_parser_releases_the_memory_of_a_long_event() {
     let mut parser = EventParser::since(since(b"41"));
     assert_eq!(parser.resume(), Some(since(b"41")));
     let body = format!("data: {}\n\n", "x".repeat(100_000));
@@ -155,8 +155,8 @@ fn a_parser_gives_back_what_a_long_event_took() {
     assert!(parser.heap_bytes() < 4096, "{}", parser.heap_bytes());
 }
 
-/// The events of an answer that comes in these parts: each as its message, then whether the answer
-/// was complete, or why it cannot be read.
+/// The events of a response in these parts: each as its message, then whether the response was
+/// complete, or why it cannot be read.
 fn read(
     reader: &mut EventReader,
     parts: &[&[u8]],
@@ -194,7 +194,7 @@ fn answer(headers: &str, body: &[u8]) -> Vec<u8> {
 const CHUNKED: &str = "Transfer-Encoding: chunked\r\n";
 
 #[test]
-fn an_answer_is_read_whatever_its_coding() {
+fn a_response_is_read_whatever_its_coding() {
     let body = b"data: one\n\nevent: x\ndata: two\n\n";
     let chunks = b"7\r\ndata: o\r\n4\r\nne\n\n\r\n14\r\nevent: x\ndata: two\n\n\r\n";
     let ended = [&chunks[..], b"0\r\n\r\n"].concat();
@@ -227,7 +227,7 @@ fn json_lines(body: &[u8]) -> Vec<u8> {
 /// <https://github.com/ndjson/ndjson-spec>: lines end with LF, CRs are white space, empty lines may
 /// be skipped. The last one may have no end.
 #[test]
-fn each_of_json_lines_is_an_event() {
+fn each_json_line_is_an_event() {
     let body = b"{\"a\": 1}\n\r\n \n{\"data\": \"id: 1\"}\r\ndata: x\n{\"a\": 2}";
     let want = ["{\\\"a\\\": 1}", "{\\\"data\\\": \\\"id: 1\\\"}", "data: x", "{\\\"a\\\": 2}"];
     splits(&json_lines(body), |parts| {
@@ -240,7 +240,7 @@ fn each_of_json_lines_is_an_event() {
 }
 
 #[test]
-fn what_is_no_event_stream_is_refused() {
+fn a_response_that_is_not_an_event_stream_is_refused() {
     for (head, want) in [
         ("HTTP/1.1 204 No Content\r\n", "request got status 204 instead of 200"),
         ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n", "has no `Content-Type` header"),
@@ -326,7 +326,7 @@ fn cut<'a>(mut bytes: &'a [u8], random: &mut Random) -> Vec<&'a [u8]> {
 }
 
 #[test]
-fn fuzz_bodies_are_read_as_the_standard_has_it() {
+fn fuzz_bodies_are_read_as_in_the_standard() {
     mutations(CORPUS, |body, random| {
         assert_eq!(parsed(&cut(body, random), usize::MAX), (by_the_standard(body), None));
         let bytes_max = random.below(40) as usize;
@@ -335,14 +335,14 @@ fn fuzz_bodies_are_read_as_the_standard_has_it() {
 }
 
 #[test]
-fn fuzz_answers_do_not_depend_on_the_cut() {
+fn fuzz_responses_do_not_depend_on_the_split() {
     let chunked =
         answer(CHUNKED, b"9\r\ndata: on\n\r\n1\r\n\n\r\nb;x\r\ndata: two\n\n\r\n0\r\n\r\n");
     let plain = answer("Content-Length: 30\r\n", CORPUS[1]);
     let lines = json_lines(b"{\"a\": 1}\n{\"b\": [2]}\r\n\n3");
     mutations(&[&chunked, &plain, &lines, &answer("", CORPUS[0])], |input, random| {
         let bytes_max = random.below(200) as usize;
-        // How much of what is no HTTP is shown depends on the cut.
+        // How much of a non-HTTP response is shown depends on the split.
         let told = |(events, end): (Vec<String>, Result<bool, EventError>)| match end {
             Err(EventError::Http(HttpError::NotHttp(_))) => (events, None),
             end => (events, Some(end)),
@@ -380,7 +380,7 @@ fn streamed(parts: &[&[u8]], bytes_max: usize) -> (Vec<String>, Result<bool, Eve
 }
 
 #[test]
-fn a_stream_of_http2_is_read_whatever_its_coding() {
+fn an_http2_stream_is_read_whatever_its_coding() {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(b"data: one\n\nid: 42\nevent: x\ndata: two\n\n").unwrap();
     gzip.flush().unwrap();
@@ -401,7 +401,7 @@ fn a_stream_of_http2_is_read_whatever_its_coding() {
 }
 
 #[test]
-fn what_is_no_event_stream_of_http2_is_refused() {
+fn an_http2_response_that_is_not_an_event_stream_is_refused() {
     let reset = frame(3, 0, &8u32.to_be_bytes());
     let events = head("200", &[KIND], 0);
     for (bytes, want) in [
@@ -417,7 +417,7 @@ fn what_is_no_event_stream_of_http2_is_refused() {
 }
 
 #[test]
-fn fuzz_streams_of_http2_do_not_depend_on_the_cut() {
+fn fuzz_http2_streams_do_not_depend_on_the_split() {
     let begin = head("200", &[KIND], 0);
     let corpus: Vec<Vec<u8>> = CORPUS
         .iter()
@@ -426,7 +426,7 @@ fn fuzz_streams_of_http2_do_not_depend_on_the_cut() {
     let corpus: Vec<&[u8]> = corpus.iter().map(|bytes| &bytes[..]).collect();
     mutations(&corpus, |input, random| {
         let bytes_max = random.below(200) as usize;
-        // How much of what is no HTTP/2 is shown depends on the cut.
+        // How much of a non-HTTP/2 response is shown depends on the split.
         let told = |(events, end): (Vec<String>, Result<bool, EventError>)| match end {
             Err(EventError::Http2(http2::Violation::NotHttp2(_))) => (events, None),
             end => (events, Some(end)),

@@ -1,5 +1,5 @@
-//! What a scenario gives as what a field wants: text that is a number into numbers, numbers into
-//! text. Errors are sentences that say what fits.
+//! Converts scenario values to the type of a field: numeric text to numbers, numbers to text.
+//! Errors are sentences that say what fits.
 
 use throng_base::Said;
 use throng_expression::Value;
@@ -59,7 +59,7 @@ pub(crate) fn float(value: &Value, most: f64) -> Result<f64, Said> {
 fn number(value: &Value, most: f64) -> Result<f64, Said> {
     match value {
         Value::Text(text) => match text.trim().parse::<f64>() {
-            // Only who says so gets infinity.
+            // Only an explicit infinity becomes infinite.
             Ok(number) if number.is_infinite() && text.contains(|c: char| c.is_ascii_digit()) => {
                 Err(too_great(&shortened(text), most))
             }
@@ -95,7 +95,7 @@ pub(crate) fn bool(value: &Value) -> Result<bool, Said> {
     }
 }
 
-/// Appends text: also numbers, and bytes that are UTF-8.
+/// Appends text; also accepts numbers, and bytes that are UTF-8.
 pub(crate) fn text(value: &Value, out: &mut Vec<u8>) -> Result<(), Said> {
     match value {
         Value::Text(text) => out.extend_from_slice(text.as_bytes()),
@@ -110,7 +110,7 @@ pub(crate) fn text(value: &Value, out: &mut Vec<u8>) -> Result<(), Said> {
     Ok(())
 }
 
-/// Appends bytes: also those of a text.
+/// Appends bytes; also accepts text.
 pub(crate) fn bytes(value: &Value, out: &mut Vec<u8>) -> Result<(), Said> {
     let Some(bytes) = value.as_octets() else {
         let found = value.type_name();

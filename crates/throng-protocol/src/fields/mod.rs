@@ -1,5 +1,5 @@
-//! Fields of messages, whatever they are written as: their paths, what is given for them, and what
-//! they can hold. What [`crate::framed`] and [`crate::protobuf`] share.
+//! Fields of messages in any format: their paths, the values given for them, and the values they
+//! can hold. Shared by [`crate::framed`] and [`crate::protobuf`].
 
 pub(crate) mod coerce;
 pub(crate) mod number;
@@ -25,33 +25,33 @@ pub enum Range {
     Bool,
     Text,
     Bytes,
-    /// Nobody knows: lists, structures, and JSON.
+    /// Unknown: lists, structures, and JSON.
     Any,
 }
 
-/// Why a path leads to no field.
+/// Why a path does not lead to a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathMistake {
     pub message: Said,
-    /// The part that is wrong.
+    /// The invalid part.
     pub part: String,
     pub help: Said,
 }
 
-/// What a scenario gives for a message: leaves are numbered in their order.
+/// What a scenario gives for a message: leaves are numbered in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Given {
     Leaf(u16),
     Fields(Vec<(String, Given)>),
     Items(Vec<Given>),
-    /// A value that is known beforehand: it is checked by `prepare`, and written only once.
+    /// A constant: `prepare` checks it and writes it once.
     Literal(Value),
 }
 
-/// Why what is given for a message is refused.
+/// Why the values for a message are rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenMistake {
-    /// The path of the field that is wrong or missing, from the message on.
+    /// The path of the wrong or missing field, starting at the message.
     pub path: Vec<String>,
     pub message: Said,
     pub help: Said,
@@ -62,6 +62,6 @@ pub struct GivenMistake {
 pub enum EncodeError<E> {
     /// The value of this field does not fit: the path, and one sentence.
     Value { field: String, reason: Said },
-    /// What gives the values failed.
+    /// The source of the values failed.
     Leaf(E),
 }

@@ -1,4 +1,4 @@
-//! Numbers as they lie in packets: integers of any number of bytes, varints, fields of bits.
+//! Numbers in packets: integers of any number of bytes, varints, bit fields.
 
 /// The most bytes of a varint that holds 64 bits.
 pub(crate) const VARINT_BYTES_MAX: usize = 10;
@@ -26,7 +26,7 @@ pub(crate) fn extend_sign(raw: u64, width: u8) -> u64 {
 /// The lowest `width` bytes of `raw`.
 #[inline]
 pub(crate) fn write_unsigned(raw: u64, width: u8, is_little: bool, out: &mut Vec<u8>) {
-    // The widths that are usual are written without a copy of unknown length.
+    // Common widths are written without a copy of unknown length.
     match (width, is_little) {
         (1, _) => out.push(raw as u8),
         (2, false) => out.extend_from_slice(&(raw as u16).to_be_bytes()),
@@ -49,7 +49,7 @@ pub(crate) fn put_unsigned(raw: u64, is_little: bool, place: &mut [u8]) {
     }
 }
 
-/// What a varint turned out to be.
+/// The result of reading a varint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Varint {
     Complete {
@@ -99,7 +99,7 @@ pub(crate) fn write_varint(raw: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&bytes[..length]);
 }
 
-/// Puts a varint between what stands before `at` and what follows.
+/// Inserts a varint at `at`.
 pub(crate) fn insert_varint(raw: u64, at: usize, out: &mut Vec<u8>) {
     let (bytes, length) = varint_bytes(raw);
     out.splice(at..at, bytes[..length].iter().copied());
@@ -115,7 +115,7 @@ pub(crate) fn unzigzag(raw: u64) -> i64 {
     (raw >> 1) as i64 ^ -((raw & 1) as i64)
 }
 
-/// `bits` bits (at most 64) from bit `first` on, counted from the highest of the first byte.
+/// `bits` bits (at most 64) from bit `first` on, counted from the highest bit of the first byte.
 #[inline]
 pub(crate) fn read_bits(bytes: &[u8], first: u32, bits: u32) -> u64 {
     let from = (first / 8) as usize;
@@ -125,7 +125,7 @@ pub(crate) fn read_bits(bytes: &[u8], first: u32, bits: u32) -> u64 {
     ((wide >> behind) & ((1u128 << bits) - 1)) as u64
 }
 
-/// Sets the bits that are set in `raw`; those of the field were all clear.
+/// Sets the bits that are set in `raw`; those of the field must be clear.
 pub(crate) fn put_bits(raw: u64, first: u32, bits: u32, bytes: &mut [u8]) {
     let from = (first / 8) as usize;
     let until = (first + bits).div_ceil(8) as usize;
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_lie_from_the_highest_on() {
+    fn bits_count_from_the_highest() {
         let mut bytes = [0; 9];
         put_bits(0b101, 0, 3, &mut bytes);
         put_bits(u64::MAX, 3, 64, &mut bytes);

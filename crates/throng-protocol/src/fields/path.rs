@@ -1,4 +1,4 @@
-//! Paths of fields as they are written, part by part: `items[2].price`, `labels["a.b"]`.
+//! Field paths as written, part by part: `items[2].price`, `labels["a.b"]`.
 
 use throng_base::Said;
 
@@ -27,7 +27,7 @@ impl<'p> Parts<'p> {
         }
     }
 
-    /// What is behind the parts that were read, a path of its own.
+    /// The rest of the path, which is a path of its own.
     pub(crate) fn rest(&self) -> &'p str {
         self.rest
     }
@@ -70,7 +70,7 @@ pub(crate) fn name_is_missing(part: &str) -> PathMistake {
     wrong(say!("a name is missing"), part)
 }
 
-#[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what holds it.
+#[allow(clippy::needless_pass_by_value)] // Callers build the message for this call.
 fn wrong(message: Said, part: &str) -> PathMistake {
     let help = say!("write a path such as `items[0].name` or `labels[\"a.b\"]`");
     PathMistake { message: message.to_owned(), part: part.to_owned(), help }

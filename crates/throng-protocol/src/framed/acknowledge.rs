@@ -1,4 +1,5 @@
-//! What is sent at once for messages that come: it is prepared like what a scenario sends.
+//! Acknowledgements that are sent immediately for received messages: prepared like messages of a
+//! scenario.
 
 use throng_base::Said;
 
@@ -6,7 +7,7 @@ use super::declaration::{Copied, Message, Mistake, Place, Placed, value_of};
 use super::path::suggestion;
 use super::{Acknowledging, Given, MessageId, Protocol};
 
-/// Prepares what is sent at once for messages that come.
+/// Prepares the messages that are sent immediately for received ones.
 pub(super) fn acknowledgements(protocol: &mut Protocol, mistakes: &mut Vec<Mistake>) {
     let mut all = Vec::new();
     for (index, message) in protocol.declaration.messages.iter().enumerate() {
@@ -25,7 +26,7 @@ pub(super) fn acknowledgements(protocol: &mut Protocol, mistakes: &mut Vec<Mista
     protocol.acknowledgements = all.into();
 }
 
-#[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what holds it.
+#[allow(clippy::needless_pass_by_value)] // Callers build the message for this call.
 fn mistake(code: &'static str, place: Place, message: Said, label: Said, help: Said) -> Mistake {
     Mistake { code, message, label: label.to_owned(), help, place, other: None }
 }
@@ -60,7 +61,7 @@ fn acknowledgement(
         };
         given.push((name.value.clone(), value));
     }
-    // It answers what came, and says so as replies do.
+    // It answers the received message, with the same correlation as a reply.
     let came = MessageId(index as u16);
     if let (Some(name), Some(copied)) = (protocol.correlator(reply), protocol.correlator(came))
         && given.iter().all(|(given, _)| given != name)

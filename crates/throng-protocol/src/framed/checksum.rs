@@ -1,4 +1,4 @@
-//! Sums over bytes that a packet carries along.
+//! Checksums of packets.
 
 use super::declaration::Checksum;
 
@@ -8,10 +8,10 @@ const CRC16: [u16; 256] = table16_reflected();
 const XMODEM: [u16; 256] = table16();
 
 const ADLER: u32 = 65_521;
-/// So many bytes are added up before the sums of 32 bits could run over.
+/// Bytes that are summed before the 32-bit sums could overflow.
 const ADLER_BYTES: usize = 5_552;
 
-/// Over the bytes of all parts, one behind the other.
+/// Over the bytes of all parts in order.
 pub(super) fn checksum<'a>(
     algorithm: Checksum,
     width: u8,
@@ -33,7 +33,7 @@ pub(super) fn checksum<'a>(
     }
 }
 
-/// Bytes that the field of a checksum has; None: any.
+/// Width of a checksum field in bytes; `None`: any.
 pub(super) fn checksum_width(algorithm: Checksum) -> Option<u8> {
     match algorithm {
         Checksum::Crc32 | Checksum::Crc32C | Checksum::Adler32 => Some(4),
@@ -127,7 +127,7 @@ mod tests {
 
     /// The check values of the catalogue of parametrised CRC algorithms, and of RFC 1950.
     #[test]
-    fn the_well_known_check_values_come_out() {
+    fn checksums_match_their_published_check_values() {
         let cases = [
             (Checksum::Crc32, 4, 0xcbf4_3926),
             (Checksum::Crc32C, 4, 0xe306_9283),

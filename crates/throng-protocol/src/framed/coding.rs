@@ -1,4 +1,4 @@
-//! Numbers whose size depends on their value, other than varints.
+//! Numbers of variable size, other than varints.
 
 use throng_base::Said;
 
@@ -7,16 +7,18 @@ use crate::fields::number::{Varint, read_unsigned};
 /// The most characters of a number in decimal digits, with its sign.
 const DIGITS_MAX: usize = 20;
 
-/// How a number is written.
+/// The encoding of a number.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Coding {
-    /// A length of BER and DER (X.690, 8.1.3): one byte up to 127, otherwise the number of bytes
+    /// A length in BER and DER (X.690, 8.1.3): one byte up to 127, otherwise the number of bytes
     /// that follow.
     Ber,
     /// A length-encoded integer of MySQL.
     Lenenc,
-    /// Decimal digits up to these bytes; a sign may stand before them.
+    /// Decimal digits, terminated by these bytes; a sign may precede them.
     Decimal(Box<[u8]>),
+    /// Decimal digits up to the first byte that is none; 0 has no digits.
+    Digits,
 }
 
 impl Coding {
@@ -24,7 +26,7 @@ impl Coding {
         match self {
             Coding::Ber => "ber",
             Coding::Lenenc => "lenenc",
-            Coding::Decimal(_) => "decimal",
+            Coding::Decimal(_) | Coding::Digits => "decimal",
         }
     }
 
@@ -33,6 +35,7 @@ impl Coding {
         match self {
             Coding::Ber | Coding::Lenenc => 1,
             Coding::Decimal(end) => 1 + end.len(),
+            Coding::Digits => 0,
         }
     }
 
@@ -44,6 +47,7 @@ impl Coding {
         let Some(first) = bytes.first() else { return Varint::Short };
         let (width, is_little) = match (self, first) {
             (Coding::Decimal(end), _) => return decimal(bytes, end),
+            (Coding::Digits, _) => return plain_digits(bytes),
             (Coding::Ber, ..=0x7f) | (Coding::Lenenc, ..=0xfa) => {
                 return Varint::Complete { raw: u64::from(*first), bytes: 1 };
             }
@@ -61,18 +65,22 @@ impl Coding {
         }
     }
 
-    /// What is said of bytes that are no number.
+    /// The message for bytes that are not a number.
     pub(super) fn wrong(&self, bytes: &[u8]) -> Said {
         match self {
             Coding::Decimal(end) => {
                 let length = digits(bytes);
                 let rest = &bytes[length..];
-                // Up to the byte that is wrong, however many have come.
+                // Up to the wrong byte, however many have arrived.
                 let right = end.iter().zip(rest).take_while(|(a, b)| a == b).count();
                 let wrong = usize::from(right < end.len());
                 let shown = &bytes[..bytes.len().min(length + right + wrong).min(DIGITS_MAX + 1)];
                 say!("expected a decimal number, not `{}`", shown.escape_ascii())
             }
+            Coding::Digits => say!(
+                "the number `{}` does not fit into 64 bits",
+                bytes[..bytes.len().min(DIGITS_MAX + 1)].escape_ascii()
+            ),
             Coding::Ber | Coding::Lenenc => {
                 let first = bytes.first().copied().unwrap_or_default();
                 say!("the byte {first:#04x} does not begin a number of the type `{}`", self.word())
@@ -88,6 +96,8 @@ impl Coding {
                 out.extend_from_slice((raw as i64).to_string().as_bytes());
                 out.extend_from_slice(end);
             }
+            Coding::Digits if raw == 0 => {}
+            Coding::Digits => out.extend_from_slice(raw.to_string().as_bytes()),
             Coding::Ber if raw < 0x80 => out.push(raw as u8),
             Coding::Ber => {
                 out.push(0x80 | significant.len() as u8);
@@ -107,10 +117,29 @@ impl Coding {
     }
 }
 
-/// The bytes of the digits, with a sign.
+/// The number of digits, with a sign.
 fn digits(bytes: &[u8]) -> usize {
     let sign = usize::from(matches!(bytes.first(), Some(b'-' | b'+')));
     sign + bytes[sign..].iter().take_while(|byte| byte.is_ascii_digit()).count()
+}
+
+/// Digits need a byte behind them that is none.
+fn plain_digits(bytes: &[u8]) -> Varint {
+    let length = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if length > DIGITS_MAX {
+        return Varint::Long;
+    }
+    if length == bytes.len() {
+        return Varint::Short;
+    }
+    let number = std::str::from_utf8(&bytes[..length]).ok().map(|text| match text {
+        "" => Ok(0),
+        text => text.parse(),
+    });
+    match number {
+        Some(Ok(raw)) => Varint::Complete { raw, bytes: length },
+        _ => Varint::Long,
+    }
 }
 
 fn decimal(bytes: &[u8], end: &[u8]) -> Varint {
@@ -139,6 +168,14 @@ mod tests {
     #[test]
     fn numbers_are_read_as_they_are_written_and_need_all_their_bytes() {
         let decimal = Coding::Decimal((*b"\r\n").into());
+        for (raw, digits) in [(0, ""), (7, "7"), (u64::MAX, "18446744073709551615")] {
+            let mut written = Vec::new();
+            Coding::Digits.write(raw, &mut written);
+            assert_eq!(written, digits.as_bytes());
+            assert_eq!(Coding::Digits.read(&written), Varint::Short, "more digits may follow");
+            let read = Coding::Digits.read(format!("{digits}[1").as_bytes());
+            assert_eq!(read, Varint::Complete { raw, bytes: digits.len() });
+        }
         let cases: [(&Coding, u64, &[u8]); 13] = [
             (&Coding::Ber, 0, b"\0"),
             (&Coding::Ber, 127, b"\x7f"),
@@ -163,7 +200,9 @@ mod tests {
                 assert_eq!(coding.read(&bytes[..cut]), Varint::Short, "{coding:?} {raw} {cut}");
             }
         }
-        let wrong: [(&Coding, &[u8]); 8] = [
+        let wrong: [(&Coding, &[u8]); 10] = [
+            (&Coding::Digits, b"18446744073709551616,"),
+            (&Coding::Digits, b"000000000000000000001"),
             (&Coding::Ber, b"\x80"),
             (&Coding::Ber, b"\x89"),
             (&Coding::Lenenc, b"\xfb"),

@@ -1,5 +1,5 @@
-//! Makes the tables of a declaration: every field becomes a node. What is wrong with a field is
-//! found here; what is wrong between messages in `contradictions`.
+//! Compiles a declaration to tables: every field becomes a node. Errors in a field are found here;
+//! contradictions between messages in `contradictions`.
 
 use throng_base::Said;
 
@@ -21,13 +21,13 @@ use super::table::{
 };
 use crate::fields::coerce;
 
-/// Fields of a declaration, structures counted wherever they are used.
+/// Most fields of a declaration, with structures counted at each use.
 const FIELDS_MAX: usize = 16_384;
 
-/// Structures within each other.
+/// Most nested structures.
 const STRUCTURES_MAX: usize = 16;
 
-/// Messages of a declaration.
+/// Most messages of a declaration.
 const MESSAGES_MAX: usize = 4_096;
 
 pub(super) fn compile(declaration: Declaration) -> Result<Protocol, Vec<Mistake>> {
@@ -46,7 +46,7 @@ pub(super) fn compile(declaration: Declaration) -> Result<Protocol, Vec<Mistake>
     }
     let mut said: Vec<Mistake> = Vec::new();
     for mistake in mistakes {
-        // A structure that is used twice was looked at twice.
+        // A structure that is used twice was checked twice.
         if !said.contains(&mistake) {
             said.push(mistake);
         }
@@ -54,7 +54,7 @@ pub(super) fn compile(declaration: Declaration) -> Result<Protocol, Vec<Mistake>
     Err(said)
 }
 
-/// Notes how many records stand before those of a node, where that is always the same.
+/// Notes how many records precede those of a node, if that is always the same.
 fn place_records(table: &mut Table) {
     let count = |table: &mut Table, list: u32, first: u32| {
         let mut next = first;
@@ -78,7 +78,7 @@ fn place_records(table: &mut Table) {
     }
 }
 
-/// Which list of fields is built.
+/// The list of fields that is being built.
 #[derive(Clone, Copy, PartialEq)]
 enum Within {
     Packet,
@@ -90,7 +90,7 @@ pub(super) struct Builder<'d> {
     declaration: &'d Declaration,
     table: Table,
     pub(super) mistakes: Vec<Mistake>,
-    /// The structures that the current one stands in.
+    /// The structures that enclose the current one.
     open: Vec<usize>,
     depth: usize,
     is_full: bool,
@@ -111,8 +111,7 @@ impl<'d> Builder<'d> {
     fn build(&mut self) {
         let declaration = self.declaration;
         self.table.schema = declaration.schema.clone();
-        self.table.document =
-            declaration.format.map(|format| Document { format, ..Document::default() });
+        self.table.document = declaration.format.map(Document::of);
         self.list(&declaration.packet, NONE, Within::Packet);
         if declaration.messages.len() > MESSAGES_MAX {
             let count = declaration.messages.len();
@@ -137,12 +136,13 @@ impl<'d> Builder<'d> {
             let kind = super::table::Kind { list, comes_from_target, more, ..Default::default() };
             let packets = self.table.members(list).next().filter(|_| message.holds_packets);
             let packets = packets.map(|(id, _)| id);
-            let correlates = |(_, node): &(u32, &Node)| node.job == Job::Correlation;
+            let correlates =
+                |(_, node): &(u32, &Node)| node.job == Job::Correlation || node.carries.is_some();
             let correlator = self.table.members(list).find(correlates).map(|(id, _)| id);
             let kind = super::table::Kind { packets, correlator, ..kind };
             self.table.messages.push(kind);
         }
-        // Structures that nobody uses are looked at too.
+        // Unused structures are checked, too.
         for (index, structure) in declaration.types.iter().enumerate() {
             self.open.push(index);
             self.list(&structure.fields, NONE, Within::Structure);
@@ -150,7 +150,7 @@ impl<'d> Builder<'d> {
         }
     }
 
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what holds it.
+    #[allow(clippy::needless_pass_by_value)] // Callers build the message for this call.
     pub(super) fn mistake(
         &mut self,
         code: &'static str,
@@ -193,7 +193,8 @@ impl<'d> Builder<'d> {
         list
     }
 
-    /// Names are told apart within a list, and those of messages from those of the packet.
+    /// Names must be unique within a list, and names of messages must differ from those of the
+    /// packet.
     fn names(&mut self, fields: &[Field], index: usize, within: Within) {
         let id = &fields[index].id;
         let twin = fields[..index].iter().find(|other| other.id.value == id.value);
@@ -238,19 +239,18 @@ impl<'d> Builder<'d> {
         self.table.nodes[id as usize].condition = condition.map(Box::new);
         let job = self.job(field, id, list, within);
         self.table.nodes[id as usize].job = job;
-        if self.table.document.is_some() && field.role != Role::Body {
-            let member = member(field, self.declaration.format.unwrap_or_default()).unwrap_or_else(
-                |mistake| {
-                    self.mistakes.push(*mistake);
-                    Member::default()
-                },
-            );
+        if let (Some(format), true) = (self.declaration.format, field.role != Role::Body) {
+            let member = member(field, format).unwrap_or_else(|mistake| {
+                self.mistakes.push(*mistake);
+                Member::default()
+            });
             self.table.nodes[id as usize].member = Some(Box::new(member));
         }
         if let Some(constant) = &field.constant {
             self.constant(field, id, constant);
         }
         self.table.nodes[id as usize].by = field.by.as_ref().and_then(|by| self.by(by, id));
+        self.carries(field, id);
         let node = &self.table.nodes[id as usize];
         if let Some(layer) = field.layer
             && (node.shape.extent().is_none() || node.constant.is_some() || node.job != Job::Value)
@@ -365,7 +365,7 @@ impl<'d> Builder<'d> {
                 let most = self.prefix(*prefix, place);
                 let name = &field.id.value;
                 match *bytes_max {
-                    // 64 KiB is how people say what 16 bits hold.
+                    // 64 KiB is the usual way to say what 16 bits hold.
                     Some(bytes) if bytes > most.saturating_add(1) => {
                         let word = prefix.word();
                         let message = say!(
@@ -401,7 +401,7 @@ impl<'d> Builder<'d> {
             }
             Extent::Field(name) => match self.counter(name, id, list) {
                 Some(node) => Extents::Field(node),
-                // Something of a fixed size says nothing wrong of what follows.
+                // With a fixed size, there are no further errors.
                 None => Extents::Fixed(1),
             },
             Extent::Rest => Extents::Rest,
@@ -429,7 +429,7 @@ impl<'d> Builder<'d> {
         prefix_max(prefix)
     }
 
-    /// An earlier field of the list that says how much there is.
+    /// An earlier field of the list that contains the count or size.
     fn counter(&mut self, name: &Placed<String>, id: u32, list: u32) -> Option<u32> {
         let found = self.earlier(name, list)?;
         let wanted = &name.value;
@@ -585,7 +585,7 @@ impl<'d> Builder<'d> {
         let name = &condition.field;
         let wanted = &name.value;
         let own = self.table.find(list, wanted);
-        // The packet's fields behind the body are not known where a message's fields are read.
+        // The packet's fields after the body are unknown when a message's fields are read.
         let body = self.table.members(0).find(|(_, node)| node.shape == Shape::Body);
         let body = body.map_or(NONE, |(id, _)| id);
         let of_packet = self.table.find(0, wanted).filter(|id| list != 0 && *id < body);
@@ -653,7 +653,7 @@ impl<'d> Builder<'d> {
         }
         let node = &self.table.nodes[id as usize];
         let is_kind = matches!(job, Job::Kind(_));
-        // A field that selects may be there only if another one has some value.
+        // A field that selects the message may be conditional only on the value of another.
         let is_there = (field.condition.is_none() || is_kind) && field.constant.is_none();
         let fits = match job {
             Job::Body => true,
@@ -731,7 +731,7 @@ impl<'d> Builder<'d> {
                     nodes.push(node);
                 }
                 None => {
-                    // What is said of any reference is said here of a checksum.
+                    // The general message about references is replaced by one about checksums.
                     if let Some(mistake) = self.mistakes.last_mut() {
                         mistake.code = "protocol-bad-checksum";
                     }
@@ -787,7 +787,7 @@ impl<'d> Builder<'d> {
         }
     }
 
-    /// Puts neighbouring fields of bits into groups of whole bytes.
+    /// Groups neighbouring bit fields into whole bytes.
     fn bits(&mut self, fields: &[Field], first: u32) {
         let is_bits = |field: &Field| matches!(field.ty, Type::Bits(_)) && field.role != Role::Body;
         let mut begin = 0;
@@ -826,7 +826,7 @@ impl<'d> Builder<'d> {
         }
     }
 
-    /// Sums up a list, and looks that what takes the rest is the last of it.
+    /// Sums up a list, and checks that a field that takes the rest is the last.
     fn measure(&mut self, fields: &[Field], list: u32, within: Within) {
         let lists = &self.table.lists;
         let nodes = self.table.members(list);
@@ -842,7 +842,7 @@ impl<'d> Builder<'d> {
             };
             let is_alone = matches!(node.job, Job::Kind(_)) || node.member.is_some();
             let item_is_open = item_is_open && !is_alone;
-            // One of several fields that depend on each other's conditions may take the rest.
+            // If several fields exclude each other by their conditions, each may take the rest.
             let are_alternatives = fields[index..].iter().all(|field| field.condition.is_some());
             let is_followed = index + 1 < fields.len() && !are_alternatives;
             if is_open && is_followed || item_is_open && node.repeat != Repeats::Once {
@@ -854,7 +854,7 @@ impl<'d> Builder<'d> {
         for (field, next) in wrong {
             let name = &field.id.value;
             let message = say!("`{name}` takes all remaining bytes, so nothing can follow it");
-            // Behind an item that takes the rest, not even the next item can follow.
+            // After an item that takes the rest, not even the next item can follow.
             let help = match next {
                 Some(_) => say!("move it to the end, or give it a length"),
                 None => say!("give each item a length"),
@@ -909,7 +909,23 @@ impl Builder<'_> {
         }
     }
 
-    /// Behind a field that may be missing there are only such fields.
+    /// The item that correlates is one of a list of names and texts.
+    fn carries(&mut self, field: &Field, id: u32) {
+        let Some(name) = &field.carries else { return };
+        let node = &self.table.nodes[id as usize];
+        let value = node.by.map(|by| &self.table.node(by.value).shape);
+        // Of a list that is not right it was said already.
+        if value.is_some_and(|shape| !matches!(shape, Shape::Text(_))) {
+            let message =
+                say!("the items of `{}` cannot correlate: their values are not text", node.name);
+            let help = say!("give the values the type `str`, or remove `correlates`");
+            let place = name.place;
+            self.mistake("protocol-bad-role", place, message, say!("does not fit"), help);
+        }
+        self.table.nodes[id as usize].carries = Some(name.value.as_str().into());
+    }
+
+    /// An optional field may be followed only by optional fields.
     fn optional(&mut self, fields: &[Field], within: Within) {
         if self.table.document.is_some() {
             return;
@@ -962,6 +978,7 @@ fn placeholder(field: &Field, parent: u32) -> Node {
         record: NONE,
         is_asked: false,
         by: None,
+        carries: None,
         member: None,
     }
 }

@@ -1,4 +1,4 @@
-//! Values that a declaration gives itself, as they are written.
+//! Constants of a declaration, as encoded.
 
 use throng_base::Said;
 
@@ -9,7 +9,7 @@ use super::value::number;
 use crate::fields::coerce;
 use crate::fields::number::{write_unsigned, write_varint, zigzag};
 
-/// A constant as it is written, if it is one that the field can have.
+/// An encoded constant, if the field can have it.
 pub(super) fn constant_of(
     node: &Node,
     format: Format,
@@ -68,7 +68,7 @@ pub(super) fn constant_of(
                 Shape::Float32 => write_unsigned(raw, 4, node.is_little, &mut written),
                 Shape::Float64 => write_unsigned(raw, 8, node.is_little, &mut written),
                 Shape::Unsigned(width) | Shape::Signed(width) => {
-                    // A sign of 64 bits is cut to the width with all above it.
+                    // A 64-bit sign is truncated to the width, with all bits above.
                     write_unsigned(raw, *width, node.is_little, &mut written);
                 }
                 _ => written.push(raw as u8),
@@ -84,13 +84,12 @@ fn part_of(node: &Node, format: Format, literal: &Literal) -> Result<Constant, S
     let (value, mut written) = (value_of(literal), Vec::new());
     match &node.shape {
         Shape::Json(_) => format.write_any(&value, &mut written),
-        Shape::Text(_) => {
-            coerce::text(&value, &mut written)?;
-            format.enclose(true, 0, &mut written);
-        }
-        Shape::Bytes(_) => {
-            coerce::bytes(&value, &mut written)?;
-            format.enclose(false, 0, &mut written);
+        Shape::Text(_) | Shape::Bytes(_) => {
+            match node.shape {
+                Shape::Text(_) => coerce::text(&value, &mut written)?,
+                _ => coerce::bytes(&value, &mut written)?,
+            }
+            format.enclose(node.form(format), 0, &mut written)?;
         }
         _ => format.write(&number(node, raw_of(node, &value)?), &mut written),
     }

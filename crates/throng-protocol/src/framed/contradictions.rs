@@ -1,5 +1,4 @@
-//! What contradicts itself between the parts of a declaration: framing, kinds, replies,
-//! heartbeats.
+//! Contradictions between the parts of a declaration: framing, kinds, replies, heartbeats.
 
 mod parts;
 
@@ -15,7 +14,7 @@ use super::table::{Base, Frame, Job, Length, Node, Repeats, Selector, Shape, Tab
 use super::{MessageId, MessageInfo, members};
 use crate::fields::number::{VARINT_BYTES_MAX, write_unsigned};
 
-/// The most bytes of a datagram over IPv4.
+/// The maximum size of a datagram over IPv4.
 const DATAGRAM_BYTES_MAX: usize = 65_507;
 
 struct Finder<'a> {
@@ -24,7 +23,7 @@ struct Finder<'a> {
     mistakes: &'a mut Vec<Mistake>,
 }
 
-/// Finds contradictions, and completes the table where there are none.
+/// Finds contradictions, and completes the table if there are none.
 pub(super) fn find(declaration: &Declaration, table: &mut Table, mistakes: &mut Vec<Mistake>) {
     let mut finder = Finder { declaration, table, mistakes };
     finder.roles();
@@ -35,14 +34,14 @@ pub(super) fn find(declaration: &Declaration, table: &mut Table, mistakes: &mut 
     }
     finder.replies();
     finder.heartbeat();
-    // Sizes mean something only if the fields are right.
+    // Sizes are meaningful only if the fields are valid.
     if finder.mistakes.is_empty() {
         finder.framing();
     }
 }
 
 impl Finder<'_> {
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what holds it.
+    #[allow(clippy::needless_pass_by_value)] // Callers build the message for this call.
     fn say(
         &mut self,
         code: &'static str,
@@ -57,10 +56,10 @@ impl Finder<'_> {
         &mut self.mistakes[last]
     }
 
-    /// Some purposes have one field only.
+    /// Some roles can belong to only one field.
     fn purposes(&mut self) {
         let declaration = self.declaration;
-        // A message may have a correlation of its own.
+        // A message may have its own correlation field.
         let bodies = declaration.messages.iter().map(|message| message.body.as_slice());
         let lists = std::iter::once(&[][..]).chain(bodies);
         for (word, list) in lists.flat_map(|list| {
@@ -170,7 +169,7 @@ impl Finder<'_> {
         }
     }
 
-    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what holds it.
+    #[allow(clippy::needless_pass_by_value)] // Callers build the message for this call.
     fn twin(&mut self, word: Said, name: &Placed<String>, twin: Option<Place>) {
         let Some(twin) = twin else { return };
         let message = say!("the {word} `{}` is declared twice", name.value);
@@ -242,7 +241,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The numbers of a message fit the fields that are there.
+    /// Checks that the kind of a message fits the fields that select it.
     fn numbers(&mut self, index: usize, message: &Message, place: Place, numbers: &[i64]) {
         let declaration = self.declaration;
         let name = &message.name.value;
@@ -314,7 +313,7 @@ impl Finder<'_> {
         }
     }
 
-    /// For each side, what it sends itself comes first.
+    /// For each side, its own messages go first.
     fn sort_kinds(&mut self) {
         let table = &mut *self.table;
         for (side, kinds) in table.kinds.iter_mut().enumerate() {
@@ -337,7 +336,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Without a selecting field there is one message for each direction.
+    /// Without a selecting field, there is one message per direction.
     fn without_kinds(&mut self) {
         let declaration = self.declaration;
         let comes = |message: &Message| message.push || !message.answers.is_empty();
@@ -430,8 +429,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Where there is nothing else, or a number tells which request is meant, what comes may be a
-    /// reply to its like: lines, an echo.
+    /// If there is no other message, or a number identifies the request, a message may be the reply
+    /// to its own kind: lines, an echo.
     fn may_answer_itself(&self) -> bool {
         self.declaration.messages.len() == 1 || self.table.correlator.is_some()
     }
@@ -530,6 +529,13 @@ impl Finder<'_> {
                 let help = say!("use `transport: ws`, or `delimiter`");
                 self.say("protocol-no-length", *place, text, say!("does not fit"), help);
             }
+            Framing::Document { root, bytes_max, place } => {
+                self.documents(root.as_ref(), *place);
+                let bytes_max = *bytes_max as usize;
+                self.table.packet_bytes_max = bytes_max;
+                let root = root.as_ref().map_or(&[][..], |root| root.value.as_bytes()).into();
+                self.table.frame = Frame::Document { root, bytes_max };
+            }
             Framing::Fixed(bytes) => return self.fixed(bytes),
             Framing::Fields { bytes_max, place } => {
                 self.ends_of_fields(*place);
@@ -537,16 +543,11 @@ impl Finder<'_> {
                 self.table.packet_bytes_max = bytes_max;
                 self.table.frame = Frame::Fields { bytes_max };
             }
-            Framing::Document { bytes_max } => {
-                let bytes_max = *bytes_max as usize;
-                self.table.packet_bytes_max = bytes_max;
-                self.table.frame = Frame::Document { bytes_max };
-            }
         }
         self.too_long(field);
     }
 
-    /// Where the last field is the end of the packet, every field says where it ends.
+    /// If the packet ends with its last field, every field must determine its own end.
     fn ends_of_fields(&mut self, place: Place) {
         let declaration = self.declaration;
         let is_length = |field: &&Field| matches!(field.role, Role::Length { .. });
@@ -576,12 +577,13 @@ impl Finder<'_> {
         }
     }
 
-    /// Every message fits the largest packet; `length` is the index of the field that limits it.
+    /// Every message must fit the largest packet; `length` is the index of the field that limits
+    /// it.
     fn too_long(&mut self, length: Option<usize>) {
         let declaration = self.declaration;
         let most = self.table.packet_bytes_max as u64;
         let packet = self.written_min(0);
-        // Of a packet without any message it was said already.
+        // A packet that is too long without any message was reported already.
         if packet > most {
             return;
         }
@@ -613,7 +615,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The fewest bytes of a list, with its constants as they are written.
+    /// The fewest bytes of a list, with its constants as encoded.
     fn written_min(&self, list: u32) -> u64 {
         let lists = &self.table.lists;
         let nodes = self.table.members(list).map(|(_, node)| match (&node.constant, &node.shape) {
@@ -624,12 +626,12 @@ impl Finder<'_> {
         nodes.fold(0, u64::saturating_add)
     }
 
-    /// The delimiter of packets stands in nothing that throng itself writes: a packet would end
-    /// there.
+    /// The delimiter of packets must not occur in anything that throng itself writes: the packet
+    /// would end there.
     fn delimited(&mut self, delimiter: &Placed<Vec<u8>>) {
         let declaration = self.declaration;
         let mut wrong = Vec::new();
-        // Whether a document has it in it is found when the document is written.
+        // Whether a document contains it is checked when the document is written.
         let is_document = self.table.document.is_some();
         let fields = self.table.members(0).zip(&declaration.packet).filter(|_| !is_document);
         for ((_, node), field) in fields {
@@ -642,7 +644,8 @@ impl Finder<'_> {
                          body, or remove the length field"
                     ),
                 ),
-                // Longer ones stand in few numbers: such a packet is refused when it is written.
+                // Longer delimiters occur in few numbers: such a packet is rejected when it is
+                // written.
                 (Role::Correlates, _, 1) => (
                     high as u64,
                     say!("replace `delimiter` with a length field that has `counts: after`"),
@@ -690,7 +693,7 @@ impl Finder<'_> {
         }
     }
 
-    /// What stands behind the body has a fixed size: otherwise nobody knows where the body ends.
+    /// The fields after the body must have a fixed size: otherwise the end of the body is unknown.
     fn trailer(&mut self) {
         let body = self.table.body.filter(|_| self.table.document.is_none());
         let Some(body) = body else { return };
@@ -727,7 +730,7 @@ impl Finder<'_> {
         let node = self.table.node(index as u32);
         let (_, holds) = node.range();
         let width = node.bytes(&self.table.lists).unwrap_or(VARINT_BYTES_MAX as u64);
-        // The bytes of a group count with its first field; a length may lie in the middle of it.
+        // The bytes of a group count with its first field; a length may be in the middle of it.
         let before = before.map(|before| match node.shape {
             Shape::Bits(bits) if bits.first > 0 => before - u64::from(bits.group_bytes),
             _ => before,
@@ -777,7 +780,7 @@ impl Finder<'_> {
         self.table.length = Some(length);
     }
 
-    /// What a length counts; `behind` are the bytes of fixed size after it that are not the body.
+    /// What a length counts; `behind` is the fixed number of bytes after it that are not the body.
     fn counted_from(
         &mut self,
         index: usize,
@@ -811,11 +814,11 @@ impl Finder<'_> {
         Some(base)
     }
 
-    /// The limit of a length is one that it can hold.
+    /// The limit of a length must be a value that it can hold.
     fn limit(&mut self, field: &Field, most: &Placed<u64>, holds: i128) {
         let name = &field.id.value;
         let limit = most.value;
-        // 64 KiB is how people say what 16 bits hold.
+        // 64 KiB is the usual way to say what 16 bits hold.
         if i128::from(limit) > holds + 1 {
             let text = say!("the type of `{name}` cannot represent its `max`, {limit}");
             let help = say!("its maximum is {holds}: lower `max`, or use a wider type");
@@ -830,7 +833,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Bytes at fixed places before the length that are always the same.
+    /// Bytes at fixed positions before the length that are always the same.
     fn magic(&self, index: usize) -> Box<[(u32, u8, u8)]> {
         let mut magic = Vec::new();
         let mut at = 0u32;
@@ -891,19 +894,19 @@ impl Finder<'_> {
     }
 }
 
-/// Whether a number of up to `most` has this byte in it when it is written.
+/// Whether an encoded number of up to `most` can contain this byte.
 fn holds_byte(node: &Node, most: u64, byte: u8) -> bool {
     let byte = u64::from(byte);
     match node.shape {
-        // Neighbours have a share in its bytes.
+        // Neighbouring fields share its bytes.
         Shape::Bits(_) | Shape::Coded(_) => true,
         Shape::Varint => byte <= most || most > 0x7f,
-        // Greater numbers have every byte in them, small ones zeros.
+        // Larger numbers contain every byte, small ones zeros.
         _ => byte <= most,
     }
 }
 
-/// The purposes that only one field of a packet has.
+/// Roles that only one field of a packet can have.
 fn role_word(role: &Role) -> Option<Said> {
     match role {
         Role::Length { .. } => Some(say!("length")),
@@ -913,7 +916,7 @@ fn role_word(role: &Role) -> Option<Said> {
     }
 }
 
-/// What is known of the messages of a declaration without contradictions.
+/// Describes the messages of a declaration without contradictions.
 pub(super) fn infos(declaration: &Declaration) -> Box<[MessageInfo]> {
     let messages = &declaration.messages;
     let id_of = |name: &str| {

@@ -1,5 +1,5 @@
-//! What a person says about a protocol, before it is checked and compiled. Who reads a file makes
-//! this; [`super::Protocol::compile`] looks for contradictions and answers with places.
+//! A protocol declaration before it is checked and compiled. The reader of a file creates it;
+//! [`super::Protocol::compile`] finds contradictions and reports their positions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::protobuf::{MessageType, Schema};
 
 pub use super::coding::Coding;
 
-/// Where something stands in the text that it was read from; only who made it knows.
+/// A position in the source text; only its creator can interpret it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Place(pub u32);
 
-/// A name or number with its place.
+/// A name or number with its position.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Placed<T> {
     pub value: T,
@@ -37,15 +37,15 @@ pub struct Declaration {
     pub packet: Vec<Field>,
     pub messages: Vec<Message>,
     pub heartbeat: Option<Heartbeat>,
-    /// Structures that fields refer to, by [`Type::Struct`]; they may refer to each other, and
-    /// not to themselves.
+    /// Structures that fields refer to, by [`Type::Struct`]; they may refer to each other, but not
+    /// to themselves.
     pub types: Vec<Struct>,
-    /// What the messages of [`Type::Proto`] are of.
+    /// The schema of the messages of [`Type::Proto`].
     pub schema: Arc<Schema>,
     pub place: Place,
 }
 
-/// Replies to replies that are followed to find who sends a message.
+/// How many replies to replies are followed to determine the sender of a message.
 const ASKED_MAX: usize = 8;
 
 impl Declaration {
@@ -61,7 +61,7 @@ impl Declaration {
         let asked = message.answers.first();
         let asked =
             asked.and_then(|name| self.messages.iter().find(|one| one.name.value == name.value));
-        // A reply to what the target sends comes from a user.
+        // A reply to a message of the target comes from a user.
         asked.is_some_and(|asked| depth > 0 && !self.comes(asked, depth - 1))
     }
 }
@@ -80,13 +80,13 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Whether packets are cut out of a stream.
+    /// Whether packets are separated in a byte stream.
     pub fn is_stream(self) -> bool {
         matches!(self, Transport::Tcp | Transport::Tls)
     }
 }
 
-/// What kind of document every packet is.
+/// The document format of every packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// RFC 8259.
@@ -95,6 +95,8 @@ pub enum Format {
     /// RFC 8949.
     Cbor,
     MessagePack,
+    /// An element, with all that is in it.
+    Xml,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,20 +106,21 @@ pub enum Endian {
     Little,
 }
 
-/// How packets are told apart on a stream.
+/// How packets are separated in a byte stream.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Framing {
-    /// A field of the packet with [`Role::Length`] says it.
+    /// By a field of the packet with [`Role::Length`].
     #[default]
     Length,
     /// Every packet ends with these bytes, which are not part of it.
     Delimiter { bytes: Placed<Vec<u8>>, bytes_max: u32 },
-    /// Every packet has so many bytes.
+    /// Every packet has this many bytes.
     Fixed(Placed<u32>),
-    /// Every packet ends with its last field, as each of them says where it ends.
+    /// Every packet ends with its last field; each field determines its own end.
     Fields { bytes_max: u32, place: Place },
-    /// Every packet is a document, which says itself where it ends.
-    Document { bytes_max: u32 },
+    /// Every packet is a document, which determines its own end. In XML, the tags of the element
+    /// `root`, which is around all of them, are packets of their own.
+    Document { root: Option<Placed<String>>, bytes_max: u32, place: Place },
 }
 
 /// One part of a packet, of a message's body or of a structure.
@@ -125,33 +128,35 @@ pub enum Framing {
 pub struct Field {
     pub id: Placed<String>,
     pub ty: Type,
-    /// None: that of the declaration.
+    /// `None`: that of the declaration.
     pub endian: Option<Endian>,
     /// It always has this value (Kaitai: `contents` for bytes).
     pub constant: Option<Placed<Literal>>,
-    /// It is there only if this holds (Kaitai: `if`).
+    /// It is present only if this holds (Kaitai: `if`).
     pub condition: Option<Condition>,
-    /// It is there more than once (Kaitai: `repeat`).
+    /// It occurs more than once (Kaitai: `repeat`).
     pub repeat: Option<Repeat>,
     pub role: Role,
     /// Names of values (Kaitai: `enum`).
     pub labels: Vec<(Placed<String>, i64)>,
-    /// What is sent where a scenario gives nothing; without it, nothing may be left out.
+    /// The value to send if a scenario gives none; without it, the field is required.
     pub default: Option<Placed<Literal>>,
-    /// Where a structure ends, if not with its last field.
+    /// The end of a structure, if not with its last field.
     pub bound: Option<Extent>,
-    /// It is missing where nothing is left of the body or structure.
+    /// It is missing if nothing is left of the body or structure.
     pub is_optional: bool,
     /// How its content is compressed.
     pub layer: Option<Layer>,
     /// Where it is in a document: `data.id`, `[0]`; by default the key of its own name.
     pub path: Option<Placed<String>>,
-    /// Of a list: the field of its items by whose value a path selects one.
+    /// For a list: the field of its items by whose value a path selects one.
     pub by: Option<Placed<String>>,
+    /// Of such a list: the name of the item that correlates.
+    pub carries: Option<Placed<String>>,
     pub place: Place,
 }
 
-/// A value as it is written in a declaration.
+/// A value as written in a declaration.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Literal {
     Int(i128),
@@ -170,7 +175,7 @@ pub enum Type {
     Float64,
     /// One byte, 0 or 1.
     Bool,
-    /// Unsigned LEB128, as protobuf has it; at most ten bytes.
+    /// Unsigned LEB128, as in protobuf; at most ten bytes.
     Varint,
     /// The same for signed numbers, zigzag.
     ZigZag,
@@ -192,14 +197,14 @@ pub enum Type {
     },
     /// One of [`Declaration::types`].
     Struct(usize),
-    /// Fields that belong together, declared where they stand.
+    /// Fields that belong together, declared in place.
     Fields(Vec<Field>),
 }
 
-/// Where something of no fixed size ends.
+/// How something of variable size ends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Extent {
-    /// So many bytes. Text is padded with zeros, which are taken off again.
+    /// This many bytes. Text is padded with zeros, which are removed when read.
     Fixed(u32),
     /// A number before it says how many bytes follow.
     Prefixed { prefix: Prefix, bytes_max: Option<u64> },
@@ -213,7 +218,7 @@ pub enum Extent {
     RestBefore(Vec<u8>),
 }
 
-/// A number that says how much follows.
+/// A number before the content that contains its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefix {
     /// 8, 16, 24, 32 or 64 bits.
@@ -224,7 +229,7 @@ pub enum Prefix {
 }
 
 impl Prefix {
-    /// What a declaration calls it.
+    /// Its name in a declaration.
     pub fn word(self) -> String {
         match self {
             Prefix::Unsigned(bits) => format!("u{bits}"),
@@ -237,15 +242,15 @@ impl Prefix {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Repeat {
-    /// So many times.
+    /// This many times.
     Times(u32),
-    /// A number before the items says how many.
+    /// A number before the items contains the count.
     Prefixed(Prefix),
     /// The value of an earlier field of the same list.
     Field(Placed<String>),
     /// To the end of the body or structure (Kaitai: `repeat: eos`).
     Rest,
-    /// Until these bytes stand where the next one would begin.
+    /// Until these bytes are at the position of the next item.
     Until(Vec<u8>),
 }
 
@@ -267,6 +272,7 @@ impl Field {
             layer: None,
             path: None,
             by: None,
+            carries: None,
             place,
         }
     }
@@ -285,7 +291,7 @@ pub enum Layer {
     Brotli,
 }
 
-/// A field is there if an earlier one of the same list, or of the packet, compares so.
+/// A field is present if an earlier one of the same list, or of the packet, compares this way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
     pub field: Placed<String>,
@@ -306,7 +312,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// All signs; none begins with one that stands before it.
+    /// All operators, ordered so that none is a prefix of a later one.
     pub const SIGNS: [(&str, Comparison); 7] = [
         ("==", Comparison::Equal),
         ("!=", Comparison::NotEqual),
@@ -331,17 +337,17 @@ pub enum Role {
     /// How long the packet is.
     Length {
         counts: Counts,
-        /// Added to what is counted: 4 where a length of four bytes counts itself too.
+        /// Added to the counted size: 4 if a length of four bytes includes itself.
         plus: i64,
         bytes_max: Option<Placed<u64>>,
     },
     /// Which message the packet is: [`Message::kind`]. Several fields may select together.
     Selects,
-    /// A reply carries its request's value; messages nobody asked for carry 0.
+    /// A reply carries its request's value; unsolicited messages carry 0.
     Correlates,
-    /// The message's own fields stand here.
+    /// The position of the message's own fields.
     Body,
-    /// Over these fields of the same list, or over all before it when none is named.
+    /// Over these fields of the same list, or over everything before it if none is named.
     Checksum { algorithm: Checksum, over: Vec<Placed<String>> },
 }
 
@@ -350,7 +356,7 @@ pub enum Role {
 pub enum Counts {
     /// The whole packet.
     Packet,
-    /// What comes after the length field.
+    /// Everything after the length field.
     After,
     /// The body.
     Body,
@@ -372,14 +378,14 @@ pub enum Checksum {
     Crc16Ccitt,
     /// RFC 1950, 32 bits.
     Adler32,
-    /// All bytes added, cut to the width of the field.
+    /// The sum of all bytes, truncated to the width of the field.
     Sum,
     /// All bytes combined by exclusive or, 8 bits.
     Xor,
 }
 
 impl Checksum {
-    /// All of them, as declarations call them.
+    /// All of them, by their names in declarations.
     pub const WORDS: [(&str, Checksum); 9] = [
         ("crc32", Checksum::Crc32),
         ("crc32c", Checksum::Crc32C),
@@ -401,19 +407,19 @@ impl Checksum {
 #[derive(Clone, Debug)]
 pub struct Message {
     pub name: Placed<String>,
-    /// The value of the field that selects; None when no field does and this is the only one of
-    /// its direction.
+    /// The value of the selecting field; `None` if there is no such field and this is the only
+    /// message of its direction.
     pub kind: Option<Placed<Kind>>,
     /// The messages that it may be the reply to.
     pub answers: Vec<Placed<String>>,
-    /// It comes unasked.
+    /// It is unsolicited.
     pub push: bool,
-    /// Whether the reply goes on behind it.
+    /// Whether the reply continues after it.
     pub more: Option<More>,
-    /// Its only field is packets, one behind the other.
+    /// Its only field consists of packets.
     pub holds_packets: bool,
     pub body: Vec<Field>,
-    /// What is sent at once, without being told to, whenever it comes.
+    /// The message that is sent automatically whenever it is received.
     pub acknowledged_by: Option<Acknowledgement>,
     pub place: Place,
 }
@@ -425,10 +431,10 @@ pub enum More {
     If(Condition),
 }
 
-/// What the fields that select have in packets of one message.
+/// The values of the selecting fields in packets of one message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
-    /// One number for each of them, in wire order; those at the end that are not there have none.
+    /// One number per field in wire order; fields at the end that are absent have none.
     Numbers(Vec<i64>),
     /// Without the terminator.
     Text(Vec<u8>),
@@ -441,7 +447,7 @@ impl From<i64> for Kind {
 }
 
 impl fmt::Display for Kind {
-    /// As a declaration has it: `3`, `[10, 11]`, `PUB`.
+    /// As in a declaration: `3`, `[10, 11]`, `PUB`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Kind::Numbers(numbers) => match numbers.as_slice() {
@@ -453,17 +459,17 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A message that is sent for every one of its kind that comes.
+/// A message that is sent for every received one of its kind.
 #[derive(Clone, Debug)]
 pub struct Acknowledgement {
     pub message: Placed<String>,
-    /// Its fields, each from a field of what came, or a literal.
+    /// Its fields, each copied from a field of the received message, or a literal.
     pub fields: Vec<(Placed<String>, Placed<Copied>)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Copied {
-    /// A path into what came.
+    /// A path into the received message.
     Field(String),
     Literal(Literal),
 }
@@ -471,7 +477,7 @@ pub enum Copied {
 #[derive(Clone, Debug)]
 pub struct Heartbeat {
     pub send: Placed<String>,
-    /// None: no answer is expected.
+    /// `None`: no reply is expected.
     pub expect: Option<Placed<String>>,
     pub every: Duration,
     pub lost_after: Option<Duration>,
@@ -484,7 +490,7 @@ pub struct Struct {
     pub fields: Vec<Field>,
 }
 
-/// What is wrong with a declaration.
+/// An error in a declaration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     /// The code of the diagnostic: `protocol-…`.
@@ -493,23 +499,23 @@ pub struct Mistake {
     pub label: Said,
     pub help: Said,
     pub place: Place,
-    /// Another place that matters, with its label.
+    /// Another relevant position, with its label.
     pub other: Option<(Place, Said)>,
 }
 
-/// Bytes of a text, of bytes or of a packet where the declaration does not say less.
+/// Most bytes of a text, of bytes or of a packet unless the declaration sets less.
 pub(super) const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Bytes that a declaration may allow.
 pub(super) const BYTES_ALLOWED_MAX: u64 = 1024 * 1024 * 1024;
 
-/// What is written in a declaration as a value.
+/// A value that is written in a declaration.
 pub(super) fn value_of(literal: &Literal) -> Value {
     match literal {
         Literal::Int(int) => match (i64::try_from(*int), u64::try_from(*int)) {
             (Ok(int), _) => Value::Int(int),
             (_, Ok(uint)) => Value::UInt(uint),
-            // No field holds it: as text it is refused with all its digits.
+            // No field can hold it: as text it is rejected with all its digits.
             _ => Value::from(int.to_string()),
         },
         Literal::Float(float) => Value::Float(*float),

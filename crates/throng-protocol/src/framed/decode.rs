@@ -1,4 +1,4 @@
-//! Reads a packet along the table, once, and notes where its parts lie.
+//! Reads a packet along the table in one pass, and records the positions of its parts.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -10,47 +10,25 @@ use super::coding::Coding;
 use super::declaration::{Layer, Prefix};
 use super::kinds::{Kinds, number_of_integer, number_of_text};
 use super::table::{
-    Base, Constant, Extents, Frame, GoesOn, Job, Length, NONE, Node, Repeats, Shape, Table, Test,
-    prefix_bytes, read_prefix,
+    Base, Constant, Extents, Frame, GoesOn, Job, Length, NONE, Node, Record, Repeats, Shape, Table,
+    Test, prefix_bytes, read_prefix,
 };
+use super::value::View;
 use super::{Broken, Decoded, EXCERPT_BYTES_MAX, MessageId, Packet};
 use crate::fields::number::{Varint, extend_sign, read_bits, read_unsigned, read_varint, unzigzag};
 
-/// Parts of one packet that are noted.
+/// Most recorded parts of one packet.
 pub(super) const PARTS_MAX: usize = 262_144;
 
-/// Items of one repeated field.
+/// Most items of one repeated field.
 pub(super) const ITEMS_MAX: u64 = 1 << 24;
 
-/// One part of a packet.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Record {
-    pub(super) node: u32,
-    /// The record behind all that lies in this one.
-    pub(super) next: u32,
-    /// With prefixes and delimiters.
-    pub(super) start: u32,
-    pub(super) end: u32,
-    /// The number; how many items; where the content lies: start and end.
-    pub(super) raw: u64,
-}
-
-const _: () = assert!(size_of::<Record>() == 24);
-
-impl Record {
-    /// The bytes of text, bytes, JSON and protobuf, without prefix, delimiter and padding.
-    pub(super) fn content(&self) -> Range<usize> {
-        (self.raw >> 32) as usize..(self.raw & u64::from(u32::MAX)) as usize
-    }
-}
-
-/// Unpacked bytes whose memory is kept for the next packet.
+/// Capacity for unpacked bytes that is kept for the next packet.
 const UNPACKED_KEPT_MAX: usize = 1024 * 1024;
 
 type Read<T = ()> = Result<T, Box<Broken>>;
 
-/// Reads `packet`, which one side has sent; it is the message `assumed` if that is told and no
-/// field selects one.
+/// Reads `packet`, sent by one side; it is the message `assumed` if given and no field selects one.
 pub(super) fn decode(
     table: &Table,
     from_target: bool,
@@ -86,22 +64,22 @@ pub(super) fn decode(
     Ok(Packet { message: MessageId(message.unwrap_or_default()), correlation, goes_on })
 }
 
-/// What is known of a packet that ends with its last field.
+/// What is known about a packet that ends with its last field.
 pub(super) enum Measured {
     Bytes(usize),
-    /// As many bytes are needed before more is known.
+    /// This many bytes are needed to know more.
     Needs(usize),
 }
 
 thread_local! {
-    /// The parts of the packet whose end is looked for; taken out and put back.
+    /// Records of the packet that is being measured; taken out and put back.
     static MEASURED: Cell<Vec<Record>> = const { Cell::new(Vec::new()) };
 }
 
-/// Parts of a measured packet whose memory is kept for the next one.
+/// Capacity for records that is kept for the next packet.
 const MEASURED_KEPT_MAX: usize = 4_096;
 
-/// How long the packet is that the bytes begin with.
+/// The length of the packet that the bytes start with.
 pub(super) fn measure(
     table: &Table,
     from_target: bool,
@@ -154,19 +132,19 @@ struct Decoder<'a> {
     kinds: &'a Kinds,
     packet: &'a [u8],
     records: &'a mut Vec<Record>,
-    /// What layers unpack to.
+    /// The unpacked content of layers.
     unpacked: &'a mut Vec<u8>,
     at: usize,
-    /// What the fields that select have so far, where they are several.
+    /// The combined values of the selecting fields so far.
     kind: u64,
     message: Option<u16>,
     correlation: Option<u64>,
-    /// Only the end of the packet is looked for, which may not have come.
+    /// Only the end of the packet is searched, which may not have arrived.
     measures: bool,
-    /// The bytes that were needed where the packet ended too early.
+    /// The bytes that were missing when the packet ended too early.
     needed: Cell<u64>,
-    /// No message has the kind that was read: what stands before the body is read all the same,
-    /// as it may say which request is answered.
+    /// No message has the kind that was read: the part before the body is still read, because it
+    /// may identify the request.
     unknown_kind: Option<Box<Broken>>,
 }
 
@@ -199,7 +177,7 @@ impl<'a> Decoder<'a> {
         self.ends(NONE, end)
     }
 
-    /// Whether the reply has more packets behind this one.
+    /// Whether the reply has more packets after this one.
     fn goes_on(&self) -> bool {
         let message =
             self.message.and_then(|message| self.table.messages.get(usize::from(message)));
@@ -212,7 +190,7 @@ impl<'a> Decoder<'a> {
         self.holds(test, body.map_or(0, |body| body + 1))
     }
 
-    /// Nothing is left before `end`.
+    /// Checks that nothing is left before `end`.
     fn ends(&self, node: u32, end: usize) -> Read {
         match end - self.at {
             0 => Ok(()),
@@ -255,7 +233,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The record of an earlier field of the list whose records begin at `scope`.
+    /// The record of an earlier field of the list whose records start at `scope`.
     fn record_of(&self, node: u32, scope: usize) -> Option<Record> {
         let mut at = scope;
         while let Some(record) = self.records.get(at) {
@@ -267,7 +245,7 @@ impl<'a> Decoder<'a> {
         None
     }
 
-    /// The value of an earlier field that says how much there is.
+    /// The value of an earlier field that contains a count or size.
     fn told(&self, id: u32, told_by: u32, scope: usize) -> Read<u64> {
         let Some(record) = self.record_of(told_by, scope) else {
             let name = &self.table.node(told_by).name;
@@ -336,7 +314,7 @@ impl<'a> Decoder<'a> {
             Shape::Body => return self.body(id, end),
         };
         self.push(id, start, raw);
-        // What every packet has is looked at here; the rest, and all that is wrong, in `check`.
+        // What every packet needs is checked here; rare checks and all errors are in `check`.
         match (&node.job, &node.constant) {
             (Job::Value, None) => return Ok(()),
             (Job::Correlation, None) if node.shape.extent().is_none() => {
@@ -369,7 +347,7 @@ impl<'a> Decoder<'a> {
         };
         let start = self.at;
         let (length, _) = self.extent(id, node, bound, scope, end)?;
-        // The prefix belongs to the structure: its record begins there.
+        // The prefix belongs to the structure: its record starts there.
         let begin = std::mem::replace(&mut self.at, start);
         let index = self.open(id, 0)?;
         self.at = begin;
@@ -380,7 +358,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// Begins a part that has others in it.
+    /// Starts a part that contains others.
     fn open(&mut self, id: u32, raw: u64) -> Read<usize> {
         if self.records.len() >= PARTS_MAX {
             let reason = say!("the packet has more than {PARTS_MAX} fields and items");
@@ -411,7 +389,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A text that selects: its end is that of the kind it begins with.
+    /// A selecting text: it ends where the matching kind does.
     fn text_kind(&mut self, id: u32, node: &'a Node, extent: &'a Extents, end: usize) -> Read {
         let start = self.at;
         let found = self.kinds.text(&self.packet[start..end]);
@@ -425,14 +403,14 @@ impl<'a> Decoder<'a> {
         }
         if self.measures {
             let rest = &self.packet[start..end];
-            // As many bytes as are needed to see it, however many have come.
+            // As many bytes as are needed to see the error, however many have arrived.
             let wrong = (1..=rest.len()).find(|n| !self.kinds.may_become_text(&rest[..*n]));
             return Err(match wrong {
                 None => self.cut(id, rest.len() as u64 + 1, end),
                 Some(n) => self.broken(id, start, unknown_text(&rest[..n])),
             });
         }
-        // It is read as it is declared, so that it can be shown.
+        // It is read as declared, so that it can be shown.
         let raw = self.content(id, node, extent, 0, end)?;
         self.push(id, start, raw);
         let shown = Record { node: id, next: NONE, start: 0, end: 0, raw }.content();
@@ -451,7 +429,7 @@ impl<'a> Decoder<'a> {
             let reason = say!("no earlier field identifies the message");
             return Err(self.broken(id, self.at, reason));
         };
-        // Where the last field is the end, nothing else says where the body ends.
+        // If the packet ends with its last field, nothing else limits the body.
         let trailer = if self.measures { 0 } else { self.table.trailer };
         let Some(end) = end.checked_sub(trailer).filter(|end| *end >= self.at) else {
             return Err(self.cut(id, trailer as u64, end));
@@ -527,8 +505,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// How many bytes something has from here on, when what stands before it is read, and how many
-    /// more end it.
+    /// The size of the content from here on, after its prefix is read, and of the delimiter that
+    /// follows.
     fn extent(
         &mut self,
         id: u32,
@@ -566,7 +544,7 @@ impl<'a> Decoder<'a> {
         Ok((length as usize, behind))
     }
 
-    /// Text, bytes, JSON or protobuf: start and end of the content as a record keeps them.
+    /// Text, bytes, JSON or protobuf: start and end of the content for a record.
     fn content(
         &mut self,
         id: u32,
@@ -594,7 +572,7 @@ impl<'a> Decoder<'a> {
         Ok((range.start as u64) << 32 | range.end as u64)
     }
 
-    /// What is compressed: its place in what was unpacked.
+    /// Unpacks compressed content; returns its position in the unpacked bytes.
     fn unpack(
         &mut self,
         id: u32,
@@ -612,7 +590,8 @@ impl<'a> Decoder<'a> {
         Ok(begin..self.unpacked.len())
     }
 
-    /// Whether text, JSON and protobuf are what they should be; where not, and why.
+    /// Checks that text, documents and protobuf are valid; otherwise returns the position and the
+    /// reason.
     fn verify(&self, node: &Node, bytes: &[u8]) -> Result<(), (usize, Said)> {
         if self.measures {
             return Ok(());
@@ -640,7 +619,7 @@ impl<'a> Decoder<'a> {
             Repeats::Once => Some(1),
             Repeats::Times(times) => Some(u64::from(times)),
             Repeats::Prefixed(prefix) => {
-                // The prefix belongs to the field: its record begins there.
+                // The prefix belongs to the field: its record starts there.
                 let start = self.at;
                 let count = self.prefix(id, prefix, node.is_little, end)?;
                 let items = self.at;
@@ -696,10 +675,16 @@ impl<'a> Decoder<'a> {
         };
         self.records[index].raw = done;
         self.close(index);
+        if let (Some(name), false) = (&node.carries, self.measures) {
+            let records = self.records.as_slice();
+            let (table, packet, unpacked) = (self.table, self.packet, self.unpacked.as_slice());
+            let found = View { table, packet, records, unpacked }.carried(index, name);
+            self.correlation = found.or(self.correlation);
+        }
         Ok(())
     }
 
-    /// Items that have a record each.
+    /// Items with one record each.
     fn single_items(
         &mut self,
         id: u32,
@@ -733,7 +718,7 @@ impl<'a> Decoder<'a> {
         Ok(done)
     }
 
-    /// Constants, and fields that the protocol itself sets.
+    /// Checks constants, and fields that the protocol itself sets.
     #[inline(never)]
     fn check(&mut self, id: u32, node: &'a Node, scope: usize) -> Read {
         let Some(record) = self.records.last().copied() else { return Ok(()) };
@@ -822,7 +807,7 @@ impl<'a> Decoder<'a> {
         Err(self.broken(id, record.start as usize, reason))
     }
 
-    /// What the packet says of its length is what it has.
+    /// Checks that the length field matches the packet.
     fn length(&self, id: u32, record: Record) -> Read {
         let Some(length) = &self.table.length else { return Ok(()) };
         let wrong = |reason| self.broken(id, record.start as usize, reason);
@@ -841,7 +826,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// These bytes do not come.
+    /// The error of a missing delimiter.
     #[cold]
     fn without(&self, id: u32, delimiter: &[u8], end: usize) -> Box<Broken> {
         match self.measures && end == self.packet.len() {
@@ -872,7 +857,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Without the zeros at the end.
+/// The length without trailing zeros.
 pub(super) fn unpadded(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
 }
@@ -889,7 +874,7 @@ fn wrong_prefix(prefix: Prefix, bytes: &[u8]) -> Said {
     }
 }
 
-/// The bytes of the packet whose length field says `value` and ends at `end`.
+/// The packet size for a length field with this value that ends at `end`.
 pub(super) fn packet_bytes(length: &Length, value: u64, end: usize) -> Result<usize, Said> {
     if value > length.value_max {
         return Err(say!("the length is {value}; the maximum is {}", length.value_max));
@@ -909,7 +894,7 @@ pub(super) fn packet_bytes(length: &Length, value: u64, end: usize) -> Result<us
     }
 }
 
-/// `c4 a7 …`: some bytes as people read them.
+/// Bytes in hexadecimal: `c4 a7 …`.
 pub(super) fn hex(bytes: &[u8]) -> String {
     let shown = &bytes[..bytes.len().min(EXCERPT_BYTES_MAX)];
     let mut text: Vec<String> = shown.iter().map(|byte| format!("{byte:02x}")).collect();

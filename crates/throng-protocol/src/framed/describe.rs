@@ -1,5 +1,4 @@
-//! Packets and messages as people are shown them: every part with its place, and how a message is
-//! laid out.
+//! Describes packets and messages: every part with its position, and the layout of a message.
 
 use throng_expression::Value;
 
@@ -13,7 +12,7 @@ use super::value::View;
 use super::{Decoded, LayoutRow, MessageId, Part};
 use crate::fields::number::{Varint, read_unsigned};
 
-/// All parts of a packet, in the order in which they lie there.
+/// All parts of a packet, in wire order.
 pub(super) fn describe(table: &Table, packet: &[u8], decoded: &Decoded) -> Vec<Part> {
     let records = decoded.records.as_slice();
     let view = View::new(table, packet, decoded);
@@ -28,7 +27,7 @@ pub(super) fn describe(table: &Table, packet: &[u8], decoded: &Decoded) -> Vec<P
 
 struct Describer<'a> {
     view: View<'a>,
-    /// Which message it is.
+    /// Whether its message is known.
     is_known: bool,
     parts: Vec<Part>,
 }
@@ -42,7 +41,7 @@ impl Describer<'_> {
                 "" => node.name.to_string(),
                 within => format!("{within}.{}", node.name),
             };
-            // The record of a part that the packet ends in is not complete.
+            // The record of a part in which the packet ends is incomplete.
             let next = if record.next == NONE { end } else { record.next as usize };
             match node.repeat {
                 Repeats::Once => self.item(at, next, &path),
@@ -201,7 +200,7 @@ impl Describer<'_> {
     }
 }
 
-/// The name of a value.
+/// The label of a value.
 fn label_of(node: &Node, value: &Value) -> Said {
     let label = node.labels.iter().find(|(_, number)| Value::Int(*number).equals(value));
     label.map(|(name, _)| say!("{name}")).unwrap_or_default()
@@ -221,7 +220,7 @@ fn purpose(node: &Node) -> Said {
     }
 }
 
-/// How a message is laid out, with the packet around it.
+/// The layout of a message, including the packet around it.
 pub(super) fn layout(table: &Table, message: MessageId) -> Vec<LayoutRow> {
     let mut drawing = Drawing { table, message, rows: Vec::new() };
     drawing.list(0, "", table.document.is_none().then_some(0));
@@ -235,7 +234,7 @@ struct Drawing<'a> {
 }
 
 impl Drawing<'_> {
-    /// Adds the rows of a list that begins at `offset`, and gives the place behind it.
+    /// Adds the rows of a list that starts at `offset`; returns the offset after it.
     fn list(&mut self, list: u32, within: &str, mut offset: Option<u64>) -> Option<u64> {
         let table = self.table;
         for (id, node) in table.members(list) {
@@ -327,7 +326,7 @@ fn prefix_text(prefix: Prefix) -> String {
     }
 }
 
-/// The bytes of one item: `4`, `2 + n`, `3 bits`.
+/// The size of one item: `4`, `2 + n`, `3 bits`.
 fn item_bytes(table: &Table, node: &Node, lists: &[List]) -> String {
     if node.member.is_some() {
         return "n".to_owned();

@@ -1,19 +1,19 @@
-//! Reads packets that are documents: one pass finds all parts that fields name, wherever they are;
-//! then the message is chosen, and its fields become records.
+//! Reads packets that are documents: one pass finds all parts that fields name; then the message is
+//! chosen, and its fields become records.
 
 use throng_base::Said;
 
 use super::declaration::Format;
-use super::decode::Record;
+use super::encode::raw_of;
 use super::kinds::{number_of_integer, number_of_text};
-use super::table::{Document, GoesOn, Job, NONE, Node, Shape, Table};
+use super::notation::Form;
+use super::table::{Document, GoesOn, Job, NONE, Node, Record, Shape, Table};
 use super::wanted::ABSENT;
 use super::{Broken, Decoded, EXCERPT_BYTES_MAX, MessageId, Packet};
 
 type Read<T = ()> = Result<T, Box<Broken>>;
 
-/// Reads `packet`, which one side has sent; it is the message `assumed` if that is told and no
-/// field selects one.
+/// Reads `packet`, sent by one side; it is the message `assumed` if given and no field selects one.
 pub(super) fn decode(
     table: &Table,
     document: &Document,
@@ -61,7 +61,8 @@ impl Reader<'_> {
             let reason = say!("the text is not UTF-8: byte {:#04x}", packet[at]);
             return Err(self.broken(NONE, at, reason));
         }
-        let scanned = format.scan(packet, &self.document.wanted, &mut self.decoded.found);
+        let root = self.table.root();
+        let scanned = format.scan(root, packet, &self.document.wanted, &mut self.decoded.found);
         scanned.map_err(|at| self.broken(NONE, at, format.wrong(packet, at)))?;
         let message = match assumed {
             Some(message) => message,
@@ -86,14 +87,14 @@ impl Reader<'_> {
         Ok(message)
     }
 
-    /// Where a field is, if it is there.
+    /// The position of a field, if it is present.
     fn span(&self, node: &Node) -> Option<(usize, usize)> {
         let slot = usize::from(node.member.as_ref()?.slot);
         let span = *self.decoded.found.get(slot).filter(|span| **span != ABSENT)?;
         Some((span.0 as usize, span.1 as usize))
     }
 
-    /// The first message whose kind it has, with all the fields that the message needs.
+    /// The first message whose kind matches and whose required fields are all present.
     fn choose(&mut self, side: usize) -> Read<u16> {
         let candidates = &self.document.candidates[side];
         let selector = self.table.selectors.first().map(|selector| selector.node);
@@ -104,7 +105,7 @@ impl Reader<'_> {
             }
             _ => &[],
         };
-        // A declared kind of this side is not that of a message for all other kinds.
+        // A declared kind of this side cannot belong to a message for all other kinds.
         let is_own = of_kind.first().is_some_and(|first| {
             self.table.messages[usize::from(*first)].comes_from_target == (side == 1)
         });
@@ -116,7 +117,7 @@ impl Reader<'_> {
                 Some(node) => nearest = nearest.or(Some((*message, node))),
             }
         }
-        // Of a message that is nearly it, what is wrong with it is said.
+        // If a message nearly matches, its error is reported.
         if let Some((message, node)) = nearest
             && (!of_kind.is_empty() || candidates.others.len() == 1)
         {
@@ -133,7 +134,7 @@ impl Reader<'_> {
         Err(self.broken(selector.unwrap_or(NONE), at, reason))
     }
 
-    /// The messages of the kind that a text or a number says.
+    /// The messages whose kind is this text or number.
     fn of_kind(&self, side: usize, node: &Node, span: &[u8]) -> &[u16] {
         let (candidates, format) = (&self.document.candidates[side], self.document.format);
         match node.shape {
@@ -151,8 +152,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A field without which the packet is not this message: it is missing, or differs from its
-    /// constant.
+    /// A field that rules out this message: it is missing, or differs from its constant.
     fn lacks(&self, message: u16) -> Option<u32> {
         let needed = self.table.messages[usize::from(message)].needed.iter();
         needed.copied().find(|id| {
@@ -160,7 +160,9 @@ impl Reader<'_> {
             match (self.span(node), &node.constant) {
                 (None, _) => true,
                 (Some((start, end)), Some(constant)) => {
-                    !is_same(self.document.format, &self.packet[start..end], &constant.written)
+                    let format = self.document.format;
+                    let span = &self.packet[start..end];
+                    !is_same(format, node.form(format), span, &constant.written)
                 }
                 (Some(_), None) => false,
             }
@@ -182,14 +184,17 @@ impl Reader<'_> {
     fn member(&mut self, id: u32, node: &Node) -> Read {
         let Some((start, end)) = self.span(node) else { return Ok(()) };
         let (span, format) = (&self.packet[start..end], self.document.format);
+        let content = (start as u64) << 32 | end as u64;
         if !matches!(node.shape, Shape::Json(_)) && format.is_null(span) {
             return Ok(());
         }
-        let content = (start as u64) << 32 | end as u64;
         let raw = match node.shape {
             Shape::Json(_) => format.is_known(span).then_some(content),
             Shape::Text(_) => format.is_text(span).then_some(content),
             Shape::Bytes(_) => format.is_bytes(span).then_some(content),
+            _ if !format.has_types() => {
+                format.value(span).and_then(|text| raw_of(node, &text).ok())
+            }
             Shape::Bool => format.bool(span).map(u64::from),
             Shape::Float64 => format.float(span).map(f64::to_bits),
             Shape::Float32 => format.float(span).map(|number| u64::from((number as f32).to_bits())),
@@ -204,10 +209,15 @@ impl Reader<'_> {
             return Err(self.broken(id, start, say!("its type is `{word}`, but it is {shown}")));
         };
         if node.job == Job::Correlation {
-            let text = || format.plain(span).unwrap_or(span);
             self.decoded.correlation = Some(match node.shape {
-                Shape::Text(_) => number_of_text(text()),
-                Shape::Bytes(_) => number_of_integer(text()),
+                Shape::Text(_) => match format.plain(span) {
+                    Some(text) => number_of_text(text),
+                    None => {
+                        let value = format.value(span).unwrap_or_default();
+                        number_of_text(value.as_octets().unwrap_or(span))
+                    }
+                },
+                Shape::Bytes(_) => number_of_integer(format.plain(span).unwrap_or(span)),
                 _ => raw,
             });
         }
@@ -221,7 +231,7 @@ impl Reader<'_> {
         records.push(Record { node, next, start: start as u32, end: end as u32, raw });
     }
 
-    /// Whether the reply has more packets behind this one.
+    /// Whether the reply has more packets after this one.
     fn goes_on(&self, message: u16) -> bool {
         match &self.table.messages[usize::from(message)].more {
             GoesOn::Never => false,
@@ -245,9 +255,9 @@ impl Reader<'_> {
     }
 }
 
-fn is_same(format: Format, span: &[u8], constant: &[u8]) -> bool {
+fn is_same(format: Format, form: Form, span: &[u8], constant: &[u8]) -> bool {
     span == constant
-        || match (format.value(span), format.value(constant)) {
+        || match (format.content(form, span), format.content(form, constant)) {
             (Some(one), Some(other)) => one.equals(&other),
             _ => false,
         }

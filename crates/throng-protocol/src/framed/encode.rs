@@ -1,5 +1,5 @@
-//! Writes packets: constant runs as they lie in the template, values as their fields want them,
-//! and what follows from them (counts, length, checksums) when it is known.
+//! Writes packets: constant runs from the template, values as their fields require them, and what
+//! depends on them (counts, length, checksums) once it is known.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use super::checksum::checksum;
 use super::declaration::{Format, Prefix};
 use super::decode::ITEMS_MAX;
 use super::kinds::write_correlation;
+use super::notation::Form;
 use super::table::{
     Base, Extents, Frame, Job, MARKS_MAX, NONE, Node, Repeats, Shape, Table, Test, prefix_bytes,
     prefix_max, write_prefix,
@@ -24,10 +25,10 @@ use crate::fields::number::{
 };
 use crate::protobuf;
 
-/// What gives the values of leaves: a value, or text that it appends.
+/// The source of leaf values: a value, or text that it appends.
 pub(super) type Leaves<'a, E> = &'a mut dyn FnMut(u16, &mut Vec<u8>) -> Result<Option<Value>, E>;
 
-/// The bytes that a number of variable size may have to count itself.
+/// Most bytes that a number of variable size needs to include its own size.
 const OWN_BYTES_MAX: u64 = 32;
 
 /// One operation of a template.
@@ -41,12 +42,12 @@ pub(super) enum Op {
     Field(u32, Plan),
 }
 
-/// Where the value of a field comes from.
+/// The source of a field's value.
 #[derive(Clone, Debug)]
 pub(super) enum Plan {
-    /// From the declaration and the rest of the packet.
+    /// Derived from the declaration and the rest of the packet.
     Auto,
-    /// Nobody gives it: it has a condition that should not hold.
+    /// Not given: its condition should be false.
     Missing,
     Leaf(u16),
     Literal(Value),
@@ -63,25 +64,25 @@ pub(super) enum Piece {
     Leaf(u16),
 }
 
-/// Where something was written: places from the first byte of the packet on.
+/// Where something was written: offsets from the first byte of the packet.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     start: u32,
     end: u32,
-    /// Items of a repeated field.
+    /// Number of items of a repeated field.
     count: u32,
 }
 
 const ABSENT: Mark = Mark { start: NONE, end: NONE, count: 0 };
 
-/// What is known of the list that is being written.
+/// State of the list that is being written.
 struct Scope {
     list: u32,
-    /// The place of its first byte.
+    /// The offset of its first byte.
     begin: usize,
-    /// The place of the group of bits that is being written.
+    /// The offset of the current group of bits.
     group: usize,
-    /// An optional field that is missing: nothing can follow.
+    /// An optional field that is missing: nothing can follow it.
     absent: u32,
     marks: [Mark; MARKS_MAX],
 }
@@ -96,7 +97,7 @@ enum Source<'a> {
 enum Members<'a> {
     Ops(&'a [Op]),
     Map(&'a [(Arc<str>, Value)]),
-    /// All have defaults.
+    /// Defaults only.
     None,
 }
 
@@ -108,7 +109,7 @@ pub(super) struct Encoder<'a, E> {
     bytes: &'a [u8],
     leaf: Leaves<'a, E>,
     out: &'a mut Vec<u8>,
-    /// Where in `out` the packet begins.
+    /// Start of the packet in `out`.
     begin: usize,
     message: u16,
     correlation: u64,
@@ -156,20 +157,20 @@ impl<'a, E> Encoder<'a, E> {
         Ok(())
     }
 
-    /// Appends one field alone, with all that belongs to it; its condition is not asked.
+    /// Appends one field with all that belongs to it; its condition is ignored.
     pub(super) fn alone(&mut self, id: u32, plan: &Plan) -> Write<E> {
         let mut scope = self.scope(NONE);
         if let Shape::Bits(field) = self.table.node(id).shape
             && field.first > 0
         {
-            // Its group begins with another field.
+            // Its group starts with another field.
             let length = self.out.len() + field.group_bytes as usize;
             self.out.resize(length, 0);
         }
         self.field_value(id, self.table.node(id), Source::Plan(plan), &mut scope)
     }
 
-    /// Where the correlation stands in the packet that was written last.
+    /// The position of the correlation in the packet written last.
     pub(super) fn correlation_at(&self) -> Option<usize> {
         let node = self.table.node(self.table.correlator?);
         let mark = self.packet[usize::from(node.mark?)];
@@ -227,7 +228,7 @@ impl<'a, E> Encoder<'a, E> {
         self.finish(&mut scope)
     }
 
-    /// A value that gives a structure may only have fields that somebody gives.
+    /// A value that gives a structure may only contain fields that can be given.
     fn names_are_known(&self, list: u32, entries: &[(Arc<str>, Value)]) -> Write<E> {
         for (name, _) in entries {
             let Some(id) = self.table.find(list, name) else {
@@ -308,7 +309,7 @@ impl<'a, E> Encoder<'a, E> {
                 Repeats::Once => self.item(id, node, source, scope.group),
                 _ => self.items(id, node, source, scope),
             },
-            // What follows from the rest is written when the rest is there.
+            // Derived values are written when the rest is complete.
             Job::Length | Job::Computed | Job::Checksum { .. } => {
                 self.write_raw(node, 0, scope.group);
                 Ok(())
@@ -334,8 +335,7 @@ impl<'a, E> Encoder<'a, E> {
                         let begin = encoder.out.len();
                         let is_text = matches!(node.shape, Shape::Text(_));
                         write_correlation(number, is_text, encoder.out);
-                        encoder.complete_text(node, begin);
-                        Ok(())
+                        encoder.complete_text(id, node, begin)
                     })
                 }
                 _ => {
@@ -365,7 +365,7 @@ impl<'a, E> Encoder<'a, E> {
     fn holds(&self, test: &Test, source: Source<'_>, scope: &Scope) -> bool {
         let node = self.table.node(test.node);
         if node.job == Job::Computed {
-            // What is counted from later fields is not known yet.
+            // Values counted from later fields are not known yet.
             return !matches!(source, Source::Missing | Source::Plan(Plan::Missing));
         }
         let marks = if test.is_of_packet { &self.packet } else { &scope.marks };
@@ -411,7 +411,7 @@ impl<'a, E> Encoder<'a, E> {
         }
     }
 
-    /// Whether a number that the protocol itself sets is one that its field holds.
+    /// Checks that a number which the protocol itself sets fits its field.
     #[inline]
     fn fits(&self, id: u32, node: &Node, value: u64) -> Write<E> {
         if let Shape::Unsigned(width) = node.shape
@@ -449,7 +449,8 @@ impl<'a, E> Encoder<'a, E> {
             }
             _ => return Err(self.missing(id, node)),
         };
-        self.count(id, node, count, scope)?;
+        let carried = node.carries.as_ref().zip(node.by).filter(|_| self.correlation > 0);
+        self.count(id, node, count + usize::from(carried.is_some()), scope)?;
         let mut starts = Vec::new();
         for index in 0..count {
             if node.repeat == Repeats::Until {
@@ -465,6 +466,13 @@ impl<'a, E> Encoder<'a, E> {
                 _ => {}
             }
         }
+        if let Some((name, by)) = carried {
+            // Behind those that are given: the first one of a name counts.
+            let of = |field: u32| Arc::from(&*self.table.node(field).name);
+            let number = Value::from(self.correlation.to_string());
+            let item = [(of(by.name), Value::from(&**name)), (of(by.value), number)];
+            self.item(id, node, Source::Value(&Value::from(item.to_vec())), 0)?;
+        }
         self.out.extend_from_slice(&node.until);
         if starts.iter().any(|start| self.out[*start..].starts_with(&node.until)) {
             return Err(
@@ -474,7 +482,7 @@ impl<'a, E> Encoder<'a, E> {
         Ok(())
     }
 
-    /// Checks how many items there are, and says it where the declaration wants that.
+    /// Checks the number of items, and writes it if the declaration requires that.
     fn count(&mut self, id: u32, node: &Node, count: usize, scope: &mut Scope) -> Write<E> {
         if count as u64 > ITEMS_MAX {
             let reason = say!("there are {count} items; the maximum is {ITEMS_MAX}");
@@ -506,7 +514,7 @@ impl<'a, E> Encoder<'a, E> {
 
     #[cold]
     fn missing(&self, id: u32, node: &Node) -> EncodeError<E> {
-        // The condition may be that of a structure around it.
+        // The condition may belong to an enclosing structure.
         let parents = std::iter::successors(Some(node), |node| {
             (node.parent != NONE).then(|| self.table.node(node.parent))
         });
@@ -558,7 +566,7 @@ impl<'a, E> Encoder<'a, E> {
             && node.member.is_none()
             && *int as u64 <= u64::MAX >> (64 - 8 * u32::from(*width))
         {
-            // What most fields are needs no look at what else might fit.
+            // The common case needs no further checks.
             write_unsigned(*int as u64, *width, node.is_little, self.out);
             return Ok(());
         }
@@ -595,7 +603,7 @@ impl<'a, E> Encoder<'a, E> {
         }
     }
 
-    /// The value of a leaf; what it appends as text is taken back.
+    /// The value of a leaf; text that it appends is taken back.
     fn leaf_value(&mut self, leaf: u16) -> Write<E, Value> {
         let start = self.out.len();
         let got = (self.leaf)(leaf, self.out).map_err(EncodeError::Leaf)?;
@@ -617,21 +625,23 @@ impl<'a, E> Encoder<'a, E> {
         self.sized(id, node, extent, |encoder| {
             let begin = encoder.out.len();
             encoder.bare_content(id, node, source)?;
-            encoder.complete_text(node, begin);
+            encoder.complete_text(id, node, begin)?;
             let packed = node.layer.map_or(Ok(()), |layer| layer.pack(begin, encoder.out));
             packed.map_err(|reason| encoder.refuse(id, reason))
         })
     }
 
-    /// Text and bytes in a document say themselves where they end.
-    fn complete_text(&mut self, node: &Node, begin: usize) {
-        if node.member.is_some() && matches!(node.shape, Shape::Text(_) | Shape::Bytes(_)) {
-            let is_text = matches!(node.shape, Shape::Text(_));
-            self.table.format(node).enclose(is_text, begin, self.out);
+    /// Text and bytes in a document are written as its format has them.
+    fn complete_text(&mut self, id: u32, node: &Node, begin: usize) -> Write<E> {
+        if node.member.is_none() || !matches!(node.shape, Shape::Text(_) | Shape::Bytes(_)) {
+            return Ok(());
         }
+        let format = self.table.format(node);
+        let enclosed = format.enclose(node.form(format), begin, self.out);
+        enclosed.map_err(|reason| self.refuse(id, reason))
     }
 
-    /// What `write` writes, with what says where it ends.
+    /// Writes content with its prefix, delimiter or padding.
     fn sized(
         &mut self,
         id: u32,
@@ -670,8 +680,8 @@ impl<'a, E> Encoder<'a, E> {
         Ok(())
     }
 
-    /// Puts the size of what was written behind `begin` before it; the place of one of a fixed size
-    /// is there from `start` on.
+    /// Inserts the size of what was written after `begin` before it; a prefix of fixed size already
+    /// has its space at `start`.
     fn put_prefix(
         &mut self,
         prefix: Prefix,
@@ -780,7 +790,7 @@ impl<'a, E> Encoder<'a, E> {
         written.map_err(|reason| self.refuse(id, reason))
     }
 
-    /// The same for a field inside a message of protobuf.
+    /// The same for a field inside a protobuf message.
     #[cold]
     fn refuse_within(&self, id: u32, inner: &str, reason: Said) -> EncodeError<E> {
         let outer = self.table.path(id);
@@ -800,14 +810,14 @@ impl<'a, E> Encoder<'a, E> {
                         self.out.truncate(begin);
                         format.write(&value, self.out);
                     }
-                    None => format.enclose(true, begin, self.out),
+                    None => format.put(Form::Text, begin, self.out),
                 }
             }
         }
         Ok(())
     }
 
-    /// Writes what follows from the fields of a list.
+    /// Writes the values that depend on the fields of a list.
     fn finish(&mut self, scope: &mut Scope) -> Write<E> {
         let table = self.table;
         let list = table.list(scope.list);
@@ -838,7 +848,7 @@ impl<'a, E> Encoder<'a, E> {
         Ok(())
     }
 
-    /// How much of a field was written.
+    /// The number of items or bytes of a field.
     fn computed(&self, counted: u32, scope: &Scope) -> u64 {
         let node = self.table.node(counted);
         let mark = node.mark.map_or(ABSENT, |mark| scope.marks[usize::from(mark)]);
@@ -849,7 +859,7 @@ impl<'a, E> Encoder<'a, E> {
         }
     }
 
-    /// Puts a number into a field that was left open.
+    /// Fills in a number that was left open.
     fn patch(&mut self, id: u32, value: u64, scope: &mut Scope) -> Write<E> {
         let node = self.table.node(id);
         let mark = node.mark.map_or(ABSENT, |mark| scope.marks[usize::from(mark)]);
@@ -891,7 +901,7 @@ impl<'a, E> Encoder<'a, E> {
         let counted = match length.base {
             Base::Behind(bytes) => total.saturating_sub(u64::from(mark.end) + bytes as u64),
             Base::Packet if node.shape.is_of_variable_size() => {
-                // It counts itself, and has the bytes of a 0 until now.
+                // It includes its own size, and is encoded as a 0 until now.
                 let others = total - u64::from(mark.end - mark.start);
                 let sizes = (1..=OWN_BYTES_MAX).map(|own| (own, others + own));
                 let mut fitting = sizes.filter(|(own, all)| {
@@ -947,7 +957,7 @@ impl<'a, E> Encoder<'a, E> {
     }
 }
 
-/// What stands behind `start` moved by so many bytes.
+/// Moves the marks after `start` by this many bytes.
 fn shift(marks: &mut [Mark; MARKS_MAX], start: u32, bytes: u32) {
     for mark in marks.iter_mut().filter(|mark| mark.start != NONE) {
         if mark.start > start {

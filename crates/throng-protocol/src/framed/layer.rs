@@ -1,4 +1,4 @@
-//! Layers around the content of a field: compressed on the wire, plain for scenarios.
+//! Layers around the content of a field: compressed in the packet, plain for scenarios.
 
 use std::cell::Cell;
 use std::io::{self, Write as _};
@@ -11,14 +11,14 @@ use throng_base::Said;
 use super::declaration::Layer;
 use crate::http1::{ContentDecoder, ContentError};
 
-/// All layers of a packet together unpack to no more bytes than this.
+/// Maximum size of all unpacked layers of a packet together.
 pub(super) const UNPACKED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Unpacked at a time.
+/// Bytes unpacked per step.
 const STEP_BYTES: usize = 16 * 1024;
 
 thread_local! {
-    /// One decoder for each of gzip and brotli, which are large; taken out and put back.
+    /// One decoder each for gzip and brotli, which are large; taken out and put back.
     static DECODERS: [Cell<Option<Box<ContentDecoder>>>; 2] =
         const { [const { Cell::new(None) }; 2] };
 }
@@ -35,7 +35,7 @@ impl Layer {
         Layer::WORDS[self as usize].0
     }
 
-    /// Appends what the bytes unpack to; then `out` has at most [`UNPACKED_BYTES_MAX`] bytes.
+    /// Appends the unpacked bytes; afterwards `out` has at most [`UNPACKED_BYTES_MAX`] bytes.
     pub(super) fn unpack(self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Said> {
         match self {
             Layer::Zlib => self.inflate(Decompress::new(true), bytes, out),
@@ -57,7 +57,7 @@ impl Layer {
             match read {
                 Err(_) => return Err(self.corrupt()),
                 Ok(Status::StreamEnd) => {
-                    // Fields of a fixed size are filled with zeros.
+                    // Fields of a fixed size are padded with zeros.
                     let is_padding = bytes[used_now..].iter().all(|byte| *byte == 0);
                     return if is_padding { Ok(()) } else { Err(self.corrupt()) };
                 }
@@ -95,7 +95,7 @@ impl Layer {
         })
     }
 
-    /// Packs what `out` has from `begin` on.
+    /// Packs the contents of `out` from `begin` on.
     pub(super) fn pack(self, begin: usize, out: &mut Vec<u8>) -> Result<(), Said> {
         let level = Compression::default();
         let plain = out.split_off(begin);

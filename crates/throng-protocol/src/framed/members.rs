@@ -1,20 +1,22 @@
-//! The fields of documents: where each of them is, and which message a document can be.
+//! Fields of documents: their positions, and the messages that a document can be.
 
 use throng_base::Said;
 use throng_expression::Value;
 
+use super::MessageId;
 use super::declaration::{
     Declaration, Extent, Field, Format, Kind, Message, Mistake, Place, Role, Type,
 };
+use super::notation::xml;
 use super::path::json_step;
-use super::table::{Candidates, Constant, Document, Job, Member, Shape, Table};
-use super::wanted::{Inner, Wanted};
+use super::table::{Candidates, Constant, Document, Job, Member, Table};
+use super::wanted::{Around, Inner, Wanted};
 use crate::fields::Parts;
 
-/// Items of a list before one that is named: those that no field names are sent as `null`.
+/// Maximum index of an item; items before it that no field names are sent as `null`.
 const INDEX_MAX: u32 = 255;
 
-/// The place of a field in its document, if the field has nothing that a document lacks.
+/// The path of a field in its document; fails if the field has features that documents lack.
 pub(super) fn member(field: &Field, format: Format) -> Result<Member, Box<Mistake>> {
     let name = &field.id.value;
     let refused = [
@@ -32,27 +34,29 @@ pub(super) fn member(field: &Field, format: Format) -> Result<Member, Box<Mistak
     }
     let is_right = matches!(
         field.ty,
-        Type::Unsigned(_)
-            | Type::Signed(_)
-            | Type::Float64
-            | Type::Bool
-            | Type::Text(Extent::Rest)
-            | Type::Json(Extent::Rest)
+        Type::Unsigned(_) | Type::Signed(_) | Type::Float64 | Type::Bool | Type::Text(Extent::Rest)
     );
+    let is_any = matches!(field.ty, Type::Json(Extent::Rest)) && format.has_types();
     let is_binary = matches!(field.ty, Type::Float32 | Type::Bytes(Extent::Rest));
-    if !(is_right || is_binary && format.is_binary()) {
+    if !(is_right || is_any || is_binary && format.is_binary()) {
         let notation = format.name();
         let message = say!("the type of `{name}` does not exist in {notation}");
-        let help = match format.is_binary() {
-            true => say!("use `json`, `str`, `bytes`, `bool`, `f64` or an integer such as `u32`"),
-            false => say!("use `json`, `str`, `bool`, `f64` or an integer such as `u32`"),
+        let help = match format {
+            Format::Json => say!("use `json`, `str`, `bool`, `f64` or an integer such as `u32`"),
+            Format::Cbor | Format::MessagePack => {
+                say!("use `json`, `str`, `bytes`, `bool`, `f64` or an integer such as `u32`")
+            }
+            Format::Xml => say!("use `str`, `bool`, `f64` or an integer such as `u32`"),
         };
-        let label = say!("not {notation}");
+        let label = say!("this type is not possible");
         return Err(mistake("protocol-bad-type", field.place, message, label, help));
+    }
+    if format == Format::Xml {
+        return element(field, format);
     }
     let Some(written) = &field.path else {
         let path = Box::new([Inner::Key(name.as_str().into())]);
-        return Ok(Member { path, slot: 0 });
+        return Ok(Member { path, ..Member::default() });
     };
     let wrong = |message: Said, help: Said| {
         mistake("protocol-bad-path", written.place, message, say!("not a valid path"), help)
@@ -68,7 +72,36 @@ pub(super) fn member(field: &Field, format: Format) -> Result<Member, Box<Mistak
         let help = say!("write a key or an index from 0 to {INDEX_MAX}: `data.id`, `[0]`");
         return Err(wrong(message, help));
     }
-    Ok(Member { path: path.into(), slot: 0 })
+    Ok(Member { path: path.into(), ..Member::default() })
+}
+
+/// The same in XML: the field that selects is the name of the element.
+fn element(field: &Field, format: Format) -> Result<Member, Box<Mistake>> {
+    let is_kind = field.role == Role::Selects;
+    let own = if is_kind { "name()" } else { &field.id.value };
+    let place = field.path.as_ref().map_or(field.id.place, |path| path.place);
+    let written = field.path.as_ref().map_or(own, |path| &path.value);
+    let found = xml::path(written).filter(|path| xml::is_name_path(path) == is_kind);
+    let is_text = matches!(field.ty, Type::Text(_));
+    match found.filter(|path| is_text || !(is_kind || format.is_markup(path))) {
+        Some(path) => Ok(Member { path, slot: 0 }),
+        None => {
+            let message = match is_kind {
+                true => {
+                    say!("`{}` selects the message, so it is the element's name", field.id.value)
+                }
+                false => say!("`{written}` does not name a part of an element"),
+            };
+            let help = match is_kind {
+                true => say!("write `type: str` and no `path`"),
+                false => say!(
+                    "write an element, an attribute or the markup in an element: `body`, `@id`, \
+                     `error/@code`, `node()`"
+                ),
+            };
+            Err(mistake("protocol-bad-path", place, message, say!("not a valid path"), help))
+        }
+    }
 }
 
 fn mistake(
@@ -94,13 +127,16 @@ pub(super) fn complete(declaration: &Declaration, table: &mut Table, mistakes: &
     }
     let slots = usize::from(slots);
     let format = declaration.format.unwrap_or_default();
-    table.document = Some(Document { format, wanted, slots, ..Document::default() });
+    table.document = Some(Document { wanted, slots, ..Document::of(format) });
     let mut finder = Finder { declaration, table, mistakes };
     finder.selectors();
     for (index, message) in declaration.messages.iter().enumerate() {
         finder.kind(index, message);
         finder.needed(index);
-        finder.paths(message);
+        finder.paths(format, message);
+        if format == Format::Xml {
+            finder.element(message);
+        }
     }
     finder.hidden();
     finder.candidates();
@@ -125,7 +161,7 @@ impl Finder<'_> {
         }
     }
 
-    /// What selects the message, as it is written in a document.
+    /// The value that selects the message, as written in a document.
     fn kind(&mut self, index: usize, message: &Message) {
         let selector = self.table.selectors.first().map(|selector| selector.node);
         let (Some(kind), Some(selector)) = (&message.kind, selector) else {
@@ -145,14 +181,14 @@ impl Finder<'_> {
         };
         let (low, high) = self.table.node(selector).range();
         let format = self.declaration.format.unwrap_or_default();
-        let is_text = matches!(self.table.node(selector).shape, Shape::Text(_));
+        let form = self.table.node(selector).form(format);
         let made = self.table.messages.get_mut(index);
         match (&kind.value, made) {
             (_, None) => {}
             (Kind::Text(text), Some(made)) => {
                 let mut written = Vec::new();
                 written.extend_from_slice(text);
-                format.enclose(is_text, 0, &mut written);
+                format.put(form, 0, &mut written);
                 let (content, written) = (text.as_slice().into(), written.into());
                 made.text = Some(Constant { raw: 0, content, written });
             }
@@ -191,16 +227,22 @@ impl Finder<'_> {
         }
     }
 
-    /// No two fields of a message are in the same place, nor one of them inside the other.
-    fn paths(&mut self, message: &Message) {
-        let format = self.declaration.format.unwrap_or_default();
+    /// Two fields of a message must not have the same path, nor one inside the other.
+    fn paths(&mut self, format: Format, message: &Message) {
         let own = message.body.iter();
         let fields: Vec<&Field> = self.declaration.packet.iter().chain(own).collect();
         let members: Vec<(&Field, Member)> =
             fields.iter().filter_map(|field| Some((*field, member(field, format).ok()?))).collect();
+        // What comes may be read in several ways.
+        let comes = self.declaration.comes_from_target(message);
+        let are_at_odds = |one: &Member, other: &Member| match format {
+            Format::Xml if comes => one.path == other.path,
+            Format::Xml => xml::are_at_odds(&one.path, &other.path),
+            _ => are_at_odds(&one.path, &other.path),
+        };
         for (index, (field, one)) in members.iter().enumerate() {
             let mut earlier = members[..index].iter();
-            let twin = earlier.find(|(_, other)| are_at_odds(&one.path, &other.path));
+            let twin = earlier.find(|(_, other)| are_at_odds(one, other));
             let Some((first, _)) = twin else { continue };
             let (a, b) = (&first.id.value, &field.id.value);
             let text = say!("`{a}` and `{b}` cannot be in one document");
@@ -213,7 +255,30 @@ impl Finder<'_> {
         }
     }
 
-    /// A message is never chosen if one before it needs no more than it does.
+    /// An element that throng sends has a name, which no field but `name()` gives.
+    fn element(&mut self, message: &Message) {
+        let name = &message.name.value;
+        let text = match message.kind.as_ref().map(|kind| (kind, &kind.value)) {
+            None if self.declaration.comes_from_target(message) => return,
+            Some((_, Kind::Text(text))) => {
+                let text = String::from_utf8_lossy(text).into_owned();
+                if xml::is_name(text.strip_prefix('/').unwrap_or(&text)) {
+                    return;
+                }
+                say!("`{text}` is not the name of an element")
+            }
+            _ => say!("`{name}` has no `kind`, so its element has no name"),
+        };
+        let place = message.kind.as_ref().map_or(message.name.place, |kind| kind.place);
+        let help = say!(
+            "give the packet `{{id: element, type: str, selects: message}}`, and the message the \
+             name of its element as `kind`"
+        );
+        let label = say!("no element");
+        self.mistakes.push(*mistake("protocol-bad-kind", place, text, label, help));
+    }
+
+    /// A message is never chosen if an earlier one requires no more than it does.
     fn hidden(&mut self) {
         let declaration = self.declaration;
         for (index, message) in declaration.messages.iter().enumerate() {
@@ -240,7 +305,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Whether every document that has what one message needs has what the other one needs.
+    /// Whether every document that has what one message requires also has what the other requires.
     fn covers(&self, one: usize, other: usize) -> bool {
         let table: &Table = self.table;
         let needed = |index: usize| {
@@ -261,7 +326,7 @@ impl Finder<'_> {
         })
     }
 
-    /// For each side, what it sends itself is tried first.
+    /// For each side, its own messages are tried first.
     fn candidates(&mut self) {
         let declaration = self.declaration;
         let messages = declaration.messages.iter().zip(&self.table.messages).enumerate();
@@ -292,8 +357,8 @@ impl Finder<'_> {
     }
 }
 
-/// Whether no document has a part at both places: one is inside the other, or one is a key where
-/// the other is an index.
+/// Whether no document can have both parts: one is inside the other, or one is a key where the
+/// other is an index.
 fn are_at_odds(one: &[Inner], other: &[Inner]) -> bool {
     let mut pairs = one.iter().zip(other);
     match pairs.find(|(a, b)| a != b) {
@@ -303,18 +368,19 @@ fn are_at_odds(one: &[Inner], other: &[Inner]) -> bool {
     }
 }
 
-/// What stands around the values of a document.
-pub(super) struct Around {
-    /// Which value comes next.
-    pub(super) order: Vec<usize>,
-    /// What is before each of them.
-    pub(super) pieces: Vec<Vec<u8>>,
-    pub(super) end: Vec<u8>,
-}
-
-/// The document that has values at these places: keys in the order in which they are named first,
-/// items of lists in theirs, with `null` where none is named.
-pub(super) fn around<'p>(format: Format, paths: impl Iterator<Item = &'p [Inner]>) -> Around {
+/// The document of a message with values at these paths: keys in the order in which they are first
+/// named, list items in order, with `null` for those not named.
+pub(super) fn around<'p>(
+    table: &Table,
+    message: MessageId,
+    paths: impl Iterator<Item = &'p [Inner]>,
+) -> Around {
+    let format = table.document.as_ref().map(|document| document.format).unwrap_or_default();
+    if format == Format::Xml {
+        let name = table.messages[usize::from(message.0)].text.as_ref();
+        let name = name.map_or(&[][..], |name| &name.content);
+        return xml::around(&String::from_utf8_lossy(name), table.root(), paths);
+    }
     let mut root = Written::default();
     for (index, path) in paths.enumerate() {
         root.add(path, index);
@@ -324,7 +390,7 @@ pub(super) fn around<'p>(format: Format, paths: impl Iterator<Item = &'p [Inner]
     around
 }
 
-/// A value, or an object or list with values in it.
+/// A value, or an object or list that contains values.
 #[derive(Default)]
 struct Written<'p> {
     value: Option<usize>,
@@ -354,8 +420,7 @@ impl<'p> Written<'p> {
 
     fn write(&self, format: Format, around: &mut Around) {
         if let Some(index) = self.value {
-            around.order.push(index);
-            around.pieces.push(std::mem::take(&mut around.end));
+            around.value(index);
             return;
         }
         let is_list = matches!(self.children.first(), Some((Inner::Index(_), _)));

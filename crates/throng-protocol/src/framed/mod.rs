@@ -1,11 +1,11 @@
-//! Protocols that a person declares: bytes in, messages out, by compiled tables.
+//! Declared protocols: bytes in, messages out, by compiled tables.
 //!
-//! - [`declaration`]: what is declared; [`Protocol::compile`] checks it and makes the tables.
-//! - [`PacketReader`] cuts a stream into packets.
-//! - [`Protocol::decode`] reads a packet into a [`Decoded`], which keeps only positions and is used
-//!   again for the next one; [`Protocol::value`] takes a field out.
-//! - [`Protocol::prepare`] checks what a scenario gives for a message, [`Protocol::encode`]
-//!   writes it.
+//! - [`declaration`]: the declaration; [`Protocol::compile`] checks it and creates the tables.
+//! - [`PacketReader`] splits a stream into packets.
+//! - [`Protocol::decode`] reads a packet into a [`Decoded`], which only contains positions and is
+//!   reused for the next one; [`Protocol::value`] returns a field.
+//! - [`Protocol::prepare`] checks what a scenario gives for a message, [`Protocol::encode`] writes
+//!   it.
 
 pub mod declaration;
 
@@ -38,9 +38,9 @@ use throng_expression::Value;
 
 use throng_base::Said;
 
-use self::decode::Record;
+use self::coding::Coding;
 use self::encode::{Encoder, Op};
-use self::table::{Frame, GoesOn, Table};
+use self::table::{Frame, GoesOn, Record, Shape, Table};
 use crate::fields::number::put_unsigned;
 use crate::protobuf;
 
@@ -60,15 +60,15 @@ pub struct Protocol {
     acknowledgements: Box<[Option<Acknowledging>]>,
 }
 
-/// What is sent at once for every message of a kind that comes: leaf `n` of the template is the
-/// value of the n-th field of what came.
+/// The acknowledgement of a kind of message: leaf `n` of the template is the value of the n-th
+/// field of the received message.
 #[derive(Debug)]
 pub struct Acknowledging {
     pub template: Template,
     pub leaves: Box<[FieldPath]>,
 }
 
-/// What is known of a message kind.
+/// Properties of a message kind.
 #[derive(Clone, Debug)]
 pub struct MessageInfo {
     pub name: String,
@@ -77,34 +77,34 @@ pub struct MessageInfo {
     /// The kinds that may answer it.
     pub answered_by: Box<[MessageId]>,
     pub push: bool,
-    /// A reply may go on behind it.
+    /// A reply may continue after it.
     pub may_go_on: bool,
 }
 
-/// A field of one message kind, found by its path: `code`, `items[2].price`, `data.battery` inside
-/// a JSON or protobuf field, or a field of the packet such as `seq`.
+/// A field of one message kind, resolved from its path: `code`, `items[2].price`, `data.battery`
+/// inside a JSON or protobuf field, or a field of the packet such as `seq`.
 #[derive(Clone, Debug)]
 pub struct FieldPath {
     pub message: MessageId,
     pub written: Box<str>,
     node: u32,
-    /// The index of its record, where that is always the same.
+    /// The index of its record, if that is always the same.
     record: u32,
     steps: Box<[path::Step]>,
-    /// What follows inside JSON.
+    /// The rest of the path inside JSON.
     inner: Box<[wanted::Inner]>,
-    /// What follows inside a message of protobuf.
+    /// The rest of the path inside a protobuf message.
     proto: Option<Box<protobuf::FieldPath>>,
 }
 
 impl FieldPath {
-    /// Whether it leads into a message of protobuf, where what is missing may be null.
+    /// Whether it leads into a protobuf message, where a missing field may be null.
     pub fn is_of_protobuf(&self) -> bool {
         self.proto.is_some()
     }
 }
 
-/// A message as a scenario sends it, ready to be written again and again.
+/// A message of a scenario, ready to be written repeatedly.
 #[derive(Clone, Debug)]
 pub struct Template {
     pub message: MessageId,
@@ -115,114 +115,115 @@ pub struct Template {
 }
 
 impl Template {
-    /// Whether it gives the field that correlates itself, as an answer to a request of the target
-    /// does: then no number of ours is in it.
+    /// Whether it gives the correlating field itself, as an answer to a request of the target does:
+    /// then it has no number of ours.
     pub fn gives_correlation(&self) -> bool {
         self.gives_correlation
     }
 }
 
-/// A packet that is always the same but for its correlation.
+/// A packet that is constant except for its correlation.
 #[derive(Debug)]
 struct Whole {
     bytes: Box<[u8]>,
-    /// Where it stands, its bytes, and whether the lowest comes first.
+    /// Offset and size of the correlation, and whether it is little-endian.
     correlation: Option<(usize, u8, bool)>,
     correlation_max: u64,
 }
 
-/// A packet that was read.
+/// A decoded packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     pub message: MessageId,
-    /// The value of the field that correlates; None when there is none in the declaration.
+    /// The value of the correlating field; `None` if the declaration has none.
     pub correlation: Option<u64>,
-    /// The reply that it is a part of has more packets.
+    /// The reply that it belongs to has more packets.
     pub goes_on: bool,
 }
 
-/// Where the parts of a decoded packet lie. It is used again, so that nothing is allocated once it
+/// Positions of the parts of a decoded packet. It is reused, so that nothing is allocated once it
 /// has grown.
 #[derive(Debug, Default)]
 pub struct Decoded {
     records: Vec<Record>,
-    /// Which message it was, as far as that became known.
+    /// The message, as far as it was recognized.
     message: Option<MessageId>,
     correlation: Option<u64>,
-    /// What was compressed in the packet.
+    /// Unpacked layers of the packet.
     unpacked: Vec<u8>,
-    /// Where the wanted parts of a document are.
+    /// Positions of the wanted parts of a document.
     found: Vec<wanted::Span>,
 }
 
-/// One part of a packet, as people are shown it.
+/// A part of a packet, for display.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
     /// `items[2].price`; the prefix of a text has the path of the text.
     pub path: String,
     pub start: usize,
     pub end: usize,
-    /// For a field of bits: the first one, counted from the highest of byte `start`, and how many.
+    /// For a bit field: its first bit, counted from the highest bit of byte `start`, and the number
+    /// of bits.
     pub bits: Option<(u32, u32)>,
-    /// As a declaration has it: `u32`, `str`.
+    /// As in a declaration: `u32`, `str`.
     pub type_word: String,
     pub value: Value,
-    /// What the part is for: `length`, `a label`, `padding`.
+    /// The purpose of the part: `length`, `a label`, `padding`.
     pub note: Said,
 }
 
-/// One row of the drawing of a packet.
+/// A row of a packet's layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayoutRow {
     pub path: String,
     pub type_word: String,
     /// `4`, `2 + n`, `3 bits`.
     pub bytes: String,
-    /// From the first byte of the packet on, while all before it has a fixed size.
+    /// From the first byte of the packet, while everything before it has a fixed size.
     pub offset: Option<usize>,
     pub note: Said,
 }
 
-/// Bytes that break the declaration.
+/// Bytes that violate the declaration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
     /// Counted from the first byte of the packet.
     pub position: usize,
-    /// The path of the field there, empty when it is the packet.
+    /// The path of the field there, empty for the packet.
     pub field: String,
-    /// One sentence: what is there and what the declaration has.
+    /// One sentence: what was found and what the declaration expects.
     pub reason: Said,
-    /// The stream cannot be read any further: nobody knows where the next packet begins.
+    /// The stream cannot be read any further: the start of the next packet is unknown.
     pub is_lost: bool,
-    /// What the packet begins with, as far as it has come: at most [`EXCERPT_BYTES_MAX`] bytes.
+    /// The received start of the packet: at most [`EXCERPT_BYTES_MAX`] bytes.
     pub excerpt: Box<[u8]>,
 }
 
-/// How records are told apart in a stream of bytes, or in one message that a server has put several
-/// of them into.
+/// How records are separated in a stream of bytes, or in one message that contains several.
 #[derive(Clone, Copy, Debug)]
 pub enum Records<'a> {
-    /// That come from the target.
+    /// Packets from the target.
     Declared(&'a Protocol),
-    /// That users send.
+    /// Packets that users send.
     Sent(&'a Protocol),
-    /// Each ends with the delimiter, and has at most so many bytes before it.
+    /// Each ends with the delimiter, and has at most this many bytes before it.
     Delimited { delimiter: &'a [u8], bytes_max: usize },
 }
 
-/// Collects bytes, in any cuts, until a packet is complete. Owns heap memory only while one is not.
+/// Collects bytes, however they are split, until a packet is complete. Owns heap memory only for an
+/// incomplete packet.
 #[derive(Debug, Default)]
 pub struct PacketReader {
-    held: Vec<u8>,
+    held: Option<Box<reader::Held>>,
 }
 
-const _: () = assert!(size_of::<PacketReader>() <= 24);
+const _: () = assert!(size_of::<PacketReader>() <= 8);
 
-/// Bytes of a broken packet that are shown.
+/// Bytes of a malformed packet that are shown.
 pub const EXCERPT_BYTES_MAX: usize = 32;
 
 impl Protocol {
-    /// Looks for all that contradicts itself, and makes the tables.
+    /// Finds all contradictions, and creates the tables.
     pub fn compile(declaration: Declaration) -> Result<Protocol, Vec<Mistake>> {
         compile::compile(declaration)
     }
@@ -243,23 +244,23 @@ impl Protocol {
         self.infos.iter().enumerate().map(|(index, info)| (MessageId(index as u16), info))
     }
 
-    /// Whether a message from the target answers nothing: a push, or a request of the target's own,
-    /// whose number is the target's.
+    /// Whether a message from the target is unsolicited: a push, or a request of the target itself,
+    /// with its own number.
     pub fn comes_unasked(&self, message: MessageId) -> bool {
         let info = self.info(message);
-        // A part of a reply may be both: then it is a reply where one is waited for.
+        // A part of a reply may be both: then it is a reply if one is waited for.
         let is_reply = info.answers.iter().any(|asked| !self.info(*asked).push);
         info.push && !is_reply || info.answers.is_empty() && !info.answered_by.is_empty()
     }
 
-    /// The messages that may be packets of a push behind its first one, which is this message.
+    /// The messages that may follow this one as packets of the same push.
     pub fn parts_of_push(&self, first: MessageId) -> impl Iterator<Item = MessageId> {
         let info = self.info(first);
         let all = if info.push { &*info.answered_by } else { &[] };
         all.iter().copied().filter(|part| self.info(*part).push)
     }
 
-    /// Adds a packet to those of a push that go together, so that [`Protocol::apart`] finds them.
+    /// Appends a packet to those of a push, in a form that [`Protocol::apart`] can split.
     pub fn join(&self, packets: &mut Vec<u8>, packet: &[u8]) {
         if !packets.is_empty()
             && let Frame::Delimited { bytes, .. } = &self.table.frame
@@ -269,7 +270,7 @@ impl Protocol {
         packets.extend_from_slice(packet);
     }
 
-    /// The first packet of a message that came, and those of the same push behind it.
+    /// The first packet of a message, and the others of the same push.
     pub fn apart<'b>(&self, packets: &'b [u8]) -> (&'b [u8], Vec<&'b [u8]>) {
         if !self.infos.iter().any(|info| info.push && info.may_go_on) {
             return (packets, Vec::new());
@@ -283,20 +284,37 @@ impl Protocol {
         (all.first().copied().unwrap_or(packets), behind)
     }
 
-    /// Whether a reply always has more packets behind this message, whatever its fields are.
+    /// Whether a reply always continues after this message, whatever its fields contain.
     pub fn goes_on(&self, message: MessageId) -> bool {
         matches!(self.table.messages[usize::from(message.0)].more, GoesOn::Always)
     }
 
-    /// Whether replies carry the value of their request, at least those of some messages.
+    /// Whether replies carry the value of their request, at least for some messages.
     pub fn correlates(&self) -> bool {
         self.table.correlator.is_some()
             || self.table.messages.iter().any(|message| message.correlator.is_some())
     }
 
-    /// The name of the field that correlates packets of a message.
+    /// The name of the correlating field of a message.
     pub fn correlator(&self, message: MessageId) -> Option<&str> {
-        self.table.correlator_of(message.0).map(|node| &*self.table.node(node).name)
+        let node = self.table.correlator_of(message.0).map(|node| self.table.node(node));
+        node.filter(|node| node.carries.is_none()).map(|node| &*node.name)
+    }
+
+    /// The list of a message with an item that correlates, and the name of that item.
+    pub fn correlated_item(&self, message: MessageId) -> Option<(&str, &str)> {
+        let node = self.table.node(self.table.correlator_of(message.0)?);
+        Some((&node.name, node.carries.as_deref()?))
+    }
+
+    /// Makes the template of a message that no reply is wanted to: it carries no number of ours, if
+    /// such messages may be without one.
+    pub fn unasked(&self, template: Template) -> Template {
+        let node = self.table.correlator_of(template.message.0).map(|node| self.table.node(node));
+        let may_lack = node.is_some_and(|node| {
+            node.carries.is_some() || node.shape == Shape::Coded(Coding::Digits)
+        });
+        Template { gives_correlation: template.gives_correlation || may_lack, ..template }
     }
 
     /// The greatest value that the correlating field of a message holds; 0 without one.
@@ -305,7 +323,7 @@ impl Protocol {
         node.map_or(0, |node| node.range().1 as u64)
     }
 
-    /// The bytes behind every packet that end it; none where packets end otherwise.
+    /// The size of the delimiter after every packet; 0 without one.
     pub fn delimiter_bytes(&self) -> usize {
         match &self.table.frame {
             Frame::Delimited { bytes, .. } => bytes.len(),
@@ -313,7 +331,7 @@ impl Protocol {
         }
     }
 
-    /// What is sent whenever a message of this kind comes.
+    /// The acknowledgement for a message of this kind.
     pub fn acknowledgement(&self, message: MessageId) -> Option<&Acknowledging> {
         self.acknowledgements[usize::from(message.0)].as_ref()
     }
@@ -322,21 +340,22 @@ impl Protocol {
         path::resolve(&self.table, message, path)
     }
 
-    /// What values a field can have, as far as its declaration says.
+    /// The values that a field can have, as far as its declaration determines them.
     pub fn range(&self, path: &FieldPath) -> Range {
         path::range(&self.table, path)
     }
 
     /// Checks the names and shapes of what is given; a leaf is checked when it has its value. A
-    /// field that is labelled takes the label as text. A field whose condition does not hold is
-    /// not sent, also when it is given. The field that correlates may be given, or is
-    /// `correlation` when the message is encoded.
+    /// labelled field accepts the label as text. A field whose condition is false is not sent, even
+    /// if given. The correlating field may be given; otherwise it is set to `correlation` when the
+    /// message is encoded.
     pub fn prepare(&self, message: MessageId, given: &Given) -> Result<Template, GivenMistake> {
         prepare::prepare(&self.table, message, &self.info(message).name, given)
     }
 
-    /// Appends a packet, with its delimiter if packets have one. `leaf` gives the value of a leaf,
-    /// or appends it as text to the buffer and gives None. After an error nothing is appended.
+    /// Appends a packet, with its delimiter if packets have one. `leaf` returns the value of a
+    /// leaf, or appends it as text to the buffer and returns `None`. After an error nothing is
+    /// appended.
     #[allow(clippy::type_complexity)]
     pub fn encode<E>(
         &self,
@@ -357,6 +376,7 @@ impl Protocol {
             return Ok(());
         }
         let message = template.message.0;
+        let correlation = if template.gives_correlation { 0 } else { correlation };
         let mut encoder =
             Encoder::new(&self.table, &template.bytes, message, correlation, leaf, out);
         let result = encoder.packet(&template.ops);
@@ -366,18 +386,17 @@ impl Protocol {
         result
     }
 
-    /// Reads a whole packet that comes from the target, all of it; without its delimiter if packets
-    /// have one.
+    /// Reads a complete packet from the target, without its delimiter.
     pub fn decode(&self, packet: &[u8], decoded: &mut Decoded) -> Result<Packet, Broken> {
         self.read((true, None), packet, decoded)
     }
 
-    /// The same for one that a user sends.
+    /// Reads a packet that a user sends.
     pub fn decode_sent(&self, packet: &[u8], decoded: &mut Decoded) -> Result<Packet, Broken> {
         self.read((false, None), packet, decoded)
     }
 
-    /// The same for a packet that is this message.
+    /// Reads a packet that is this message.
     pub fn decode_as(
         &self,
         message: MessageId,
@@ -403,13 +422,12 @@ impl Protocol {
         }
     }
 
-    /// The value of a field of a packet that was decoded; None when it is not there.
+    /// The value of a field of a decoded packet; `None` if it is absent.
     pub fn value(&self, packet: &[u8], decoded: &Decoded, path: &FieldPath) -> Option<Value> {
         value::value(&self.table, packet, decoded, path)
     }
 
-    /// The packets within a packet that was decoded, one behind the other; None of a message that
-    /// is no carrier of others.
+    /// The packets inside a decoded packet; `None` for a message that contains none.
     pub fn packets<'b>(&self, packet: &'b [u8], decoded: &'b Decoded) -> Option<&'b [u8]> {
         let message = self.table.messages.get(usize::from(decoded.message?.0))?;
         let node = message.packets?;
@@ -420,13 +438,12 @@ impl Protocol {
         }
     }
 
-    /// All parts of a packet in the order in which they lie there; of one that turned out to be
-    /// broken those that were read.
+    /// All parts of a packet in wire order; for a malformed one, those that were read.
     pub fn describe(&self, packet: &[u8], decoded: &Decoded) -> Vec<Part> {
         describe::describe(&self.table, packet, decoded)
     }
 
-    /// How a message is laid out.
+    /// The layout of a message.
     pub fn layout(&self, message: MessageId) -> Vec<LayoutRow> {
         describe::layout(&self.table, message)
     }
@@ -437,19 +454,19 @@ impl Protocol {
 }
 
 impl Decoded {
-    /// Which message the packet is; also known of most packets that are broken behind it.
+    /// The message of the packet; also known for most packets that are malformed after it.
     pub fn message(&self) -> Option<MessageId> {
         self.message
     }
 
-    /// The value of the field that correlates; also of a packet that is broken behind it.
+    /// The value of the correlating field; also for a packet that is malformed after it.
     pub fn correlation(&self) -> Option<u64> {
         self.correlation
     }
 }
 
 impl Broken {
-    /// Keeps what the packet begins with, to be shown.
+    /// Adds the start of the packet for display.
     fn showing<'b>(mut self, packet: impl IntoIterator<Item = &'b u8>) -> Broken {
         self.excerpt = packet.into_iter().take(EXCERPT_BYTES_MAX).copied().collect();
         self

@@ -1,4 +1,4 @@
-//! Paths of fields, resolved once: to nodes of the table, and on into JSON and protobuf.
+//! Field paths, resolved once: to nodes of the table, and further into JSON and protobuf.
 
 use throng_base::diagnostic::did_you_mean;
 
@@ -64,7 +64,7 @@ pub(super) fn resolve(
     })
 }
 
-/// What values the field has that a path leads to.
+/// The values that the field at a path can have.
 pub(super) fn range(table: &Table, path: &FieldPath) -> Range {
     if let Some(path) = &path.proto {
         return table.schema.range(path);
@@ -92,10 +92,10 @@ pub(super) fn range(table: &Table, path: &FieldPath) -> Range {
 struct Resolver<'a> {
     table: &'a Table,
     message: MessageId,
-    /// The list that names are looked up in; None: the message's and the packet's.
+    /// The list in which names are looked up; `None`: the message's and the packet's.
     list: Option<u32>,
     node: u32,
-    /// One item of a repeated field was chosen.
+    /// One item of a repeated field was selected.
     is_item: bool,
     steps: Vec<Step>,
 }
@@ -200,13 +200,13 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// What follows is a path into one JSON or protobuf value.
+    /// Whether the rest is a path into a JSON or protobuf value.
     fn is_within_value(&self) -> bool {
         self.current().is_some_and(|node| node.repeat == Repeats::Once || self.is_item)
     }
 }
 
-/// Which name may have been meant, or which there are.
+/// Suggests a similar name, or lists all names.
 pub(super) fn suggestion(name: &str, names: &[&str]) -> Said {
     match did_you_mean(name, names.iter().copied()) {
         Some(meant) => say!("did you mean `{meant}`?"),

@@ -1,5 +1,5 @@
-//! Turns what a scenario gives for a message into a template: names and shapes are checked, what
-//! is always the same is written.
+//! Turns what a scenario gives for a message into a template: names and shapes are checked, and
+//! constant parts are written.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -38,11 +38,18 @@ pub(super) fn prepare(
     Ok(Template { message, ops, bytes, whole, gives_correlation })
 }
 
-/// Whether the field that correlates is among what is given.
+/// Whether the correlating field is given.
 fn gives(table: &Table, message: MessageId, given: &Given) -> bool {
     let correlator = table.correlator_of(message.0);
     let Some(node) = correlator.map(|node| table.node(node)) else { return false };
-    matches!(given, Given::Fields(fields) if fields.iter().any(|(name, _)| **name == *node.name))
+    let Given::Fields(fields) = given else { return false };
+    let own = fields.iter().find(|(name, _)| **name == *node.name);
+    match (&node.carries, own) {
+        (Some(name), Some((_, Given::Fields(items)))) => {
+            items.iter().any(|(item, _)| item.eq_ignore_ascii_case(name))
+        }
+        (carries, own) => carries.is_none() && own.is_some(),
+    }
 }
 
 fn has_leaves(given: &Given) -> bool {
@@ -54,7 +61,7 @@ fn has_leaves(given: &Given) -> bool {
     }
 }
 
-/// The packet as it is but for the correlation, if that is all that differs.
+/// The complete packet, if only its correlation varies.
 fn whole(
     table: &Table,
     message: MessageId,
@@ -157,7 +164,7 @@ impl Builder<'_> {
         GivenMistake { path: self.path.clone(), message, help }
     }
 
-    /// The operations of a list of fields; `body` is that of the message in the packet.
+    /// The operations of a list of fields; `body` is the message in the packet.
     fn list(
         &mut self,
         list: u32,
@@ -184,7 +191,7 @@ impl Builder<'_> {
     fn plans(&mut self, list: u32, given: &[Entry<'_>]) -> Prepared<Vec<(u32, Plan)>> {
         self.names_are_right(list, given)?;
         let mut plans = Vec::new();
-        for (id, node) in self.table.members(list).filter(|(_, node)| node.member.is_some()) {
+        for (id, node) in self.table.members(list).filter(|(_, node)| is_value(self.table, node)) {
             self.path.push(node.name.to_string());
             let entry = given.iter().find(|(name, _)| *name == &*node.name);
             let plan = match entry {
@@ -199,12 +206,12 @@ impl Builder<'_> {
         Ok(plans)
     }
 
-    /// Writes a document: what stands around its fields is always the same.
+    /// Writes a document: the text around its fields is constant.
     fn document(&mut self, plans: Vec<(u32, Plan)>) -> Prepared<Vec<Op>> {
         let table = self.table;
         let paths = plans.iter().filter_map(|(id, _)| table.node(*id).member.as_ref());
-        let format = table.document.as_ref().map(|document| document.format).unwrap_or_default();
-        let around = super::members::around(format, paths.map(|member| &*member.path));
+        let paths = paths.map(|member| &*member.path);
+        let around = super::members::around(table, self.message, paths);
         let mut ops = Vec::new();
         for (before, (id, plan)) in around.pieces.iter().zip(plans_in(around.order, plans)) {
             self.run(before, &mut ops);
@@ -217,7 +224,7 @@ impl Builder<'_> {
         Ok(ops)
     }
 
-    /// Bytes that are always the same.
+    /// Constant bytes.
     fn run(&mut self, bytes: &[u8], ops: &mut Vec<Op>) {
         let from = self.bytes.len() as u32;
         self.bytes.extend_from_slice(bytes);
@@ -228,7 +235,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Names that the list has, each once, of fields that are given.
+    /// Checks that the given names exist in the list, are unique, and can be given.
     fn names_are_right(&mut self, list: u32, given: &[Entry<'_>]) -> Prepared<()> {
         let table = self.table;
         for (index, (name, _)) in given.iter().enumerate() {
@@ -253,17 +260,19 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Nobody gives it a value: in a message of any kind, somebody gives the kind.
+    /// Whether its value is set automatically. In a message of any kind, the scenario gives the
+    /// kind.
     fn is_automatic(&self, node: &Node) -> bool {
         let is_kind = matches!(node.job, Job::Kind(_));
         node.is_automatic() && !(is_kind && self.table.is_kind_open(self.message.0))
     }
 
-    /// A field that nobody gives.
+    /// A field that is not given.
     fn absent(&mut self, node: &Node) -> Prepared<Plan> {
         match (&node.default, &node.shape) {
             _ if self.is_automatic(node) => Ok(Plan::Auto),
             (Some(default), _) => Ok(Plan::Literal(default.clone())),
+            _ if node.carries.is_some() => Ok(Plan::Items(Box::default())),
             _ if node.condition.is_some() || node.is_optional => Ok(Plan::Missing),
             (None, Shape::List(list)) if node.repeat == Repeats::Once => {
                 Ok(Plan::Fields(self.list(*list, &[], None)?.into()))
@@ -277,12 +286,12 @@ impl Builder<'_> {
         }
     }
 
-    /// Writes what is always the same now; the rest becomes an operation.
+    /// Writes constant parts now; the rest becomes an operation.
     fn append(&mut self, id: u32, node: &Node, plan: Plan, ops: &mut Vec<Op>) -> Prepared<()> {
         let is_own = matches!(
             node.job,
             Job::Length | Job::Correlation | Job::Body | Job::Computed | Job::Checksum { .. }
-        );
+        ) || node.carries.is_some();
         let is_fixed = !is_own && self.is_fixed(&plan);
         if is_fixed && !matches!(plan, Plan::Missing) {
             let mut written = Vec::new();
@@ -306,7 +315,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Nothing in it differs from message to message.
+    /// Whether it is the same in every message.
     fn is_fixed(&self, plan: &Plan) -> bool {
         match plan {
             Plan::Auto | Plan::Missing | Plan::Literal(_) => true,
@@ -398,7 +407,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Writes any value to the constant bytes, cut into pieces where leaves stand.
+    /// Writes any value to the constant bytes, split into pieces at leaves.
     fn any(&mut self, given: &Given, format: Format, begin: &mut usize, pieces: &mut Vec<Piece>) {
         match given {
             Given::Literal(value) => format.write(value, &mut self.bytes),
@@ -426,7 +435,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Ends a piece of constant text that began at `begin`.
+    /// Ends a piece of constant text that started at `begin`.
     fn flush(&mut self, begin: &mut usize, pieces: &mut Vec<Piece>) {
         if *begin < self.bytes.len() {
             let (from, until) = (*begin as u32, self.bytes.len() as u32);
@@ -434,6 +443,12 @@ impl Builder<'_> {
             *begin = self.bytes.len();
         }
     }
+}
+
+/// A part of a document that has a value of its own: the name of an element has none.
+fn is_value(table: &Table, node: &Node) -> bool {
+    let is_name = matches!(node.job, Job::Kind(_)) && table.format(node) == Format::Xml;
+    node.member.is_some() && !is_name
 }
 
 fn entries(fields: &[(String, Given)]) -> Vec<Entry<'_>> {

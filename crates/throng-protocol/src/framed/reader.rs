@@ -1,29 +1,38 @@
-//! Cuts a stream into packets. What lies whole in the input is handed on where it lies; only the
-//! beginning of a packet whose end has not come is kept.
+//! Splits a stream into packets. A packet that is complete in the input is not copied; only the
+//! start of an incomplete packet is kept.
 
 use memchr::memmem;
 
 use throng_base::Said;
 
+use super::declaration::Format;
 use super::decode::{Measured, hex, measure, packet_bytes};
-use super::notation::Extent;
+use super::notation::{Extent, Seen};
 use super::table::{Frame, Length, Shape, Table};
 use super::{Broken, PacketReader, Records};
 use crate::fields::number::{Varint, read_bits, read_unsigned, read_varint};
 
-/// So many bytes are added to a packet at once while its delimiter is looked for.
+/// Bytes added to a packet per step while its delimiter is searched.
 const DELIMITED_STEP_BYTES: usize = 256;
 
-/// What is known of the packet that begins with some bytes.
+/// What is known about the packet that starts with some bytes.
 enum Begun {
     Complete {
-        /// Of the packet.
+        /// Size of the packet.
         bytes: usize,
-        /// With what separates it from the next one.
+        /// Including its separator.
         used: usize,
     },
-    /// As many bytes are needed before more is known.
+    /// This many bytes are needed to know more.
     Needs(usize),
+}
+
+/// The beginning of a packet whose end has not come.
+#[derive(Debug)]
+pub(super) struct Held {
+    bytes: Vec<u8>,
+    /// A delimiter may be cut in two: what was looked at already is not looked at again.
+    seen: Seen,
 }
 
 impl PacketReader {
@@ -31,8 +40,8 @@ impl PacketReader {
         PacketReader::default()
     }
 
-    /// Reads `bytes` up to the end of the next packet, which is given out without the delimiter;
-    /// None when they are used up before. One that came in pieces lies in `room`. After
+    /// Reads `bytes` up to the end of the next packet, which is returned without the delimiter;
+    /// `None` if they end before. A packet that arrived in pieces is in `room`. After
     /// [`Broken::is_lost`] nothing more can be read.
     pub fn next<'a: 'r, 'r>(
         &mut self,
@@ -43,17 +52,20 @@ impl PacketReader {
         if bytes.is_empty() {
             return Ok(None);
         }
-        if !self.held.is_empty() {
-            let length = self.finish(records, bytes)?;
-            return Ok(length.map(|length| {
-                *room = std::mem::take(&mut self.held);
-                &room[..length]
-            }));
+        if let Some(held) = &mut self.held {
+            let Some(length) = held.finish(records, bytes)? else { return Ok(None) };
+            *room = self.held.take().map(|held| held.bytes).unwrap_or_default();
+            return Ok(Some(&room[..length]));
         }
-        let all = *bytes;
-        let begun = records.begun(all, 0).map_err(|broken| broken.showing(all))?;
+        let all = records.begin(bytes);
+        if all.is_empty() {
+            *bytes = all;
+            return Ok(None);
+        }
+        let mut seen = Seen::default();
+        let begun = records.begun(all, &mut seen).map_err(|broken| broken.showing(all))?;
         let Begun::Complete { bytes: length, used } = begun else {
-            self.held.extend_from_slice(all);
+            self.held = Some(Box::new(Held { bytes: all.to_vec(), seen }));
             *bytes = &[];
             return Ok(None);
         };
@@ -61,65 +73,62 @@ impl PacketReader {
         Ok(Some(&all[..length]))
     }
 
-    /// What is held of a packet that is not complete.
+    /// The bytes of an incomplete packet.
     pub fn held(&self) -> &[u8] {
-        &self.held
+        self.held.as_ref().map_or(&[], |held| &held.bytes)
     }
 
-    /// The heap memory that the reader owns now.
+    /// The heap memory that the reader owns.
     pub fn heap_bytes(&self) -> usize {
-        self.held.capacity()
+        self.held.as_ref().map_or(0, |held| size_of::<Held>() + held.bytes.capacity())
     }
+}
 
-    /// Completes the packet that is held: how long it is without its delimiter.
+impl Held {
+    /// Completes the packet that is held; returns its length without the delimiter.
     fn finish(&mut self, records: Records<'_>, bytes: &mut &[u8]) -> Result<Option<usize>, Broken> {
-        // A delimiter may be cut in two: what was looked at already is not looked at again.
-        let mut looked = self.held.len();
-        let begun = |held: &[u8], looked, rest: &[u8]| {
-            let begun = records.begun(held, looked);
+        let begun = |held: &[u8], seen: &mut Seen, rest: &[u8]| {
+            let begun = records.begun(held, seen);
             begun.map_err(|broken| broken.showing(held.iter().chain(rest)))
         };
-        let mut needed = match begun(&self.held, looked, bytes)? {
-            Begun::Complete { .. } => self.held.len(),
+        let mut needed = match begun(&self.bytes, &mut self.seen, bytes)? {
+            Begun::Complete { .. } => self.bytes.len(),
             Begun::Needs(needed) => needed,
         };
         loop {
-            let mut missing = needed.saturating_sub(self.held.len()).min(bytes.len());
-            if records.are_delimited() {
-                // Its end is not known: what lies behind it should not be copied with it.
+            let mut missing = needed.saturating_sub(self.bytes.len()).min(bytes.len());
+            if records.end_is_found() {
+                // Its end is unknown: avoid copying what follows it.
                 missing = missing.min(DELIMITED_STEP_BYTES);
             }
             let before = *bytes;
-            self.held.extend_from_slice(&before[..missing]);
+            self.bytes.extend_from_slice(&before[..missing]);
             *bytes = &before[missing..];
-            match begun(&self.held, looked, bytes)? {
+            match begun(&self.bytes, &mut self.seen, bytes)? {
                 Begun::Complete { bytes: length, used } => {
-                    // Of a delimiter's input more was taken than the packet has.
-                    *bytes = &before[missing - (self.held.len() - used)..];
+                    // More of the input was taken than belongs to the packet.
+                    *bytes = &before[missing - (self.bytes.len() - used)..];
                     return Ok(Some(length));
                 }
                 Begun::Needs(_) if bytes.is_empty() => return Ok(None),
-                Begun::Needs(more) => {
-                    looked = self.held.len();
-                    needed = more;
-                }
+                Begun::Needs(more) => needed = more,
             }
         }
     }
 }
 
 impl Records<'_> {
-    /// Calls `sink` with every record in one message of a transport that has messages of its own.
-    /// A server may join several records in one of them. What cannot be cut is given out as it is:
-    /// whoever decodes it finds what is wrong. `sink` gives false to stop.
+    /// Calls `sink` for every record in one message of a transport with its own messages; a server
+    /// may join several records in one. What cannot be split is passed on unchanged: decoding it
+    /// reports the error. `sink` returns false to stop.
     pub fn split<'m>(self, message: &'m [u8], sink: &mut dyn FnMut(&'m [u8]) -> bool) {
         let mut rest = message;
-        while let Ok(Begun::Complete { bytes, used }) = self.begun(rest, 0)
+        while let Ok(Begun::Complete { bytes, used }) = self.begun(rest, &mut Seen::default())
             && used > 0
         {
             let record = &rest[..bytes];
-            rest = &rest[used..];
-            // Behind the last delimiter there is no record, nor between two of them.
+            rest = self.begin(&rest[used..]);
+            // There is no record after the last delimiter, nor between two of them.
             let is_gap = record.is_empty() && self.are_delimited();
             if !is_gap && !sink(record) || rest.is_empty() {
                 return;
@@ -128,29 +137,50 @@ impl Records<'_> {
         sink(rest);
     }
 
-    fn are_delimited(self) -> bool {
+    /// Where the next packet begins: spaces between elements are in none of them.
+    fn begin(self, bytes: &[u8]) -> &[u8] {
+        if self.are_elements() { bytes.trim_ascii_start() } else { bytes }
+    }
+
+    fn table<'s>(self) -> Option<&'s Table>
+    where
+        Self: 's,
+    {
         match self {
-            Records::Declared(protocol) | Records::Sent(protocol) => {
-                matches!(protocol.table().frame, Frame::Delimited { .. })
-            }
-            Records::Delimited { .. } => true,
+            Records::Declared(protocol) | Records::Sent(protocol) => Some(protocol.table()),
+            Records::Delimited { .. } => None,
         }
     }
 
-    /// Looks at bytes from the first one of a record on; in the first `looked` of them no delimiter
-    /// ends.
-    fn begun(self, bytes: &[u8], looked: usize) -> Result<Begun, Broken> {
+    /// Nothing but the end of a packet says where it is.
+    fn end_is_found(self) -> bool {
+        self.are_delimited() || self.are_elements()
+    }
+
+    fn are_elements(self) -> bool {
+        self.table().is_some_and(|table| {
+            let format = table.document.as_ref().map(|document| document.format);
+            matches!(table.frame, Frame::Document { .. }) && format == Some(Format::Xml)
+        })
+    }
+
+    fn are_delimited(self) -> bool {
+        self.table().is_none_or(|table| matches!(table.frame, Frame::Delimited { .. }))
+    }
+
+    /// Looks at bytes from the first one of a record on, of which some were `seen` before.
+    fn begun(self, bytes: &[u8], seen: &mut Seen) -> Result<Begun, Broken> {
         let table = match self {
             Records::Declared(protocol) | Records::Sent(protocol) => protocol.table(),
             Records::Delimited { delimiter, bytes_max } => {
-                return delimited(bytes, delimiter, bytes_max, looked);
+                return delimited(bytes, delimiter, bytes_max, seen);
             }
         };
         match (&table.frame, &table.length) {
             (Frame::Fixed(length), _) if bytes.len() < *length => Ok(Begun::Needs(*length)),
             (Frame::Fixed(length), _) => Ok(Begun::Complete { bytes: *length, used: *length }),
             (Frame::Delimited { bytes: delimiter, bytes_max }, _) => {
-                delimited(bytes, delimiter, *bytes_max, looked)
+                delimited(bytes, delimiter, *bytes_max, seen)
             }
             (Frame::Fields { bytes_max }, _) => {
                 let from_target = matches!(self, Records::Declared(_));
@@ -159,8 +189,10 @@ impl Records<'_> {
                     Measured::Needs(needed) => Begun::Needs(more(bytes, needed)),
                 })
             }
-            (Frame::Document { bytes_max }, _) => document(table, bytes, *bytes_max),
-            // A message of the transport may hold several packets that carry their length.
+            (Frame::Document { root, bytes_max }, _) => {
+                document(table, root, bytes, *bytes_max, seen)
+            }
+            // A message of the transport may contain several packets with lengths.
             (Frame::Whole | Frame::Length, Some(length)) => by_length(table, length, bytes),
             (Frame::Whole | Frame::Length, None) => {
                 Ok(Begun::Complete { bytes: bytes.len(), used: bytes.len() })
@@ -169,7 +201,7 @@ impl Records<'_> {
     }
 }
 
-/// Where the end is not known, more is looked at than the next byte.
+/// If the end is unknown, examine more than one more byte.
 fn more(bytes: &[u8], needed: usize) -> usize {
     match needed == bytes.len() + 1 {
         true => needed + DELIMITED_STEP_BYTES.max(needed / 2),
@@ -177,12 +209,21 @@ fn more(bytes: &[u8], needed: usize) -> usize {
     }
 }
 
-/// A document that says itself where it ends.
-fn document(table: &Table, bytes: &[u8], bytes_max: usize) -> Result<Begun, Broken> {
+/// A document that determines its own end.
+fn document(
+    table: &Table,
+    root: &[u8],
+    bytes: &[u8],
+    bytes_max: usize,
+    seen: &mut Seen,
+) -> Result<Begun, Broken> {
     let format = table.document.as_ref().map(|document| document.format).unwrap_or_default();
-    let extent = format.extent(bytes).map_err(|(at, reason)| lost(at, String::new(), reason))?;
+    let extent = format.extent(root, bytes, seen);
+    let extent = extent.map_err(|(at, reason)| lost(at, String::new(), reason))?;
     let (Extent::Complete(needed) | Extent::Needs(needed)) = extent;
     if needed > bytes_max {
+        // Where an element ends is found only in the bytes that have come, however many these are.
+        let needed = if format.is_binary() { needed } else { bytes_max + 1 };
         let reason = say!("the packet has at least {needed} bytes; the maximum is {bytes_max}");
         return Err(lost(0, String::new(), reason));
     }
@@ -196,16 +237,17 @@ fn delimited(
     bytes: &[u8],
     delimiter: &[u8],
     bytes_max: usize,
-    looked: usize,
+    seen: &mut Seen,
 ) -> Result<Begun, Broken> {
-    let from = (looked + 1).saturating_sub(delimiter.len());
+    let from = (seen.bytes as usize + 1).saturating_sub(delimiter.len());
     let found = memmem::find(&bytes[from..], delimiter).map(|at| from + at);
     match found {
         Some(length) if length <= bytes_max => {
             Ok(Begun::Complete { bytes: length, used: length + delimiter.len() })
         }
-        // A delimiter that has begun may still end in time.
+        // A delimiter that has started may still end in time.
         None if bytes.len() < bytes_max + delimiter.len() => {
+            seen.bytes = bytes.len() as u32;
             Ok(Begun::Needs(bytes_max + delimiter.len()))
         }
         _ => {
@@ -266,12 +308,12 @@ fn by_length(table: &Table, length: &Length, bytes: &[u8]) -> Result<Begun, Brok
     }
 }
 
-/// What the packet begins with is added where all of it is at hand.
+/// The start of the packet is added when all of it is available.
 fn lost(position: usize, field: String, reason: Said) -> Broken {
     Broken { position, field, reason, is_lost: true, excerpt: Box::default() }
 }
 
-/// Says which constant it is that the packet does not begin with.
+/// Names the constant that the packet does not start with.
 #[cold]
 fn not_magic(table: &Table, length: &Length, bytes: &[u8]) -> Broken {
     let is_wrong = |(at, mask, expected): &&(u32, u8, u8)| {
@@ -285,7 +327,7 @@ fn not_magic(table: &Table, length: &Length, bytes: &[u8]) -> Broken {
         begin += width;
         let Some(constant) = node.constant.as_ref() else { continue };
         if here.contains(&(wrong.0 as usize)) {
-            // As much as was needed to see it, however much has come.
+            // As much as is needed to see the error, however much has arrived.
             let found = hex(&bytes[here.start..=wrong.0 as usize]);
             let expected = hex(&constant.written);
             let reason = say!("found {found}, but the protocol requires {expected} here");

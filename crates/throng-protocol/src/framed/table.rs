@@ -1,6 +1,6 @@
-//! The flat tables that a declaration becomes: every field is a node, every list of fields a
-//! range of nodes. A structure that is used twice has its nodes twice, so that a node is one place
-//! in a message.
+//! The flat tables of a compiled declaration: every field is a node, every list of fields a range
+//! of nodes. A structure that is used twice has two sets of nodes, so that a node is one place in a
+//! message.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,11 +10,12 @@ use throng_expression::Value;
 use super::coding::Coding;
 use super::declaration::{Checksum, Comparison, Format, Layer, Prefix};
 use super::kinds::Kinds;
+use super::notation::Form;
 use super::wanted::{Inner, Wanted};
 use crate::fields::number::{Varint, read_varint, write_varint};
 use crate::protobuf::{MessageType, Schema};
 
-/// Stands where there is no node.
+/// Marks a missing node.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// Positions that a list remembers while it is written.
@@ -25,25 +26,25 @@ pub(super) struct Table {
     pub(super) nodes: Vec<Node>,
     /// The first one is the packet.
     pub(super) lists: Vec<List>,
-    /// Of the messages in packets.
+    /// The schema of protobuf messages in packets.
     pub(super) schema: Arc<Schema>,
     /// By [`super::MessageId`].
     pub(super) messages: Vec<Kind>,
-    /// By who sends: what users send, and what comes from the target.
+    /// By sender: what users send, and what the target sends.
     pub(super) kinds: [Kinds; 2],
-    /// The same without a field that selects.
+    /// The only message of each sender, without a selecting field.
     pub(super) only: [Option<u16>; 2],
     pub(super) frame: Frame,
     pub(super) length: Option<Length>,
     pub(super) selectors: Vec<Selector>,
-    /// Of the packet; a message may have its own.
+    /// For the packet; a message may have its own.
     pub(super) correlator: Option<u32>,
     pub(super) body: Option<u32>,
     /// Every packet is a document.
     pub(super) document: Option<Document>,
-    /// Bytes of the packet's parts behind the body.
+    /// Size of the packet's fields after the body.
     pub(super) trailer: usize,
-    /// What behind the fields of a message is left of a packet of fixed size is zeros.
+    /// The rest of a packet of fixed size, after the fields of a message, is zeros.
     pub(super) is_padded: bool,
     pub(super) packet_bytes_max: usize,
 }
@@ -52,28 +53,28 @@ pub(super) struct Table {
 #[derive(Debug, Default)]
 pub(super) struct Kind {
     pub(super) list: u32,
-    /// The raw values of the fields that select.
+    /// The raw values of the selecting fields.
     pub(super) raws: Box<[u64]>,
-    /// What the field has where it is a text.
+    /// The text of the selecting field, if it is text.
     pub(super) text: Option<Constant>,
     pub(super) comes_from_target: bool,
     pub(super) more: GoesOn,
-    /// The field that is packets again.
+    /// The field that contains packets.
     pub(super) packets: Option<u32>,
     pub(super) correlator: Option<u32>,
-    /// In a document: any packet without a kind of another message may be this one.
+    /// In a document: any packet without the kind of another message may be this one.
     pub(super) is_of_any_kind: bool,
     /// In a document: the fields without which a packet is another message.
     pub(super) needed: Box<[u32]>,
 }
 
-/// Packets that are documents: their fields are found by paths.
+/// Packets that are documents: their fields are found by path.
 #[derive(Debug, Default)]
 pub(super) struct Document {
     pub(super) format: Format,
     pub(super) wanted: Wanted,
     pub(super) slots: usize,
-    /// By who sends.
+    /// By sender.
     pub(super) candidates: [Candidates; 2],
 }
 
@@ -84,6 +85,12 @@ pub(super) struct Candidates {
     pub(super) kinds: Vec<(Box<[u8]>, Vec<u16>)>,
     /// Those of any kind.
     pub(super) others: Vec<u16>,
+}
+
+impl Document {
+    pub(super) fn of(format: Format) -> Document {
+        Document { format, ..Document::default() }
+    }
 }
 
 impl Candidates {
@@ -102,7 +109,7 @@ pub(super) struct Member {
     pub(super) slot: u16,
 }
 
-/// When the reply has more packets behind one of a message.
+/// When the reply has more packets after one of a message.
 #[derive(Debug, Default)]
 pub(super) enum GoesOn {
     #[default]
@@ -115,13 +122,13 @@ pub(super) enum GoesOn {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Selector {
     pub(super) node: u32,
-    /// Where its value stands in the number that all of them make.
+    /// The position of its value in the combined number.
     pub(super) shift: u32,
 }
 
 #[derive(Debug, Default)]
 pub(super) enum Frame {
-    /// A datagram or a message of WebSocket.
+    /// A datagram or a WebSocket message.
     #[default]
     Whole,
     Length,
@@ -130,57 +137,58 @@ pub(super) enum Frame {
         bytes_max: usize,
     },
     Fixed(usize),
-    /// The last field is the end.
+    /// The packet ends with its last field.
     Fields {
         bytes_max: usize,
     },
-    /// The document is the end.
+    /// The document is the end; in XML, the tags of the element around all of them are packets.
     Document {
+        root: Box<[u8]>,
         bytes_max: usize,
     },
 }
 
-/// The field that says how long the packet is.
+/// The field that contains the size of the packet.
 #[derive(Debug)]
 pub(super) struct Length {
     pub(super) node: u32,
     /// Bytes before it, or before its group of bits.
     pub(super) offset: usize,
     pub(super) base: Base,
-    /// Added to what is counted.
+    /// Added to the counted size.
     pub(super) plus: i64,
-    /// Of the value of the field.
+    /// Maximum value of the field.
     pub(super) value_max: u64,
-    /// No packet is shorter.
+    /// Minimum size of a packet.
     pub(super) packet_bytes_min: usize,
-    /// Bytes at fixed places up to the length that are always the same: place, mask, value.
+    /// Constant bytes at fixed offsets up to the length: offset, mask, value.
     pub(super) magic: Box<[(u32, u8, u8)]>,
 }
 
-/// What is added to the value of the length field for the bytes of the packet.
+/// What is added to the value of the length field to get the packet size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Base {
     /// Nothing.
     Packet,
-    /// The bytes up to the end of the field, and so many more.
+    /// The bytes up to the end of the field, and this many more.
     Behind(usize),
 }
 
 #[derive(Debug, Default)]
 pub(super) struct List {
     pub(super) nodes: Range<u32>,
-    /// Counts and sizes that are written when what they count is: the number, and what it counts.
+    /// Counts and sizes, written after what they count: the number's node, and the counted node.
     pub(super) computed: Vec<(u32, u32)>,
     pub(super) checksums: Vec<u32>,
     pub(super) marks: u8,
     pub(super) bytes_min: u64,
-    /// The bytes that it always has.
+    /// Its size, if constant.
     pub(super) bytes: Option<u64>,
     /// It takes all that is left.
     pub(super) is_open: bool,
 }
 
-/// The fields of the items of a list: their name, and what they are read for.
+/// The fields of the items of a list: their name, and their value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct By {
     pub(super) name: u32,
@@ -190,14 +198,14 @@ pub(super) struct By {
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) name: Box<str>,
-    /// The node whose list it stands in, or [`NONE`].
+    /// The node whose list contains it, or [`NONE`].
     pub(super) parent: u32,
     pub(super) shape: Shape,
     pub(super) is_little: bool,
     pub(super) repeat: Repeats,
-    /// Behind the items of [`Repeats::Until`].
+    /// The bytes after the items of [`Repeats::Until`].
     pub(super) until: Box<[u8]>,
-    /// Of a structure.
+    /// For a structure.
     pub(super) bound: Option<Extents>,
     pub(super) is_optional: bool,
     pub(super) layer: Option<Layer>,
@@ -208,14 +216,16 @@ pub(super) struct Node {
     pub(super) constant: Option<Box<Constant>>,
     pub(super) default: Option<Value>,
     pub(super) labels: Box<[(Box<str>, i64)]>,
-    /// Where the list that it stands in remembers its position.
+    /// Where its list remembers its position.
     pub(super) mark: Option<u8>,
-    /// How many records come before it in every packet of its message; [`NONE`] if that differs.
+    /// How many records precede it in every packet of its message; [`NONE`] if that varies.
     pub(super) record: u32,
-    /// Another field's condition looks at it.
+    /// Another field's condition depends on it.
     pub(super) is_asked: bool,
     /// Its items are selected by name.
     pub(super) by: Option<By>,
+    /// The name of its item that correlates.
+    pub(super) carries: Option<Box<str>>,
     /// It is a part of a document.
     pub(super) member: Option<Box<Member>>,
 }
@@ -260,7 +270,7 @@ pub(super) enum Extents {
 }
 
 impl Extents {
-    /// It ends where what it lies in ends.
+    /// It ends with what contains it.
     pub(super) fn is_open(&self) -> bool {
         matches!(self, Extents::Rest | Extents::RestBefore(_))
     }
@@ -277,27 +287,27 @@ pub(super) enum Repeats {
     Until,
 }
 
-/// Whether a field is there.
+/// Whether a field is present.
 #[derive(Debug)]
 pub(super) struct Test {
     pub(super) node: u32,
-    /// The node is one of the packet, and the field that is asked for stands elsewhere.
+    /// The node is one of the packet, and the tested field is outside it.
     pub(super) is_of_packet: bool,
     pub(super) comparison: Comparison,
     pub(super) value: i64,
 }
 
-/// Who gives the value.
+/// The source of the value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Job {
     /// The scenario.
     Value,
     Length,
-    /// The n-th field that selects.
+    /// The n-th selecting field.
     Kind(u8),
     Correlation,
     Body,
-    /// It is counted from a later field.
+    /// Counted from a later field.
     Computed,
     Checksum {
         algorithm: Checksum,
@@ -311,8 +321,30 @@ pub(super) struct Constant {
     pub(super) raw: u64,
     /// For everything else, without prefix and delimiter.
     pub(super) content: Box<[u8]>,
-    /// As it is written.
+    /// As encoded.
     pub(super) written: Box<[u8]>,
+}
+
+/// One part of a packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record {
+    pub(super) node: u32,
+    /// The record behind all that lies in this one.
+    pub(super) next: u32,
+    /// With prefixes and delimiters.
+    pub(super) start: u32,
+    pub(super) end: u32,
+    /// The number; how many items; where the content lies: start and end.
+    pub(super) raw: u64,
+}
+
+const _: () = assert!(size_of::<Record>() == 24);
+
+impl Record {
+    /// The bytes of text, bytes, JSON and protobuf, without prefix, delimiter and padding.
+    pub(super) fn content(&self) -> Range<usize> {
+        (self.raw >> 32) as usize..(self.raw & u64::from(u32::MAX)) as usize
+    }
 }
 
 impl Test {
@@ -329,7 +361,7 @@ impl Test {
         }
     }
 
-    /// Whether it holds for any value of the field that it asks.
+    /// Whether it can hold for some value of the tested field.
     pub(super) fn may_hold(&self, asked: &Node) -> bool {
         if let Some(constant) = &asked.constant {
             return self.holds(asked.whole(constant.raw));
@@ -340,7 +372,7 @@ impl Test {
             // Every type has more than one value.
             Comparison::NotEqual => true,
             Comparison::Equal => (low..=high).contains(&value),
-            // Numbers with a sign have all bits in -1, others no more than their greatest one.
+            // Signed numbers can have all bits set (-1), unsigned ones those up to their maximum.
             Comparison::HasBits => low < 0 || (low..=high).contains(&value),
             Comparison::Less | Comparison::LessOrEqual => self.holds(low),
             Comparison::Greater | Comparison::GreaterOrEqual => self.holds(high),
@@ -349,7 +381,7 @@ impl Test {
 }
 
 impl Node {
-    /// A record or a mark of it has the whole number `raw`.
+    /// The number `raw` of a record or mark as a whole number.
     pub(super) fn whole(&self, raw: u64) -> i128 {
         match self.shape.is_signed() {
             true => i128::from(raw as i64),
@@ -362,12 +394,21 @@ impl Node {
         matches!(self.shape, Shape::Text(_) | Shape::Json(_)) && !self.format.is_binary()
     }
 
+    /// How its text or bytes stand in a document.
+    pub(super) fn form(&self, format: Format) -> Form {
+        match (&self.shape, &self.member) {
+            (Shape::Bytes(_), _) => Form::Bytes,
+            (_, Some(member)) if format.is_markup(&member.path) => Form::Markup,
+            _ => Form::Text,
+        }
+    }
+
     pub(super) fn is_whole_number(&self) -> bool {
         matches!(self.shape, Shape::Unsigned(_) | Shape::Signed(_) | Shape::Bits(_))
             || self.shape.is_of_variable_size()
     }
 
-    /// Text or bytes whose end is known without a length.
+    /// Text or bytes whose end does not depend on a length.
     pub(super) fn is_text_of_own_size(&self) -> bool {
         let extent = match &self.shape {
             Shape::Text(extent) | Shape::Bytes(extent) => extent,
@@ -376,7 +417,7 @@ impl Node {
         matches!(extent, Extents::Fixed(_) | Extents::Delimited(_) | Extents::Rest)
     }
 
-    /// The bits of a number without a sign.
+    /// The bits of an unsigned number.
     pub(super) fn bits(&self) -> u32 {
         match self.shape {
             Shape::Unsigned(width) => 8 * u32::from(width),
@@ -400,8 +441,7 @@ impl Node {
         }
     }
 
-    /// Bytes of one item, if they are always the same. Fields of bits count with the first one of
-    /// their group.
+    /// Size of one item, if constant. Bit fields count with the first one of their group.
     pub(super) fn item_bytes(&self, lists: &[List]) -> Option<u64> {
         match &self.shape {
             _ if self.member.is_some() => None,
@@ -451,7 +491,7 @@ impl Node {
         }
     }
 
-    /// Bytes of all items, if they are always the same.
+    /// Size of all items, if constant.
     pub(super) fn bytes(&self, lists: &[List]) -> Option<u64> {
         match (&self.condition, self.repeat) {
             _ if self.is_optional => None,
@@ -479,7 +519,8 @@ impl Node {
 
     /// It takes all that is left of its list.
     pub(super) fn is_open(&self, lists: &[List]) -> bool {
-        // What selects ends where its kind does, and a document says where its parts end.
+        // A selecting field ends where its kind does, and a document determines where its parts
+        // end.
         if matches!(self.job, Job::Kind(_)) || self.member.is_some() {
             return false;
         }
@@ -490,7 +531,7 @@ impl Node {
             }
     }
 
-    /// Items are numbers of the same number of bytes: they need no records.
+    /// Items are numbers of the same width: they need no records.
     pub(super) fn packed_width(&self) -> Option<u8> {
         match self.shape {
             _ if self.repeat == Repeats::Until => None,
@@ -501,14 +542,14 @@ impl Node {
         }
     }
 
-    /// Nobody gives it a value.
+    /// Whether its value is set automatically.
     pub(super) fn is_automatic(&self) -> bool {
         self.constant.is_some() || self.job != Job::Value
     }
 }
 
 impl Shape {
-    /// A whole number that may be less than 0.
+    /// A whole number that may be negative.
     pub(super) fn is_signed(&self) -> bool {
         match self {
             Shape::Coded(coding) => coding.is_signed(),
@@ -516,7 +557,7 @@ impl Shape {
         }
     }
 
-    /// A number that has more bytes when it is greater.
+    /// A number that takes more bytes when it is larger.
     pub(super) fn is_of_variable_size(&self) -> bool {
         matches!(self, Shape::Varint | Shape::ZigZag | Shape::Coded(_))
     }
@@ -552,13 +593,21 @@ impl Table {
         self.list(list).nodes.clone().map(|id| (id, self.node(id)))
     }
 
-    /// The field that correlates packets of a message.
+    /// The correlating field of a message.
     pub(super) fn correlator_of(&self, message: u16) -> Option<u32> {
         let own = self.messages.get(usize::from(message)).and_then(|message| message.correlator);
         own.or(self.correlator)
     }
 
-    /// Nothing else says which message a packet of this kind is.
+    /// The element around all packets.
+    pub(super) fn root(&self) -> &[u8] {
+        match &self.frame {
+            Frame::Document { root, .. } => root,
+            _ => &[],
+        }
+    }
+
+    /// Nothing else determines the message of a packet of this kind.
     pub(super) fn is_kind_open(&self, message: u16) -> bool {
         self.messages.get(usize::from(message)).is_some_and(|message| message.is_of_any_kind)
     }
@@ -567,7 +616,7 @@ impl Table {
         self.members(list).find(|(_, node)| &*node.name == name).map(|(id, _)| id)
     }
 
-    /// `items.price`: the names from the message on.
+    /// `items.price`: the names starting at the message.
     pub(super) fn path(&self, node: u32) -> String {
         if node == NONE {
             return String::new();
@@ -579,7 +628,7 @@ impl Table {
         }
     }
 
-    /// The word of the type, as a declaration has it.
+    /// The name of the type, as in a declaration.
     pub(super) fn word(&self, node: u32) -> String {
         let one = self.node(node);
         let little = if one.is_little { "le" } else { "" };
@@ -605,7 +654,7 @@ impl Table {
     }
 }
 
-/// Bytes of a prefix, if they are always the same.
+/// Size of a prefix, if constant.
 pub(super) fn prefix_bytes(prefix: Prefix) -> Option<u8> {
     match prefix {
         Prefix::Unsigned(bits) => Some(bits / 8),
@@ -625,7 +674,7 @@ pub(super) fn prefix_max(prefix: Prefix) -> u64 {
     }
 }
 
-/// The number that such a prefix has before what follows it.
+/// Reads a prefix.
 pub(super) fn read_prefix(prefix: Prefix, bytes: &[u8]) -> Varint {
     match prefix {
         Prefix::Ber => Coding::Ber.read(bytes),
@@ -634,7 +683,7 @@ pub(super) fn read_prefix(prefix: Prefix, bytes: &[u8]) -> Varint {
     }
 }
 
-/// Writes a prefix of no fixed size.
+/// Writes a prefix of variable size.
 pub(super) fn write_prefix(prefix: Prefix, raw: u64, out: &mut Vec<u8>) {
     match prefix {
         Prefix::Ber => Coding::Ber.write(raw, out),

@@ -1,4 +1,5 @@
-//! Declared protocols as whole packets: what is written is read again, and what is broken is told.
+//! Declared protocols with complete packets: written values are read again, and malformed packets
+//! are reported.
 
 use std::convert::Infallible;
 
@@ -19,6 +20,7 @@ mod packets;
 mod parts;
 mod records;
 mod samples;
+mod xml;
 
 use samples::*;
 

@@ -1,16 +1,16 @@
-//! Takes fields out of packets that were decoded.
+//! Returns fields of decoded packets.
 
 use std::sync::Arc;
 
 use throng_expression::Value;
 
-use super::decode::Record;
+use super::kinds::number_of_text;
 use super::path::Step;
-use super::table::{NONE, Node, Repeats, Shape, Table};
+use super::table::{NONE, Node, Record, Repeats, Shape, Table};
 use super::{Decoded, FieldPath};
 use crate::fields::number::{extend_sign, read_unsigned};
 
-/// The value that a path leads to.
+/// The value at a path.
 pub(super) fn value(
     table: &Table,
     packet: &[u8],
@@ -68,13 +68,13 @@ pub(super) fn value(
     }
 }
 
-/// A packet with what is known of it.
+/// A packet and its decoded positions.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) table: &'a Table,
     pub(super) packet: &'a [u8],
     pub(super) records: &'a [Record],
-    unpacked: &'a [u8],
+    pub(super) unpacked: &'a [u8],
 }
 
 impl<'a> View<'a> {
@@ -82,7 +82,7 @@ impl<'a> View<'a> {
         View { table, packet, records: &decoded.records, unpacked: &decoded.unpacked }
     }
 
-    /// Text, bytes, JSON or protobuf, without what is around it.
+    /// Text, bytes, JSON or protobuf, without prefix, delimiter and padding.
     pub(super) fn content(&self, record: &Record) -> &'a [u8] {
         match self.table.node(record.node).layer {
             Some(_) => self.unpacked.get(record.content()).unwrap_or_default(),
@@ -103,7 +103,7 @@ impl View<'_> {
         None
     }
 
-    /// The first item whose name is this one; capital letters do not matter.
+    /// The first item with this name, ignoring case.
     fn named(&self, mut at: usize, end: usize, node: u32, name: &str) -> Option<usize> {
         while at < end {
             let next = self.records.get(at)?.next as usize;
@@ -116,7 +116,16 @@ impl View<'_> {
         None
     }
 
-    /// What a path leads to inside a record, or all of it.
+    /// What the item with this name correlates, in a list that is the last thing that was read.
+    pub(super) fn carried(&self, list: usize, name: &str) -> Option<u64> {
+        let by = self.table.node(self.records.get(list)?.node).by?;
+        let item = self.named(list + 1, self.records.len(), by.name, name)?;
+        let end = self.records[item].next as usize;
+        let value = self.child(item + 1, end, by.value)?;
+        Some(number_of_text(self.content(&self.records[value])))
+    }
+
+    /// The value at a path inside a record, or all of it.
     fn found(&self, index: usize, path: Option<&FieldPath>) -> Option<Value> {
         let node = self.table.node(self.records[index].node);
         match node.repeat {
@@ -174,13 +183,14 @@ impl View<'_> {
         }
     }
 
-    /// The value of one record that is no list.
+    /// The value of one record that is not a list.
     pub(super) fn item(&self, index: usize) -> Value {
         let record = &self.records[index];
         let node = self.table.node(record.node);
         match &node.shape {
             Shape::Text(_) | Shape::Bytes(_) if node.member.is_some() => {
-                self.table.format(node).value(self.content(record)).unwrap_or_default()
+                let format = self.table.format(node);
+                format.content(node.form(format), self.content(record)).unwrap_or_default()
             }
             Shape::Text(_) => {
                 let bytes = self.content(record);
@@ -209,7 +219,7 @@ impl View<'_> {
     }
 }
 
-/// The value of a field that is a number.
+/// The value of a number field.
 pub(super) fn number(node: &Node, raw: u64) -> Value {
     match &node.shape {
         shape if shape.is_signed() => Value::Int(raw as i64),

@@ -1,5 +1,5 @@
-//! The parts of a document that fields name by their paths, as a tree: one pass over the document
-//! finds all of them.
+//! The parts of a document that fields name by path, as a tree: one pass over the document finds
+//! all of them.
 
 use std::ops::Range;
 
@@ -10,18 +10,18 @@ pub(super) enum Inner {
     Index(u32),
 }
 
-/// Where a wanted part begins and ends.
+/// Start and end of a wanted part.
 pub(super) type Span = (u32, u32);
 
 /// A part that the document does not have.
 pub(super) const ABSENT: Span = (u32::MAX, u32::MAX);
 
-/// The parts below one place of a document.
+/// The wanted parts below one place of a document.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
     /// Sorted.
     pub(super) children: Vec<(Inner, Wanted)>,
-    /// Where this part itself is noted.
+    /// Where this part itself is recorded.
     pub(super) slot: Option<u16>,
     /// The slots of this part and of all below it.
     pub(super) slots: Range<u16>,
@@ -43,7 +43,7 @@ impl Wanted {
         self.children[at].1.add(rest);
     }
 
-    /// Numbers the slots when all parts are known.
+    /// Numbers the slots after all parts are added.
     pub(super) fn number(&mut self, next: &mut u16) {
         let first = *next;
         if let Some(slot) = &mut self.slot {
@@ -69,5 +69,22 @@ impl Wanted {
     /// The part below this one whose step `is_it` accepts.
     pub(super) fn below(&self, mut is_it: impl FnMut(&Inner) -> bool) -> Option<&Wanted> {
         self.children.iter().find(|(step, _)| is_it(step)).map(|(_, child)| child)
+    }
+}
+
+/// What stands around the values of a document.
+pub(super) struct Around {
+    /// Which value comes next.
+    pub(super) order: Vec<usize>,
+    /// What is before each of them.
+    pub(super) pieces: Vec<Vec<u8>>,
+    pub(super) end: Vec<u8>,
+}
+
+impl Around {
+    /// The next value.
+    pub(super) fn value(&mut self, index: usize) {
+        self.order.push(index);
+        self.pieces.push(std::mem::take(&mut self.end));
     }
 }

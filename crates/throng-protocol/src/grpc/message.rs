@@ -1,4 +1,4 @@
-//! Messages with their prefix: whether they are compressed, and how many bytes they have.
+//! Messages with their prefix: compression flag and length.
 
 use std::borrow::Cow;
 use std::io::Write as _;
@@ -11,7 +11,7 @@ use super::violation::Violation;
 /// The flag and the length before a message.
 pub const PREFIX_BYTES: usize = 5;
 
-/// How messages of one direction are compressed; `grpc-encoding` says it.
+/// Compression of messages in one direction, declared by `grpc-encoding`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encoding {
     #[default]
@@ -33,10 +33,10 @@ impl Encoding {
     }
 }
 
-/// Appends a message that `write` appends, with its prefix. Nothing is appended when that fails.
+/// Appends a message that `write` appends, with its prefix. Nothing is appended if that fails.
 ///
 /// # Errors
-/// What `write` gives.
+/// The error of `write`.
 pub fn write_message<E>(
     encoding: Encoding,
     out: &mut Vec<u8>,
@@ -62,18 +62,18 @@ pub fn write_message<E>(
     Ok(())
 }
 
-/// A message as it came, with its prefix.
+/// A message as received, with its prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed<'a> {
     pub is_compressed: bool,
     pub bytes: Cow<'a, [u8]>,
 }
 
-/// Collects bytes, in any cuts, until a message is complete. Owns heap memory only while one is
-/// not.
+/// Collects bytes, however they are split, until a message is complete. Owns heap memory only for
+/// an incomplete message.
 #[derive(Debug, Default)]
 pub struct MessageReader {
-    /// The beginning of a message, with its prefix.
+    /// The start of a message, with its prefix.
     held: Vec<u8>,
 }
 
@@ -84,9 +84,9 @@ impl MessageReader {
         MessageReader::default()
     }
 
-    /// Reads `bytes` up to the end of the next message; None when they are used up before. What
-    /// lies whole in the input stays there. A message of more than `bytes_max` is refused as soon
-    /// as its prefix is there.
+    /// Reads `bytes` up to the end of the next message; `None` if they end before. A message that
+    /// is complete in the input is not copied. A message of more than `bytes_max` is rejected as
+    /// soon as its prefix is read.
     pub fn next<'a>(
         &mut self,
         bytes: &mut &'a [u8],
@@ -117,18 +117,18 @@ impl MessageReader {
         Ok(None)
     }
 
-    /// Whether no message is begun.
+    /// Whether no message has started.
     pub fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
 
-    /// The heap memory that the reader owns now.
+    /// The heap memory that the reader owns.
     pub fn heap_bytes(&self) -> usize {
         self.held.capacity()
     }
 }
 
-/// Whether a message is compressed, and its length; None while its prefix is not complete.
+/// Whether a message is compressed, and its length; `None` while its prefix is incomplete.
 fn prefix(bytes: &[u8], bytes_max: usize) -> Result<Option<(bool, usize)>, Violation> {
     let flag = match bytes.first() {
         Some(flag @ (0 | 1)) => *flag == 1,

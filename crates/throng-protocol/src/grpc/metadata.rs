@@ -1,15 +1,15 @@
-//! Metadata: what a caller sends in headers of its own, and gets in heads and trailers. Values of
-//! names that end in `-bin` are bytes, as base64.
+//! Metadata: custom headers that a caller sends, and headers and trailers that it receives. Values
+//! of names that end in `-bin` are bytes, encoded as base64.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use throng_base::Said;
 
-/// Headers that are not the caller's.
+/// Headers that a caller may not set.
 const RESERVED: &[&str] =
     &["te", "content-type", "connection", "host", "keep-alive", "transfer-encoding", "upgrade"];
 
-/// Why metadata cannot be sent: what is wrong, and the cure.
+/// Why metadata cannot be sent: what is wrong, and the fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetadataMistake {
     pub message: Said,
@@ -20,8 +20,8 @@ pub fn is_binary(name: &str) -> bool {
     name.ends_with("-bin")
 }
 
-/// Whether a name can be sent: lower-case letters, digits, `_`, `-` and `.`, and none that gRPC or
-/// HTTP/2 has for itself. Upper-case letters are no mistake; they are sent as lower-case ones.
+/// Checks that a name can be sent: lower-case letters, digits, `_`, `-` and `.`, and not reserved
+/// by gRPC or HTTP/2. Upper-case letters are allowed and sent in lower case.
 pub fn check_name(name: &str) -> Result<(), MetadataMistake> {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     let lower = name.to_ascii_lowercase();
@@ -38,8 +38,8 @@ pub fn check_name(name: &str) -> Result<(), MetadataMistake> {
     Ok(())
 }
 
-/// Appends the value of a header: of a binary name as base64, of others as printable ASCII. Nothing
-/// is appended when it cannot be sent.
+/// Appends the value of a header: base64 for a binary name, otherwise printable ASCII. Nothing is
+/// appended if it cannot be sent.
 pub fn write_value(name: &str, value: &[u8], out: &mut Vec<u8>) -> Result<(), MetadataMistake> {
     if is_binary(name) {
         out.extend_from_slice(STANDARD_NO_PAD.encode(value).as_bytes());

@@ -1,11 +1,11 @@
-//! gRPC over HTTP/2 as a client speaks it (github.com/grpc/grpc, `doc/PROTOCOL-HTTP2.md`), but for
-//! HTTP/2 itself and for what is in the messages, which [`crate::protobuf`] knows.
+//! gRPC over HTTP/2, client side (github.com/grpc/grpc, `doc/PROTOCOL-HTTP2.md`), without HTTP/2
+//! itself and the content of messages, which is in [`crate::protobuf`].
 //!
 //! - [`request_fields`] and [`Timeout`]: the headers of a call; [`metadata`]: those of its caller.
 //! - [`write_message`]: a message with its prefix, compressed on request.
 //! - [`Response`]: head, data and trailers in, messages and a [`Status`] out.
-//! - [`CallStream`]: the same over a connection of its own, messages to and fro.
-//! - [`reflection`]: how a server is asked for its descriptors.
+//! - [`CallStream`]: a call with a connection of its own, with messages in both directions.
+//! - [`reflection`]: asks a server for its descriptors.
 
 pub mod metadata;
 pub mod reflection;
@@ -27,5 +27,5 @@ pub use stream::{CallError, CallStream};
 pub use throng_base::grpc::Code;
 pub use violation::Violation;
 
-/// What a message may have at most unless a scenario says otherwise, as in grpc-go and grpc-java.
+/// Maximum message size unless a scenario sets another, as in grpc-go and grpc-java.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;

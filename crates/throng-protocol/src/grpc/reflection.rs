@@ -1,8 +1,8 @@
 //! Server reflection (github.com/grpc/grpc, `reflection/v1/reflection.proto`): requests and
-//! responses as bytes, and the descriptors that come together.
+//! responses as bytes, and the collected descriptors.
 //!
-//! [`Discovery`] says what is asked next on a stream of `ServerReflectionInfo`, one request and one
-//! response at a time, until the schema is whole.
+//! [`Discovery`] returns the next request for a stream of `ServerReflectionInfo`, one request and
+//! one response at a time, until the schema is complete.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -18,15 +18,15 @@ use crate::protobuf::{Schema, descriptor};
 pub const METHOD: &str = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 pub const METHOD_ALPHA: &str = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
 
-/// How many files a server may have, and how many bytes they may have together.
+/// Most files of a server, and most bytes of all files.
 pub const FILES_MAX: usize = 1_024;
 pub const FILES_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// What is asked of a server.
+/// A request to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
     Services,
-    /// The file that declares a service, method or message, with what it imports.
+    /// The file that declares a service, method or message, with its imports.
     Symbol(String),
     File(String),
 }
@@ -37,13 +37,13 @@ impl Question {
         match self {
             Question::File(name) => write_bytes(3, name.as_bytes(), out),
             Question::Symbol(name) => write_bytes(4, name.as_bytes(), out),
-            // Whatever stands in it is passed over, but servers want it there.
+            // The content is ignored, but servers require the field.
             Question::Services => write_bytes(7, b"*", out),
         }
     }
 }
 
-/// What a server answers.
+/// The response of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     Services(Vec<String>),
@@ -114,11 +114,11 @@ fn error(bytes: &[u8]) -> Result<Answer, Wrong> {
     Ok(Answer::Error { code, message: say!("{message}") })
 }
 
-/// Asks for descriptors until all that is imported is there.
+/// Requests descriptors until all imports are resolved.
 #[derive(Debug)]
 pub struct Discovery {
     open: VecDeque<Question>,
-    /// Files that were asked for by name.
+    /// Files that were requested by name.
     asked: BTreeSet<String>,
     files: BTreeMap<String, File>,
     bytes: usize,
@@ -131,7 +131,7 @@ struct File {
 }
 
 impl Discovery {
-    /// Of these services, or of all that the server has when there are none.
+    /// For these services, or for all of the server if there are none.
     pub fn new<'n>(services: impl IntoIterator<Item = &'n str>) -> Discovery {
         let mut open: VecDeque<Question> =
             services.into_iter().map(|name| Question::Symbol(name.to_owned())).collect();
@@ -141,15 +141,15 @@ impl Discovery {
         Discovery { open, asked: BTreeSet::new(), files: BTreeMap::new(), bytes: 0 }
     }
 
-    /// What is to be asked; the same until it is answered. None when all is there.
+    /// The next request; the same until it is answered. `None` when all is complete.
     pub fn question(&self) -> Option<&Question> {
         self.open.front()
     }
 
-    /// Takes the answer to [`Discovery::question`]: a `ServerReflectionResponse`.
+    /// Takes the response to [`Discovery::question`]: a `ServerReflectionResponse`.
     ///
     /// # Errors
-    /// A sentence: what the server says, or that its descriptors cannot be used.
+    /// A sentence: the server's error, or why its descriptors cannot be used.
     pub fn answer(&mut self, bytes: &[u8]) -> Result<(), Said> {
         let Some(question) = self.open.pop_front() else {
             return Err(say!("server reflection sent an unexpected reply"));
@@ -165,7 +165,7 @@ impl Discovery {
                 Err(say!("the server does not describe `{name}`: {message}"))
             }
             (Answer::Services(names), Question::Services) => {
-                // Of reflection itself nothing has to be known.
+                // The reflection service itself is not needed.
                 let others = names.into_iter().filter(|name| !name.starts_with("grpc.reflection."));
                 self.open.extend(others.take(FILES_MAX).map(Question::Symbol));
                 Ok(())
@@ -217,7 +217,7 @@ impl Discovery {
         }
     }
 
-    /// All that came as a `FileDescriptorSet`, each file behind those that it imports.
+    /// All descriptors as a `FileDescriptorSet`, each file after those that it imports.
     pub fn descriptor_set(&self) -> Vec<u8> {
         let (mut out, mut written) = (Vec::new(), BTreeSet::new());
         for name in self.files.keys() {
@@ -245,10 +245,10 @@ impl Discovery {
         }
     }
 
-    /// The schema of all that came.
+    /// The schema of all descriptors.
     ///
     /// # Errors
-    /// A sentence of what does not fit together.
+    /// A sentence about what does not fit together.
     pub fn finish(self) -> Result<Schema, Said> {
         let mut files: Vec<FileDescriptorProto> = Vec::with_capacity(self.files.len());
         for file in self.files.values() {
@@ -271,7 +271,7 @@ impl Discovery {
     }
 }
 
-/// The files that protobuf itself has; servers mostly leave them out.
+/// The files of protobuf itself; most servers omit them.
 fn known(name: &str) -> Option<FileDescriptorProto> {
     let file = DescriptorPool::global().get_file_by_name(name)?;
     Some(file.file_descriptor_proto().clone())

@@ -10,7 +10,7 @@ pub const CONTENT_TYPE: &str = "application/grpc";
 /// The most digits of a `grpc-timeout`.
 const TIMEOUT_MAX: u128 = 99_999_999;
 
-/// A deadline as `grpc-timeout` has it: at most eight digits and a unit, never shorter than it is.
+/// A deadline in the format of `grpc-timeout`: at most eight digits and a unit, rounded up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeout {
     number: u32,
@@ -18,7 +18,7 @@ pub struct Timeout {
 }
 
 impl Timeout {
-    /// In the smallest unit that has a number for it; a longer one is what hours hold at most.
+    /// In the smallest unit that can express it, limited to the maximum in hours.
     pub fn new(time: Duration) -> Timeout {
         const UNITS: [(u128, char); 6] = [
             (1, 'n'),
@@ -42,8 +42,8 @@ impl fmt::Display for Timeout {
     }
 }
 
-/// Calls `each` with the headers of a call in their order, those that HTTP/2 has itself and the
-/// metadata apart: `te`, `content-type`, what is compressed how, and the deadline.
+/// Calls `each` with the headers of a call in order, except for those of HTTP/2 itself and the
+/// metadata: `te`, `content-type`, compression, and the deadline.
 pub fn request_fields(
     encoding: Encoding,
     timeout: Option<Duration>,

@@ -1,4 +1,4 @@
-//! The response of a call: what HTTP/2 gives of it in, messages and a status out.
+//! The response of a call: HTTP/2 events in, messages and a status out.
 
 use std::borrow::Cow;
 
@@ -7,15 +7,15 @@ use super::status::Status;
 use super::violation::Violation;
 use crate::http1::{ContentDecoder, ContentError, Excerpt};
 
-/// The response of one call. Give it [`Response::head`], [`Response::next`] any number of times,
-/// [`Response::trailers`] if there are some, and [`Response::end`].
+/// The response of one call. Call [`Response::head`], [`Response::next`] any number of times,
+/// [`Response::trailers`] if there are any, and [`Response::end`].
 #[derive(Debug, Default)]
 pub struct Response {
     reader: MessageReader,
     /// The HTTP status; 0 before the head.
     http: u16,
     encoding: Encoding,
-    /// The body is that of a proxy or the like: no messages.
+    /// The body comes from a proxy or similar: it contains no messages.
     is_foreign: bool,
     replies: u32,
     status: Option<Box<Status>>,
@@ -28,8 +28,8 @@ impl Response {
         Response::default()
     }
 
-    /// The head, which may already be all there is. What is no gRPC is no violation: its status is
-    /// made of the HTTP status.
+    /// The head, which may be the complete response. A response that is not gRPC is not a
+    /// violation: its status is derived from the HTTP status.
     pub fn head<'h>(
         &mut self,
         status: u16,
@@ -59,7 +59,7 @@ impl Response {
         }
     }
 
-    /// Reads bytes of the body, in any cuts, up to the end of the next message.
+    /// Reads bytes of the body, however they are split, up to the end of the next message.
     pub fn next<'a>(
         &mut self,
         bytes: &mut &'a [u8],
@@ -94,7 +94,8 @@ impl Response {
         Ok(())
     }
 
-    /// The stream ended in order: how the call did. `is_single` for a call with one reply.
+    /// The stream ended normally: returns the status of the call. `is_single` for a call with one
+    /// reply.
     pub fn end(&mut self, is_single: bool) -> Result<Status, Violation> {
         let status = match self.status.take() {
             Some(status) => *status,
@@ -109,18 +110,18 @@ impl Response {
         }
     }
 
-    /// How many messages have come.
+    /// How many messages have arrived.
     pub fn replies(&self) -> u32 {
         self.replies
     }
 
-    /// The heap memory that it owns now.
+    /// The heap memory that it owns.
     pub fn heap_bytes(&self) -> usize {
         self.reader.heap_bytes()
     }
 }
 
-/// What a head or trailers tell of the status.
+/// The status in a head or trailers.
 #[derive(Default)]
 struct Told<'h> {
     status: Option<&'h [u8]>,
@@ -137,7 +138,7 @@ impl<'h> Told<'h> {
     }
 }
 
-/// `application/grpc`, alone or with `+proto` or parameters behind it.
+/// `application/grpc`, optionally followed by `+proto` or parameters.
 fn is_content_type(value: &[u8]) -> bool {
     let known = super::CONTENT_TYPE.as_bytes();
     let begins = value.get(..known.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(known));
@@ -145,7 +146,7 @@ fn is_content_type(value: &[u8]) -> bool {
 }
 
 impl<'a> Packed<'a> {
-    /// The message itself. One that came in pieces, or compressed, lies in `room`.
+    /// The message itself. If it arrived in pieces or compressed, it is in `room`.
     pub fn unpack(self, bytes_max: usize, room: &'a mut Vec<u8>) -> Result<&'a [u8], Violation> {
         if self.is_compressed {
             room.clear();

@@ -3,15 +3,15 @@
 use throng_base::Said;
 use throng_base::grpc::Code;
 
-/// The longest message of a status that is kept.
+/// Longest status message that is kept.
 const MESSAGE_BYTES_MAX: usize = 1024;
 
-/// Where a status comes from.
+/// The origin of a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// `grpc-status` says it.
+    /// `grpc-status`.
     Server,
-    /// Made of this HTTP status, since there is no `grpc-status`.
+    /// Derived from this HTTP status, because `grpc-status` is missing.
     Http(u16),
 }
 
@@ -19,7 +19,7 @@ pub enum Origin {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     pub code: Code,
-    /// The number as it came: unknown ones are [`Code::Unknown`].
+    /// The number as received: unknown ones are [`Code::Unknown`].
     pub number: u32,
     pub message: Said,
     pub origin: Origin,
@@ -30,7 +30,7 @@ impl Status {
         self.code == Code::Ok
     }
 
-    /// From the values of `grpc-status` and `grpc-message`; None when the first is not a number.
+    /// From the values of `grpc-status` and `grpc-message`; `None` if the first is not a number.
     pub(super) fn read(status: &[u8], message: &[u8]) -> Option<Status> {
         let digits = std::str::from_utf8(status).ok()?;
         let number: u32 =
@@ -64,7 +64,7 @@ impl Status {
     }
 }
 
-/// Text with `%41` for bytes. What is no escape stays as it is, what is not UTF-8 is replaced.
+/// Decodes `%41` to a byte. Invalid escapes are unchanged, invalid UTF-8 is replaced.
 fn percent_decoded(text: &[u8]) -> String {
     let mut bytes = Vec::with_capacity(text.len().min(MESSAGE_BYTES_MAX));
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! A call that stays open: messages come and go until its status.
+//! A call that stays open: messages in both directions until its status.
 
 use std::convert::Infallible;
 
@@ -40,16 +40,16 @@ pub struct CallStream(Box<Open>);
 struct Open {
     lasting: Lasting,
     response: Response,
-    /// How messages are compressed that are sent.
+    /// The compression of sent messages.
     encoding: Encoding,
     /// No more messages are sent.
     half_closed: bool,
-    /// Its status has come, or what stands for one.
+    /// Its status has arrived, or what replaces it.
     over: bool,
 }
 
 impl CallStream {
-    /// Writes all that a connection begins with, and the request.
+    /// Writes the start of the connection, and the request.
     ///
     /// # Errors
     /// None on a new connection.
@@ -64,7 +64,7 @@ impl CallStream {
         Ok(CallStream(Box::new(Open { lasting, response, encoding, half_closed, over: false })))
     }
 
-    /// Reads up to the next message, or what else there is to be told.
+    /// Reads up to the next message, or other event.
     ///
     /// # Errors
     /// How it ended, other than with OK. Nothing follows.
@@ -127,7 +127,7 @@ impl CallStream {
         read.map(|()| event.map(Event::Http)).map_err(CallError::Grpc)
     }
 
-    /// Sends a message. False where no more are: nothing was written.
+    /// Sends a message. False if none can be sent anymore: nothing was written.
     pub fn message(&mut self, content: &[u8], out: &mut Vec<u8>) -> bool {
         let Open { lasting, encoding, half_closed: false, .. } = &mut *self.0 else { return false };
         let mut framed = Vec::with_capacity(content.len() + super::PREFIX_BYTES);
@@ -142,21 +142,21 @@ impl CallStream {
     /// Sends messages that have their prefixes.
     pub fn send(&mut self, messages: &[u8], out: &mut Vec<u8>) {
         if !messages.is_empty() {
-            // It is open still.
+            // It is still open.
             let _ = self.0.lasting.send(messages, false, out);
         }
     }
 
-    /// How much of what was sent waits for the peer to make room.
+    /// How many sent bytes wait for the peer to make room.
     pub fn backlog(&self) -> usize {
         self.0.lasting.backlog()
     }
 
-    /// Says that no more messages are sent. The status follows.
+    /// Ends the messages of the client. The status follows.
     pub fn half_close(&mut self, out: &mut Vec<u8>) {
         let Open { lasting, half_closed, .. } = &mut *self.0;
         if !std::mem::replace(half_closed, true) {
-            // Of a stream that is over there is nothing to close.
+            // A stream that is over needs no close.
             let _ = lasting.send(&[], true, out);
         }
     }
@@ -166,18 +166,18 @@ impl CallStream {
         !self.0.half_closed
     }
 
-    /// Gives the call up: the target is told not to go on with it.
+    /// Cancels the call: the target is told to stop it.
     pub fn cancel(&mut self, out: &mut Vec<u8>) {
         self.0.over = true;
         self.0.lasting.cancel(out);
     }
 
-    /// Whether its status has come.
+    /// Whether its status has arrived.
     pub fn is_over(&self) -> bool {
         self.0.over
     }
 
-    /// The socket has taken all that was written so far. True when more has been written now.
+    /// The socket has taken everything written. True if more was written now.
     pub fn drained(&mut self, out: &mut Vec<u8>) -> bool {
         self.0.lasting.drained(out)
     }

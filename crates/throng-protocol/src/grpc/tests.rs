@@ -19,7 +19,7 @@ fn message(encoding: Encoding, content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Headers as they come.
+/// Received headers.
 fn fields<'f>(pairs: &'f [(&'f str, &'f str)]) -> impl Iterator<Item = (&'f [u8], &'f [u8])> {
     pairs.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()))
 }
@@ -55,7 +55,7 @@ fn is_broken(ended: &Result<Status, Violation>) -> bool {
 }
 
 #[test]
-fn messages_are_cut_out_of_every_cut() {
+fn messages_are_read_however_they_are_split() {
     let large = vec![7; 1000];
     let bytes = [
         message(Encoding::Identity, b"one"),
@@ -76,7 +76,7 @@ fn messages_are_cut_out_of_every_cut() {
 }
 
 #[test]
-fn a_failed_message_leaves_nothing() {
+fn a_failed_message_appends_nothing() {
     let mut out = b"before".to_vec();
     let failed = write_message(Encoding::Gzip, &mut out, |out| {
         out.push(1);
@@ -109,7 +109,7 @@ fn a_reader_owns_memory_only_while_a_message_is_open() {
 }
 
 #[test]
-fn broken_messages_are_told() {
+fn malformed_messages_are_reported() {
     let zipped = message(Encoding::Gzip, &[7; 5000]);
     let mut corrupt = message(Encoding::Gzip, b"some text");
     corrupt[20] ^= 0xff;
@@ -166,7 +166,7 @@ fn a_call_with_one_reply_gets_one() {
 }
 
 #[test]
-fn the_status_stands_in_trailers_or_in_the_head() {
+fn the_status_is_in_the_trailers_or_in_the_head() {
     let (_, ended) =
         responded(HEAD, &[], &[("grpc-status", "5"), ("grpc-message", "no%20%E4%BD%A0")]);
     let status = ended.unwrap();
@@ -191,14 +191,14 @@ fn the_status_stands_in_trailers_or_in_the_head() {
         let (_, ended) = responded(HEAD, &[], &[("grpc-status", wrong)]);
         assert!(matches!(ended, Err(Violation::Status(_))), "{wrong}: {ended:?}");
     }
-    // What is said is kept within limits, and no escape breaks it.
+    // Messages are limited, and invalid escapes are harmless.
     let long = "%ff".repeat(5000);
     let (_, ended) = responded(HEAD, &[], &[("grpc-status", "2"), ("grpc-message", &long)]);
     assert_eq!(ended.unwrap().message.english().chars().count(), 1024);
 }
 
 #[test]
-fn what_is_no_grpc_has_the_status_of_its_http_status() {
+fn a_response_that_is_not_grpc_gets_its_status_from_http() {
     for (http, content_type, code) in [
         (400, "text/html", Code::Internal),
         (401, "text/html", Code::Unauthenticated),
@@ -222,7 +222,7 @@ fn what_is_no_grpc_has_the_status_of_its_http_status() {
         assert_eq!((status.code, status.origin), (code, Origin::Http(http)), "{content_type}");
         assert!(status.message.english().contains("gRPC status"), "{status:?}");
     }
-    // One that says its status all the same is believed.
+    // A response with a status is believed nevertheless.
     let mut response = Response::new();
     response.head(503, fields(&[("grpc-status", "8")])).unwrap();
     assert_eq!(response.end(true).map(|status| status.code), Ok(Code::ResourceExhausted));
@@ -245,7 +245,7 @@ fn codes_have_names_and_numbers() {
 }
 
 #[test]
-fn deadlines_have_eight_digits_at_most() {
+fn deadlines_have_at_most_eight_digits() {
     for (time, text) in [
         (Duration::ZERO, "0n"),
         (Duration::from_nanos(99_999_999), "99999999n"),

@@ -1,11 +1,11 @@
-//! What a server does that gRPC does not allow.
+//! gRPC violations of a server.
 
 use throng_base::Said;
 
 use super::Code;
 use crate::http1::{ContentError, Excerpt};
 
-/// What a server does that gRPC does not allow. The call has failed by it.
+/// A gRPC violation of a server, which fails the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
     /// The first byte of a message is neither 0 nor 1.
@@ -14,27 +14,27 @@ pub enum Violation {
         bytes: u64,
         bytes_max: usize,
     },
-    /// The stream ends in a message.
+    /// The stream ends inside a message.
     CutOff,
-    /// A message is compressed, and the head has not said how.
+    /// A message is compressed, but the head does not declare how.
     Compressed,
     Encoding(Excerpt),
     Content(ContentError),
     /// `grpc-status` is not a number.
     Status(Excerpt),
-    /// A call that has one reply got none, and succeeded all the same.
+    /// A call with one reply got none, but succeeded.
     NoReply,
-    /// A call that has one reply got another.
+    /// A call with one reply got another.
     SecondReply,
 }
 
 impl Violation {
-    /// Whether it is not wrong, but larger than it may be.
+    /// Whether it is not an error, but exceeds a limit.
     pub fn is_too_large(self) -> bool {
         matches!(self, Violation::TooLarge { .. })
     }
 
-    /// The code that clients of gRPC give it.
+    /// The code that gRPC clients assign to it.
     pub fn code(self) -> Code {
         match self {
             Violation::TooLarge { .. } | Violation::Content(ContentError::TooLarge { .. }) => {

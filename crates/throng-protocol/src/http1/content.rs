@@ -1,5 +1,5 @@
-//! Content codings of bodies (RFC 9110 section 8.4): gzip, deflate and br, one or two deep.
-//! Used only when something looks at a body; a decoder can be reset and used again.
+//! Content codings of bodies (RFC 9110 section 8.4): gzip, deflate and br, one or two deep. Used
+//! only if the body is needed; a decoder can be reset and reused.
 
 mod gzip;
 mod inflate;
@@ -15,10 +15,10 @@ use stages::Stage;
 
 /// How many codings may be applied to one body.
 const CODINGS_MAX: usize = 2;
-/// Decoded at a time.
+/// Bytes decoded per step.
 const STEP_BYTES: usize = 16 * 1024;
 
-/// Why a body could not be decoded. The coding is named by the word of its header.
+/// Why a body could not be decoded. The coding is named as in its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentError {
     UnknownCoding(Excerpt),
@@ -48,7 +48,7 @@ impl fmt::Display for ContentError {
 
 impl std::error::Error for ContentError {}
 
-/// Undoes the codings of one body, piece by piece.
+/// Decodes the codings of one body, piece by piece.
 #[derive(Debug)]
 pub struct ContentDecoder {
     /// The coding that was applied last.
@@ -63,8 +63,8 @@ fn is_no_coding(name: &[u8]) -> bool {
 }
 
 impl ContentDecoder {
-    /// A decoder for a Content-Encoding value; `None` when there is nothing to decode. No more
-    /// than `bytes_max` bytes are decoded, also between two codings.
+    /// A decoder for a Content-Encoding value; `None` if there is nothing to decode. At most
+    /// `bytes_max` bytes are decoded, also between two codings.
     pub fn new(encoding: &[u8], bytes_max: u64) -> Result<Option<ContentDecoder>, ContentError> {
         ContentDecoder::of_codings(list_elements(encoding), bytes_max)
     }
@@ -99,7 +99,7 @@ impl ContentDecoder {
         Ok(outer.map(|outer| ContentDecoder { outer, inner, bytes_max }))
     }
 
-    /// Decodes more of the body; `sink` gets what comes of it, piece by piece, and may end it.
+    /// Decodes more of the body; `sink` gets the output, piece by piece, and may stop.
     pub fn write<E: From<ContentError>>(
         &mut self,
         bytes: &[u8],
@@ -114,13 +114,13 @@ impl ContentDecoder {
         }
     }
 
-    /// The body is at its end. A body without a single byte is complete, as for a HEAD request.
+    /// The body has ended. An empty body is complete, as for a HEAD request.
     pub fn finish(&self) -> Result<(), ContentError> {
         self.outer.finish()?;
         self.inner.as_ref().map_or(Ok(()), Measured::finish)
     }
 
-    /// Makes ready for another body with the same codings.
+    /// Prepares for another body with the same codings.
     pub fn reset(&mut self) {
         self.outer.reset();
         if let Some(inner) = &mut self.inner {
@@ -129,12 +129,12 @@ impl ContentDecoder {
     }
 }
 
-/// A stage and how much has come out of it.
+/// A stage and its output so far.
 #[derive(Debug)]
 struct Measured {
     stage: Stage,
     decoded: u64,
-    /// What the stage decodes to, a step at a time.
+    /// The output of the stage, a step at a time.
     step: Vec<u8>,
 }
 

@@ -1,6 +1,6 @@
-//! The date of a cookie's Expires, read as leniently as RFC 6265 section 5.1.1 asks.
+//! The date of a cookie's Expires, parsed as leniently as RFC 6265 section 5.1.1 requires.
 
-/// Seconds since 1970 of a date in any of the forms servers write; `None` when it is no date.
+/// Seconds since 1970 of a date in any of the formats that servers use; `None` if it is not a date.
 /// Dates before 1970 are 0.
 pub(super) fn parse(text: &[u8]) -> Option<u64> {
     let mut found = Found::default();
@@ -23,7 +23,7 @@ struct Found {
 }
 
 impl Found {
-    /// A token is the first thing it can be that has not been found yet.
+    /// A token is the first item it can be that is still missing.
     fn token(&mut self, token: &[u8]) {
         if self.time.is_none() {
             self.time = time(token);
@@ -65,7 +65,7 @@ impl Found {
     }
 }
 
-/// `hh:mm:ss`, each of one or two digits, then anything that does not begin with a digit.
+/// `hh:mm:ss`, each of one or two digits, then anything that does not start with a digit.
 fn time(token: &[u8]) -> Option<[u64; 3]> {
     let mut parts = token.splitn(3, |byte| *byte == b':');
     let mut whole = || parts.next().filter(|part| part.len() <= 2).and_then(|p| number(p, 1, 2));
@@ -73,7 +73,7 @@ fn time(token: &[u8]) -> Option<[u64; 3]> {
     Some([hour, minute, number(parts.next()?, 1, 2)?])
 }
 
-/// The number a token begins with, if it has that many digits.
+/// The number that a token starts with, if it has that many digits.
 fn number(token: &[u8], digits_min: usize, digits_max: usize) -> Option<u64> {
     let digits = token.iter().take_while(|byte| byte.is_ascii_digit()).count();
     if !(digits_min..=digits_max).contains(&digits) {
@@ -82,7 +82,7 @@ fn number(token: &[u8], digits_min: usize, digits_max: usize) -> Option<u64> {
     Some(token[..digits].iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))
 }
 
-/// The number, from 1, of the month whose first three letters a token begins with.
+/// The number, from 1, of the month whose first three letters a token starts with.
 fn month(token: &[u8]) -> Option<u64> {
     let names = b"janfebmaraprmayjunjulaugsepoctnovdec";
     let letters = token.get(..3)?;
@@ -106,9 +106,9 @@ fn days_of_month(year: u64, month: u64) -> u64 {
     }
 }
 
-/// Days between some day long ago and this one.
+/// Days between a fixed day and this one.
 fn days_before(year: u64, month: u64, day: u64) -> i64 {
-    // January and February count as the end of the year before, so that the leap day is last.
+    // January and February count as the end of the previous year, so that the leap day is last.
     let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
     let of_years = year * 365 + year / 4 - year / 100 + year / 400;
     let of_months = (month * 153 + 2) / 5;
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_is_refused() {
+    fn invalid_dates_are_rejected() {
         for text in [
             "",
             "0",

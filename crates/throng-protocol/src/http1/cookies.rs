@@ -9,7 +9,7 @@ use super::headers::trim_blanks;
 /// Longer attribute values are ignored, as browsers do.
 const ATTRIBUTE_BYTES_MAX: usize = 1024;
 
-/// What a jar may hold at most.
+/// The limits of a jar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CookieLimits {
     pub cookies_max: usize,
@@ -23,51 +23,51 @@ impl Default for CookieLimits {
     }
 }
 
-/// What became of a Set-Cookie.
+/// The result of a Set-Cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
     Kept,
-    /// Kept, and the oldest cookie dropped as the jar was full.
+    /// Stored; the oldest cookie was dropped because the jar was full.
     KeptForOldest,
-    /// It had expired; a cookie of that name is gone.
+    /// It had expired; the cookie of that name was removed.
     Removed,
     Refused(Refusal),
 }
 
-/// Why a cookie is not kept.
+/// Why a cookie is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is not `name=value`, or has a control character.
+    /// It is not `name=value`, or contains a control character.
     Malformed,
     /// It is over `cookie_bytes_max`.
     TooLong,
-    /// Its domain is not one of the host that it came from.
+    /// Its domain does not match its host.
     OtherDomain,
-    /// It is Secure, and came over a connection that is not.
+    /// It is Secure, and its connection is not.
     NotSecure,
-    /// There is a Secure one of this name, and it came over a connection that is not.
+    /// A Secure cookie of this name exists, and its connection is not secure.
     Guarded,
-    /// The jar takes none.
+    /// The jar accepts none.
     NoRoom,
 }
 
 /// The cookies of one user.
 #[derive(Clone, Debug, Default)]
 pub struct Jar {
-    /// In the order they are sent in: the longest path first, then the oldest.
+    /// In the order they are sent in: longest path first, then oldest.
     cookies: Vec<Cookie>,
 }
 
 #[derive(Clone, Debug)]
 struct Cookie {
-    /// `name=value`, as it is sent.
+    /// `name=value`, as sent.
     pair: Box<[u8]>,
     name_length: usize,
     domain: Box<str>,
     path: Box<str>,
     /// Seconds; `u64::MAX` for a cookie of the session.
     expires: u64,
-    /// Grows with each cookie of the jar.
+    /// Increases with each cookie of the jar.
     age_rank: u64,
     host_only: bool,
     secure: bool,
@@ -86,9 +86,9 @@ impl Jar {
         self.cookies.len()
     }
 
-    /// Takes a Set-Cookie value that came from `host` (a name or address without a port) in the
-    /// answer to a request for `path` (a query is ignored); `secure` if nobody could listen in or
-    /// change it: over TLS, or on this computer.
+    /// Stores a Set-Cookie value from `host` (a name or address without a port) in the response to
+    /// a request for `path` (a query is ignored); `secure` if the connection cannot be eavesdropped
+    /// on or modified: over TLS, or on this computer.
     pub fn store(
         &mut self,
         set_cookie_value: &[u8],
@@ -120,8 +120,8 @@ impl Jar {
         self.make_room_and_insert(cookie, now_seconds, limits)
     }
 
-    /// Writes `Cookie: a=b; c=d` and a line end with what belongs to a request for `path` at
-    /// `host`; writes nothing and returns false when nothing does.
+    /// Writes `Cookie: a=b; c=d` and a line end with the cookies for a request for `path` at
+    /// `host`; writes nothing and returns false if there are none.
     pub fn write_header(
         &self,
         out: &mut Vec<u8>,
@@ -149,8 +149,8 @@ impl Jar {
         any
     }
 
-    /// The value of the cookie with this name that belongs to `host`: one that belongs to `path`
-    /// before one of another path.
+    /// The value of the cookie with this name for `host`: one for `path` goes before one for
+    /// another path.
     pub fn value(
         &self,
         name: &str,

@@ -1,14 +1,14 @@
-//! Digest authentication as a client does it (RFC 7616, with RFC 2069 for servers without `qop`):
-//! a challenge is read, and each request is answered for with a raised nonce count.
+//! Digest authentication, client side (RFC 7616, with RFC 2069 for servers without `qop`): reads a
+//! challenge, and answers it in each request with an incremented nonce count.
 
 use std::fmt::Write as _;
 
 use ring::digest;
 
-/// What a server may say in one header of challenges; a longer one is no challenge.
+/// Longer challenge headers are ignored.
 const CHALLENGES_BYTES_MAX: usize = 8 * 1024;
 
-/// How digests are made.
+/// The hash algorithm of digests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Algorithm {
     Md5,
@@ -17,7 +17,7 @@ enum Algorithm {
 }
 
 impl Algorithm {
-    /// In small hexadecimal digits, of the pieces with a colon between each two.
+    /// In lower-case hexadecimal, of the pieces joined by colons.
     fn of(self, pieces: &[&[u8]]) -> String {
         let bytes = pieces.join(&b':');
         let hex = |bytes: &[u8]| {
@@ -34,25 +34,25 @@ impl Algorithm {
     }
 }
 
-/// What a server asks for that can be answered.
+/// A server's challenge that can be answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Challenge {
     realm: Vec<u8>,
     nonce: Vec<u8>,
     opaque: Option<Vec<u8>>,
     algorithm: Algorithm,
-    /// As the server has named it, for the answer.
+    /// Name sent by the server, for the answer.
     named: Option<&'static str>,
-    /// The first nonces are a part of the secret (`-sess`).
+    /// The first nonces are part of the secret (`-sess`).
     is_session: bool,
-    /// `qop=auth` is offered; else it is done as RFC 2069 has it.
+    /// `qop=auth` is offered; otherwise as in RFC 2069.
     has_qop: bool,
     hides_user: bool,
 }
 
 impl Challenge {
-    /// The first challenge of all `WWW-Authenticate` headers that can be answered: a server names
-    /// first what it likes best (RFC 7616, 3.7).
+    /// The first challenge of all `WWW-Authenticate` headers that can be answered: servers list
+    /// them in order of preference (RFC 7616, 3.7).
     pub fn choose<'v>(values: impl IntoIterator<Item = &'v [u8]>) -> Option<Challenge> {
         let mut values = values.into_iter().filter(|value| value.len() <= CHALLENGES_BYTES_MAX);
         values.find_map(|value| {
@@ -105,20 +105,20 @@ const ALGORITHMS: [(&str, Algorithm, bool); 6] = [
     ("SHA-512-256-sess", Algorithm::Sha512Slash256, true),
 ];
 
-/// A challenge that a user answers, again and again.
+/// A challenge that a user answers repeatedly.
 #[derive(Clone, Debug)]
 pub struct Answerer {
     challenge: Challenge,
     user: Box<str>,
-    /// Of user, realm and password.
+    /// Hash of user, realm and password.
     secret: Box<str>,
-    /// Ours; the same for all requests, as the count tells them apart.
+    /// The client nonce; the same for all requests, because the count distinguishes them.
     nonce: Box<str>,
     count: u32,
 }
 
 impl Answerer {
-    /// `random` is what no other has.
+    /// `random` must be unique.
     pub fn new(challenge: Challenge, user: &str, password: &str, random: u128) -> Answerer {
         let secret = secret(&challenge, user, password).into();
         let nonce = format!("{random:032x}").into();
@@ -198,8 +198,8 @@ fn quote(out: &mut Vec<u8>, name: &str, value: &[u8]) {
 /// A scheme and its parameters.
 type Offer<'v> = (&'v [u8], Vec<(&'v [u8], Vec<u8>)>);
 
-/// The challenges of a header (RFC 9110, 11.6.1): schemes and their parameters stand between the
-/// same commas. What is neither belongs to no parameter.
+/// The challenges of a header (RFC 9110, 11.6.1): schemes and their parameters are separated by the
+/// same commas. Anything else is ignored.
 fn challenges(value: &[u8]) -> Vec<Offer<'_>> {
     let mut all: Vec<Offer<'_>> = Vec::new();
     for piece in pieces(value) {
@@ -224,7 +224,7 @@ fn challenges(value: &[u8]) -> Vec<Offer<'_>> {
     all
 }
 
-/// Cuts at commas that are not in quotes.
+/// Splits at commas outside of quotes.
 fn pieces(value: &[u8]) -> Vec<&[u8]> {
     let (mut pieces, mut begin, mut is_quoted, mut is_escaped) = (Vec::new(), 0, false, false);
     for (at, byte) in value.iter().enumerate() {
@@ -243,13 +243,13 @@ fn pieces(value: &[u8]) -> Vec<&[u8]> {
     pieces
 }
 
-/// The token that stands first, and the rest.
+/// The leading token, and the rest.
 fn word(piece: &[u8]) -> (&[u8], &[u8]) {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
     piece.split_at(piece.iter().position(|byte| !is_word(byte)).unwrap_or(piece.len()))
 }
 
-/// What a parameter is; None where it has something that no header may have.
+/// The value of a parameter; `None` if it contains bytes that headers must not contain.
 fn unquoted(value: &[u8]) -> Option<Vec<u8>> {
     let plain = match value.strip_prefix(b"\"") {
         None => value.to_vec(),

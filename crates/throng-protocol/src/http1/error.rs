@@ -1,5 +1,5 @@
-//! Why a response could not be read: one variant per cause, in words for the error table.
-//! Every one is the doing of the peer or of the network between.
+//! Why a response could not be read: one variant per cause, in words for the error table. All are
+//! caused by the peer or the network between.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use super::excerpt::Excerpt;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpError {
-    /// The first bytes cannot begin an HTTP/1 response. How many are shown depends on how many
-    /// had arrived.
+    /// The first bytes cannot start an HTTP/1 response. How many are shown depends on how many had
+    /// arrived.
     NotHttp(Excerpt),
-    /// It begins with `HTTP/` but is not `HTTP/1.x NNN reason`.
+    /// It starts with `HTTP/` but is not `HTTP/1.x NNN reason`.
     BadStatusLine(Excerpt),
     /// A header or trailer line is not `name: value`.
     BadHeader(Excerpt),
-    /// A Content-Length that is no number, or none below 2^64.
+    /// A Content-Length that is not a number below 2^64.
     BadContentLength(Excerpt),
     /// Content-Lengths that differ.
     ConflictingLength {
@@ -30,7 +30,7 @@ pub enum HttpError {
     BodyTooLarge {
         bytes_max: u64,
     },
-    /// The line before a chunk is not a hexadecimal size; the byte is the first that is wrong.
+    /// The line before a chunk is not a hexadecimal size; the byte is the first wrong one.
     BadChunkSize {
         byte: u8,
     },
@@ -46,7 +46,7 @@ pub enum HttpError {
     },
     /// Status 101 without a request that asks for another protocol (RFC 9110 section 15.2.2).
     UnaskedUpgrade,
-    /// Closed after this many bytes of a head; 0 when only 1xx responses had come.
+    /// Closed after this many bytes of a head; 0 if only 1xx responses had arrived.
     CutOffInHead {
         bytes: u64,
     },
@@ -58,7 +58,7 @@ pub enum HttpError {
 }
 
 impl HttpError {
-    /// A word for the cause that never varies with what was received.
+    /// A constant identifier of the cause.
     pub fn code(&self) -> &'static str {
         match self {
             HttpError::NotHttp(_) => "not-http",

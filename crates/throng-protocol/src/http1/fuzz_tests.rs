@@ -43,7 +43,7 @@ fn random_cuts<'a>(mut bytes: &'a [u8], random: &mut Random) -> Vec<&'a [u8]> {
 }
 
 #[test]
-fn fuzz_responses_do_not_depend_on_the_cut() {
+fn fuzz_responses_do_not_depend_on_the_split() {
     let kinds = [RequestKind::Normal, RequestKind::Head, RequestKind::Connect];
     mutations(CORPUS, |input, random| {
         let limits = some_limits(random);

@@ -1,5 +1,6 @@
-//! Reads the head of a response in one pass over its bytes: the hot path of the load tester.
-//! It looks into few headers: those that say where the body ends and whether a connection stays.
+//! Reads the head of a response in one pass over its bytes: the hot path of the load tester. It
+//! reads only the few headers that determine where the body ends and whether the connection stays
+//! open.
 
 use memchr::memchr;
 
@@ -7,12 +8,12 @@ use super::error::HttpError;
 use super::excerpt::Excerpt;
 use super::headers::{self, Headers, list_elements, trim_blanks};
 
-/// What of a request decides where its response ends.
+/// The properties of a request that determine where its response ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RequestKind {
     #[default]
     Normal,
-    /// It asks for another protocol: a 101 ends at its head, and that one follows.
+    /// It asks for another protocol: a 101 ends at its head, and that protocol follows.
     Upgrade,
     /// The response has no body, whatever its headers say.
     Head,
@@ -20,14 +21,14 @@ pub enum RequestKind {
     Connect,
 }
 
-/// How the end of a body is known (RFC 9112 section 6.3).
+/// How the end of a body is determined (RFC 9112 section 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFraming {
-    /// There can be no body: HEAD, 1xx, 204, 304, a tunnel.
+    /// Without a body: HEAD, 1xx, 204, 304, a tunnel.
     None,
     Length(u64),
     Chunked,
-    /// Of the connection, in HTTP/2 of the stream.
+    /// Until the end of the connection, or of the stream in HTTP/2.
     UntilClose,
 }
 
@@ -35,19 +36,19 @@ pub enum BodyFraming {
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
     pub status: u16,
-    /// 1, or 2 for what came by [`crate::http2`].
+    /// 1, or 2 for responses of [`crate::http2`].
     pub version_major: u8,
     /// 0 for HTTP/1.0 and HTTP/2, 1 for HTTP/1.1.
     pub version_minor: u8,
     /// The connection may carry another request after this response.
     pub keep_alive: bool,
-    /// 101: from here on another protocol is spoken.
+    /// 101: another protocol follows.
     pub upgrade: bool,
     pub has_set_cookie: bool,
     pub framing: BodyFraming,
     pub headers: Headers<'a>,
     pub reason: &'a [u8],
-    /// The last Content-Encoding line. [`super::ContentDecoder::for_head`] sees to several.
+    /// The last Content-Encoding line. For several, see [`super::ContentDecoder::for_head`].
     pub content_encoding: Option<&'a [u8]>,
     /// The length of the head with all its line ends.
     pub bytes: usize,
@@ -57,9 +58,9 @@ const PROTOCOL: &[u8] = b"HTTP/";
 /// `HTTP/1.1 200`
 const STATUS_LINE_BYTES_MIN: usize = 12;
 
-/// A head at the beginning of `bytes`, or `None` when it is not complete. What is wrong with it is
-/// told when it is complete, so that the verdict does not depend on how the bytes were cut; only
-/// what is no HTTP at all is refused at once.
+/// A head at the start of `bytes`, or `None` if it is incomplete. Errors are reported when it is
+/// complete, so that the result does not depend on how the bytes are split; only bytes that are not
+/// HTTP are rejected immediately.
 #[inline]
 pub(super) fn read(bytes: &[u8], method: RequestKind) -> Result<Option<Head<'_>>, HttpError> {
     match scan(bytes, method) {
@@ -70,14 +71,14 @@ pub(super) fn read(bytes: &[u8], method: RequestKind) -> Result<Option<Head<'_>>
     }
 }
 
-/// What is wrong with a head that will never be completed; `None` when only its end is missing.
+/// The error in a head that will never be completed; `None` if only its end is missing.
 pub(super) fn fault(bytes: &[u8]) -> Option<HttpError> {
     let unfolded = unfolded(bytes);
     scan(unfolded.as_deref().unwrap_or(bytes), RequestKind::Normal).err()
 }
 
-/// A head whose headers go over several lines, with each in one, and as long as before: the line
-/// ends in them are spaces (RFC 9112 section 5.2). `None` where no header is folded.
+/// A head with folded headers unfolded, at the same length: the line ends in them become spaces
+/// (RFC 9112 section 5.2). `None` if no header is folded.
 #[cold]
 pub(super) fn unfolded(bytes: &[u8]) -> Option<Vec<u8>> {
     let headers = memchr(b'\n', bytes)? + 1;
@@ -85,7 +86,7 @@ pub(super) fn unfolded(bytes: &[u8]) -> Option<Vec<u8>> {
     unfold(head.get_mut(headers..)?).then_some(head)
 }
 
-/// The same of header lines alone. The first one cannot go on with another.
+/// The same for header lines alone. The first one cannot be a continuation.
 #[cold]
 pub(super) fn unfold(lines: &mut [u8]) -> bool {
     let (mut start, mut is_folded) = (0, false);
@@ -103,7 +104,7 @@ pub(super) fn unfold(lines: &mut [u8]) -> bool {
     is_folded
 }
 
-/// `Err` when no HTTP/1 response begins like this.
+/// `Err` if no HTTP/1 response starts like this.
 pub(super) fn check_protocol(bytes: &[u8]) -> Result<(), HttpError> {
     let length = bytes.len().min(PROTOCOL.len());
     if bytes[..length] == PROTOCOL[..length] {
@@ -113,10 +114,10 @@ pub(super) fn check_protocol(bytes: &[u8]) -> Result<(), HttpError> {
     }
 }
 
-/// How many of the `fresh` bytes belong to a head or trailer section that began with `kept`: up to
-/// and with the LF of the first empty line.
+/// How many of the `fresh` bytes belong to a head or trailer section that started with `kept`: up
+/// to and including the LF of the first empty line.
 pub(super) fn end(kept: &[u8], fresh: &[u8]) -> Option<usize> {
-    // What stands `back` bytes before position `at`; the section begins as if after a line end.
+    // The byte `back` bytes before position `at`; the section starts as if after a line end.
     let before = |at: usize, back: usize| {
         let position = (kept.len() + at).checked_sub(back)?;
         kept.get(position).or_else(|| fresh.get(position - kept.len())).copied()
@@ -177,7 +178,7 @@ struct StatusLine<'a> {
     reason: &'a [u8],
 }
 
-/// The status line and where the headers begin, or `None` when it is not complete.
+/// The status line and the start of the headers, or `None` if it is incomplete.
 #[inline]
 fn status_line(bytes: &[u8]) -> Result<Option<(StatusLine<'_>, usize)>, HttpError> {
     let bad = || HttpError::BadStatusLine(Excerpt::of(first_line(bytes)));
@@ -207,7 +208,7 @@ fn status_line(bytes: &[u8]) -> Result<Option<(StatusLine<'_>, usize)>, HttpErro
     Ok(Some((line, STATUS_LINE_BYTES_MIN + length + 1)))
 }
 
-/// What the headers read so far say about the message.
+/// What the headers so far declare about the message.
 #[derive(Default)]
 struct Seen<'a> {
     length: ContentLength,
@@ -218,7 +219,7 @@ struct Seen<'a> {
     content_encoding: Option<&'a [u8]>,
 }
 
-/// What all Content-Length headers of a head say together.
+/// The combined Content-Length headers of a head.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ContentLength {
     length: Option<u64>,
@@ -226,7 +227,7 @@ pub(crate) struct ContentLength {
 }
 
 impl ContentLength {
-    /// The length, if there is one. A fault counts only where the length is asked for.
+    /// The length, if there is one. An error counts only if the length is needed.
     #[inline]
     pub(crate) fn get(&self) -> Result<Option<u64>, HttpError> {
         self.fault.map_or(Ok(self.length), Err)
@@ -240,8 +241,8 @@ impl ContentLength {
         }
     }
 
-    /// Several lengths, in one line or in several, are one as long as they are equal (RFC 9112
-    /// section 6.3). A fault counts only if the length is needed in the end.
+    /// Several lengths, in one line or in several, count as one if they are equal (RFC 9112 section
+    /// 6.3). An error counts only if the length is needed.
     #[cold]
     fn add_unusual(&mut self, value: &[u8]) {
         for element in value.split(|byte| *byte == b',') {
@@ -304,7 +305,7 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// `identity` was a transfer coding once (RFC 2616 section 3.6) and means that there is none.
+    /// `identity` was a transfer coding once (RFC 2616 section 3.6) and means none.
     fn transfer_encoding(&mut self, value: &[u8]) {
         for coding in list_elements(value) {
             if coding.eq_ignore_ascii_case(b"chunked") {
@@ -324,8 +325,8 @@ impl<'a> Seen<'a> {
         method: RequestKind,
     ) -> Result<Head<'a>, HttpError> {
         let framing = self.framing(line.status, method)?;
-        // A transfer coding in HTTP/1.0 is faulty framing: trust the connection no further
-        // (RFC 9112 section 6.1).
+        // A transfer coding in HTTP/1.0 is faulty framing: do not reuse the connection (RFC 9112
+        // section 6.1).
         let may_stay = if line.version_minor == 0 {
             self.keep_alive && self.transfer_coding == TransferCoding::None
         } else {
@@ -362,7 +363,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// Most servers write a name as the RFC does, and equality is the faster question.
+/// Most servers write names as in the RFC, and equality is the faster comparison.
 #[inline]
 fn is_named<const N: usize>(name: &[u8], usual: &[u8; N]) -> bool {
     name == usual || name.eq_ignore_ascii_case(usual)

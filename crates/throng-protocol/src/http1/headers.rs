@@ -1,9 +1,9 @@
-//! The header lines of one head or trailer section, looked at only when somebody asks.
-//! No map: a load tester looks at few headers of few responses.
+//! The header lines of one head or trailer section, parsed only on demand. No map: a load tester
+//! reads few headers of few responses.
 
 use memchr::memchr;
 
-/// Raw header lines that have been found well-formed: each `name:value`, ended by LF or CRLF.
+/// Raw header lines that are known to be well-formed: each `name:value`, ended by LF or CRLF.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Headers<'a> {
     lines: &'a [u8],
@@ -16,7 +16,7 @@ impl<'a> Headers<'a> {
         Headers { lines }
     }
 
-    /// The lines as they came.
+    /// The raw lines.
     pub fn as_bytes(self) -> &'a [u8] {
         self.lines
     }
@@ -25,7 +25,7 @@ impl<'a> Headers<'a> {
         self.lines.is_empty()
     }
 
-    /// Names and values in the order they came; values without blanks around them.
+    /// Names and values in order; values without surrounding blanks.
     pub fn iter(self) -> HeaderIterator<'a> {
         HeaderIterator { rest: self.lines }
     }
@@ -78,7 +78,7 @@ impl<'a> Iterator for HeaderIterator<'a> {
     }
 }
 
-/// Takes one line off `rest`; it comes without its LF, but with its CR.
+/// Takes one line off `rest`, without its LF, but with its CR.
 fn take_line<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
     let end = memchr(b'\n', rest).unwrap_or(rest.len());
     let line = &rest[..end];
@@ -96,7 +96,7 @@ fn value_if_named<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     found.eq_ignore_ascii_case(name).then(|| &value[1..])
 }
 
-/// The bytes without blanks (and the CR of the line end) around them.
+/// The bytes without surrounding blanks (and the CR of the line end).
 #[inline]
 pub(super) fn trim_blanks(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = bytes {
@@ -131,15 +131,15 @@ const HIGH: u64 = 0x80 * EACH;
 /// Lines up to this length are measured without memchr.
 const SHORT_LINE_BYTES_MAX: usize = 40;
 
-/// How many bytes at the beginning are visible ASCII other than a colon. Wider than a token (RFC
-/// 9110 section 5.6.2) by a few delimiters, and eight bytes at a time.
+/// How many bytes at the start are visible ASCII other than a colon. Slightly more permissive than
+/// a token (RFC 9110 section 5.6.2), and eight bytes at a time.
 #[inline]
 pub(super) fn name_length(bytes: &[u8]) -> usize {
     let mut length = 0;
     while let Some(eight) = bytes[length..].first_chunk::<8>() {
         let word = u64::from_le_bytes(*eight);
         // A byte that is a colon, is below 0x21 or above 0x7f gets its high bit set. A borrow may
-        // set bits above such a byte too, but only the lowest one is looked at.
+        // set bits above such a byte too, but only the lowest one is used.
         let colon = word ^ (u64::from(b':') * EACH);
         let ends = (colon.wrapping_sub(EACH) & !colon) | word.wrapping_sub(0x21 * EACH) | word;
         let ends = ends & HIGH;
@@ -152,15 +152,15 @@ pub(super) fn name_length(bytes: &[u8]) -> usize {
     length + tail.iter().position(|byte| !is_in_name(*byte)).unwrap_or(tail.len())
 }
 
-/// Where the first LF is. Most lines are short: for these eight bytes at a time, without a call,
-/// are faster than memchr, which finds the end of the others.
+/// The position of the first LF. Most lines are short: for these, eight bytes at a time without a
+/// call are faster than memchr, which finds the end of the others.
 #[inline]
 pub(super) fn line_length(bytes: &[u8]) -> Option<usize> {
     let mut length = 0;
     while length < SHORT_LINE_BYTES_MAX {
         let Some(eight) = bytes[length..].first_chunk::<8>() else { break };
         let different = u64::from_le_bytes(*eight) ^ (u64::from(b'\n') * EACH);
-        // Set above a LF perhaps wrongly, but only the lowest one is looked at.
+        // May be wrong above an LF, but only the lowest one is used.
         let found = different.wrapping_sub(EACH) & !different & HIGH;
         if found != 0 {
             return Some(length + (found.trailing_zeros() / 8) as usize);

@@ -1,7 +1,7 @@
-//! HTTP/1.1 as a client speaks it (RFC 9110, 9112): requests out, responses in.
+//! HTTP/1.1, client side (RFC 9110, 9112): requests out, responses in.
 //!
 //! - [`ResponseReader`] reads responses; [`Head`] and [`Headers`] are its hot path.
-//! - [`request`]: what a request is written with, and what may stand in one.
+//! - [`request`]: writes and validates requests.
 //! - [`digest`]: digest authentication.
 //! - [`cookies`]: a user's jar. [`content`]: gzip, deflate and br bodies.
 
@@ -33,14 +33,14 @@ pub use request::{
 pub use response::{Event, ResponseReader};
 pub use retry_after::retry_after;
 
-/// What a response may cost at most. Reaching a limit is an [`HttpError`] of its own.
+/// Limits of a response. Reaching one is an [`HttpError`] of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Status line and headers with their line ends; as much again for trailers.
     pub head_bytes_max: usize,
     /// The body without its chunk framing and before content decoding; `u64::MAX` is no limit.
     pub body_bytes_max: u64,
-    /// One line that begins a chunk, with its extensions and line end.
+    /// A line that starts a chunk, with its extensions and line end.
     pub chunk_line_bytes_max: usize,
     /// How many 1xx responses may come before the final one.
     pub informational_max: u16,

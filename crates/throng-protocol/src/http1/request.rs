@@ -1,6 +1,5 @@
-//! What a request is written with, whole or in pieces, and what may stand in one.
-//! Nothing here checks what it writes: the `validate_*` functions do, once, when a scenario is
-//! read.
+//! Writes requests, whole or in pieces, and validates their parts. The writers do not check their
+//! input: the `validate_*` functions do, once, when a scenario is read.
 
 use std::fmt;
 use std::io::Write;
@@ -24,7 +23,7 @@ pub fn write_request<'h>(
     write_head_end(out);
 }
 
-/// Writes the head that asks a proxy for a tunnel to `host:port` (RFC 9110, 9.3.6).
+/// Writes the head of a request for a proxy tunnel to `host:port` (RFC 9110, 9.3.6).
 pub fn write_connect(out: &mut Vec<u8>, authority: &str, headers: &[(&str, &str)]) {
     let _ = write!(out, "CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n");
     for (name, value) in headers {
@@ -62,7 +61,8 @@ pub fn write_head_end(out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes one chunk of a chunked body. No data writes nothing, as an empty chunk ends the body.
+/// Writes one chunk of a chunked body. Empty data writes nothing, because an empty chunk ends the
+/// body.
 pub fn write_chunk(out: &mut Vec<u8>, data: &[u8]) {
     if data.is_empty() {
         return;
@@ -88,11 +88,11 @@ pub fn basic_authorization(user: &str, password: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
 }
 
-/// Why a part of a request may not be sent: it would end up as something else at the peer.
+/// Why a part of a request may not be sent: the peer would interpret it differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidPart {
     Empty,
-    /// The first byte that is not allowed and where it is.
+    /// The first invalid byte and its position.
     Byte {
         at: usize,
         byte: u8,
@@ -127,8 +127,8 @@ pub fn validate_header_value(value: &[u8]) -> Result<(), InvalidPart> {
     validate_bytes(value, |byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f))
 }
 
-/// A path and query has neither blanks nor control bytes: those would end it. Other bytes that
-/// RFC 3986 wants escaped are allowed, since to send them may be the purpose.
+/// A path and query contains neither blanks nor control bytes: those would end it. Other bytes that
+/// RFC 3986 requires to be escaped are allowed, because sending them may be intended.
 pub fn validate_target(path_and_query: &str) -> Result<(), InvalidPart> {
     validate_bytes(path_and_query.as_bytes(), |byte| byte > b' ' && byte != 0x7f)
 }
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_written_as_the_rfc_has_it() {
+    fn a_request_is_written_as_in_the_rfc() {
         let headers = [("Host", &b"a.example"[..]), ("X-Empty", b"")];
         assert_eq!(
             written(|out| write_request(out, "GET", "/a?b=c", headers)),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_split_a_request_is_refused() {
+    fn parts_that_would_split_a_request_are_rejected() {
         let bad = |at, byte| Err(InvalidPart::Byte { at, byte });
         assert_eq!(validate_method("M-SEARCH"), Ok(()));
         assert_eq!(validate_method("GET /"), bad(3, b' '));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn basic_authorization_is_that_of_the_rfc() {
+    fn basic_authorization_matches_the_rfc() {
         assert_eq!(
             basic_authorization("Aladdin", "open sesame"),
             "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="

@@ -1,5 +1,5 @@
-//! The machine that reads the responses of one connection, in whatever pieces they come.
-//! It keeps bytes only of a head or a trailer section that came cut.
+//! Reads the responses of one connection, in pieces of any size. Only the bytes of an incomplete
+//! head or trailer section are kept.
 
 use memchr::memchr;
 
@@ -9,7 +9,7 @@ use super::excerpt::Excerpt;
 use super::head::{self, BodyFraming, Head, RequestKind};
 use super::headers::{Headers, check_lines, trim_blanks};
 
-/// Some servers send an empty line too many before a response (RFC 9112 section 2.2).
+/// Some servers send an extra empty line before a response (RFC 9112 section 2.2).
 const LEADING_BYTES_MAX: u8 = 8;
 
 /// A piece of a response. A response is any number of `Informational`, one `Head`, any number of
@@ -19,22 +19,22 @@ pub enum Event<'a> {
     /// A 1xx response other than 101.
     Informational(Head<'a>),
     Head(Head<'a>),
-    /// Bytes of the body, never none, without chunk framing but not content-decoded.
+    /// Bytes of the body, never empty, without chunk framing but not content-decoded.
     Body(&'a [u8]),
     /// The headers after a chunked body, if there are any.
     Trailers(Headers<'a>),
-    /// What follows is another response, or another protocol.
+    /// Another response follows, or another protocol.
     End,
 }
 
-/// Reads one response after the other. After an error it is of no more use.
+/// Reads responses one after another. Unusable after an error.
 #[derive(Debug, Default)]
 pub struct ResponseReader {
-    /// The beginning of a head or trailer section whose end has not come yet.
+    /// The start of an incomplete head or trailer section.
     partial: Vec<u8>,
-    /// Of the body or chunk: bytes to come. In a chunk's size line: the size read so far.
+    /// In a body or chunk: bytes left. In a chunk's size line: the size read so far.
     left: u64,
-    /// Of the body, without chunk framing.
+    /// Bytes of the body, without chunk framing.
     received: u64,
     /// Bytes of the chunk size line so far.
     line_bytes: u16,
@@ -56,17 +56,17 @@ enum State {
     /// Before the first digit of a chunk size.
     ChunkSizeStart,
     ChunkSize,
-    /// Blanks between the size and what ends the line.
+    /// Blanks between the size and the end of the line.
     ChunkSizeBlank,
     ChunkExtension,
-    /// The CR of the size line has come.
+    /// The CR of the size line has arrived.
     ChunkLineFeed,
     ChunkData,
-    /// All bytes of a chunk have come.
+    /// All bytes of a chunk have arrived.
     ChunkEnd,
     ChunkEndLineFeed,
     Trailers,
-    /// All of the response has been told but its end.
+    /// Everything but the end of the response was returned.
     End,
 }
 
@@ -75,23 +75,23 @@ impl ResponseReader {
         ResponseReader::default()
     }
 
-    /// The next response answers a request of this kind. Without this call it is a normal one.
+    /// The next response answers a request of this kind; without this call, a normal one.
     pub fn expect(&mut self, method: RequestKind) {
         self.method = method;
     }
 
-    /// The body of the next response is kept by nobody, and may be of any size.
+    /// The body of the next response is not kept, and may have any size.
     pub fn expect_any_size(&mut self) {
         self.is_unlimited = true;
     }
 
-    /// True between responses: nothing of one has been read.
+    /// True between responses.
     pub fn is_idle(&self) -> bool {
         self.state == State::Head && self.partial.is_empty() && self.informational == 0
     }
 
-    /// Reads `bytes` up to the next piece of the response; None when they are used up before. A
-    /// section that came in pieces lies in `room`.
+    /// Reads `bytes` up to the next piece of the response; `None` if they end before. A section
+    /// that arrived in pieces is in `room`.
     pub fn next<'a: 'r, 'r>(
         &mut self,
         bytes: &mut &'a [u8],
@@ -104,7 +104,7 @@ impl ResponseReader {
                     self.finish();
                     return Ok(Some(Event::End));
                 }
-                // That it is too large is known before it comes.
+                // The size is known to exceed the limit before the body arrives.
                 State::Length => self.check_body(self.left, limits)?,
                 _ => {}
             }
@@ -141,8 +141,8 @@ impl ResponseReader {
         }
     }
 
-    /// The peer has closed. `Ok(true)`: that ended a body, the response is complete.
-    /// `Ok(false)`: it closed between responses.
+    /// The peer has closed. `Ok(true)`: that ended a body, the response is complete. `Ok(false)`:
+    /// it closed between responses.
     pub fn close(&mut self) -> Result<bool, HttpError> {
         let verdict = match self.state {
             State::Head if self.is_idle() => Ok(false),
@@ -163,7 +163,7 @@ impl ResponseReader {
         *self = ResponseReader::default();
     }
 
-    /// Reads at the beginning of a head; what there is of one that is cut is kept.
+    /// Reads the start of a head; keeps an incomplete one.
     #[inline]
     fn read_head<'a: 'r, 'r>(
         &mut self,
@@ -202,7 +202,7 @@ impl ResponseReader {
         Ok(())
     }
 
-    /// Adds to a head that came cut; whether its end has come.
+    /// Adds to an incomplete head; true when it is complete.
     #[cold]
     fn read_head_piece(&mut self, rest: &mut &[u8], bytes_max: usize) -> Result<bool, HttpError> {
         let complete = self.keep_section(rest, bytes_max);
@@ -210,7 +210,7 @@ impl ResponseReader {
         complete.ok_or(HttpError::HeadTooLarge { bytes_max })
     }
 
-    /// Reads a whole head whose headers may go over several lines; and how long it is.
+    /// Parses a complete head, with folded headers if any; returns its length, too.
     #[cold]
     fn begin<'a>(
         &mut self,
@@ -226,8 +226,8 @@ impl ResponseReader {
         Ok((self.begin_body(head, limits)?, head.bytes))
     }
 
-    /// Moves bytes from `rest` to `partial` up to the end of the section. True when that has come,
-    /// `None` when it cannot come within `bytes_max`.
+    /// Moves bytes from `rest` to `partial` up to the end of the section. True when that has
+    /// arrived, `None` if it cannot arrive within `bytes_max`.
     fn keep_section(&mut self, rest: &mut &[u8], bytes_max: usize) -> Option<bool> {
         let room = bytes_max.saturating_sub(self.partial.len()).min(rest.len());
         let end = head::end(&self.partial, &rest[..room]);
@@ -271,7 +271,7 @@ impl ResponseReader {
         if self.is_unlimited { u64::MAX } else { limits.body_bytes_max }
     }
 
-    /// `more` bytes of body are to come.
+    /// `more` bytes of body are expected.
     fn check_body(&self, more: u64, limits: &Limits) -> Result<(), HttpError> {
         let bytes_max = self.body_bytes_max(limits);
         if more > bytes_max.saturating_sub(self.received) {
@@ -280,7 +280,7 @@ impl ResponseReader {
         Ok(())
     }
 
-    /// As much of the body as has come, and the state behind the last of it.
+    /// The part of the body that has arrived; `then` is the state after its end.
     #[inline]
     fn body<'a>(&mut self, bytes: &mut &'a [u8], then: State) -> Event<'a> {
         let length = self.left.min(bytes.len() as u64);
@@ -294,7 +294,7 @@ impl ResponseReader {
         Event::Body(body)
     }
 
-    /// Reads what stands between chunks, byte by byte as it is short; an extension is skipped.
+    /// Reads the framing between chunks byte by byte, because it is short; extensions are skipped.
     fn read_chunk_framing(&mut self, rest: &mut &[u8], limits: &Limits) -> Result<(), HttpError> {
         while let [byte, after @ ..] = *rest {
             let byte = *byte;
@@ -325,7 +325,7 @@ impl ResponseReader {
 
     fn count_line(&mut self, bytes: usize, limits: &Limits) -> Result<(), HttpError> {
         let line_bytes = usize::from(self.line_bytes) + bytes;
-        // Whatever the limit is, what is counted has to fit.
+        // Whatever the limit is, the count must fit its type.
         let bytes_max = limits.chunk_line_bytes_max.min(usize::from(u16::MAX));
         if line_bytes > bytes_max {
             return Err(HttpError::ChunkLineTooLong { bytes_max });
@@ -371,7 +371,7 @@ impl ResponseReader {
         Ok(())
     }
 
-    /// Whether trailers came to their end, and there are any.
+    /// Whether the trailers are complete, and not empty.
     fn read_trailers(&mut self, rest: &mut &[u8], bytes_max: usize) -> Result<bool, HttpError> {
         if self.partial.is_empty() && rest.starts_with(b"\r\n") {
             *rest = &rest[2..];
@@ -392,7 +392,7 @@ impl ResponseReader {
     }
 }
 
-/// The lines of a section, without the empty one that ends it.
+/// The lines of a section, without the final empty one.
 fn without_end(section: &[u8]) -> &[u8] {
     let lines = section.strip_suffix(b"\n").unwrap_or(section);
     lines.strip_suffix(b"\r").unwrap_or(lines)

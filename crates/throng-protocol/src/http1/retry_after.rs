@@ -1,9 +1,9 @@
-//! How long a target asks to be left alone (RFC 9110, 10.2.3).
+//! How long a target asks clients to wait (RFC 9110, 10.2.3).
 
 use super::cookie_date;
 
-/// The seconds of a `Retry-After`, which are a number or go until a date; 0 for a date that has
-/// passed. None for anything else.
+/// The seconds of a `Retry-After`, given as a number or a date; 0 for a date in the past. `None`
+/// for anything else.
 pub fn retry_after(value: &[u8], now_unix_seconds: u64) -> Option<u64> {
     let value = value.trim_ascii();
     match std::str::from_utf8(value).ok()?.parse() {
@@ -19,7 +19,7 @@ mod tests {
 
     #[test]
     fn seconds_and_dates_are_read() {
-        // Thu, 01 Jan 1970 00:00:00 and 100 seconds.
+        // Thu, 01 Jan 1970 00:00:00, at time 100.
         for (value, want) in [
             ("0", Some(0)),
             ("120", Some(120)),

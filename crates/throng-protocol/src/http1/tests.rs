@@ -53,7 +53,7 @@ fn pair_text((name, value): (&[u8], &[u8])) -> String {
     format!("{}={}", name.escape_ascii(), value.escape_ascii())
 }
 
-/// Reads one response from a stream that comes in these parts.
+/// Reads one response from a stream in these parts.
 pub(super) fn read(parts: &[&[u8]], method: RequestKind, limits: &Limits) -> Shown {
     let mut reader = ResponseReader::new();
     reader.expect(method);
@@ -65,7 +65,8 @@ pub(super) fn read(parts: &[&[u8]], method: RequestKind, limits: &Limits) -> Sho
                 Ok(Some(event)) => shown.add(event),
                 Ok(None) => break,
                 Err(error) => {
-                    // How much of what fails was consumed depends on the cut and matters to nobody.
+                    // How many bytes are consumed before an error depends on the split and does not
+                    // matter.
                     shown.consumed = 0;
                     shown.end = error.code().to_owned();
                     return shown;
@@ -135,7 +136,7 @@ pub(super) const NGINX: &str = "HTTP/1.1 200 OK\r\nServer: nginx/1.26.0\r\n\
     ETag: \"6740a1b2-d\"\r\nAccept-Ranges: bytes\r\n\r\nhello, world\n";
 
 #[test]
-fn bodies_end_where_their_framing_says() {
+fn bodies_end_as_their_framing_says() {
     check(NGINX, "200 1.1 Length(13) keep=true; hello, world\\n; complete");
     check(
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nabHTTP/1.1",
@@ -172,7 +173,7 @@ fn bodies_end_where_their_framing_says() {
 }
 
 #[test]
-fn chunks_are_joined_and_their_trailers_told() {
+fn chunks_are_joined_and_trailers_returned() {
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let good = |body: &str, expected: &str| {
         check(&format!("{head}{body}"), &format!("200 1.1 Chunked keep=true; {expected}"));
@@ -200,7 +201,7 @@ fn chunks_are_joined_and_their_trailers_told() {
 }
 
 #[test]
-fn a_request_of_another_kind_is_answered_otherwise() {
+fn the_kind_of_request_determines_the_end_of_its_response() {
     let ok = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
     check_kind(ok, RequestKind::Head, "200 1.1 None keep=true; ; complete +5");
     check_kind(ok, RequestKind::Connect, "200 1.1 None keep=true; ; complete +5");
@@ -209,7 +210,7 @@ fn a_request_of_another_kind_is_answered_otherwise() {
 }
 
 #[test]
-fn informational_responses_come_before_the_final_one() {
+fn informational_responses_precede_the_final_one() {
     check(
         "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nLink: x\r\n\r\n\
          HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nab",
@@ -219,7 +220,7 @@ fn informational_responses_come_before_the_final_one() {
     let switching =
         "HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nContent-Length: 5\r\n\r\n\x01\x02";
     check_kind(switching, RequestKind::Upgrade, "101 1.1 None keep=true; ; complete +2");
-    // Nobody asked for another protocol.
+    // No other protocol was requested.
     check(switching, "; unasked-upgrade");
     check("HTTP/1.1 100 \r\n\r\n", "1xx 100 1.1 None keep=true; ; cut-off-in-head");
     // A server may say how far it is as long as it works.
@@ -236,7 +237,7 @@ fn informational_responses_come_before_the_final_one() {
 }
 
 #[test]
-fn the_connection_stays_or_not() {
+fn the_connection_stays_open_as_its_headers_say() {
     let keep = |version: &str, headers: &str, expected: bool| {
         let message = format!("HTTP/1.{version} 200 OK\r\nContent-Length: 0\r\n{headers}\r\n");
         check(&message, &format!("200 1.{version} Length(0) keep={expected}; ; complete"));
@@ -254,7 +255,7 @@ fn the_connection_stays_or_not() {
 }
 
 #[test]
-fn what_is_wrong_is_told_by_cause() {
+fn errors_have_one_variant_per_cause() {
     check("", "; idle");
     check("\r\n\r\n", "; idle");
     check("\r\n\r\n\r\n\r\n\r\n", "; not-http");
@@ -282,7 +283,7 @@ fn what_is_wrong_is_told_by_cause() {
     check("HTTP/1.1 200 OK\r\n folded: y\r\n\r\n", "; bad-header");
     check("HTTP/1.1 200 OK\r\nX: y\r\n folded\r\nno colon\r\n\r\n", "; bad-header");
     check("HTTP/1.1 200 OK\r\nX: y\r\n folded\r\n", "; cut-off-in-head");
-    // A fault is told even if the head it is in never ends.
+    // An error is reported even if its head never ends.
     check("HTTP/1.1 bad\r\n", "; bad-status-line");
     for length in ["", "-1", "+1", "1,", "1 1", "0x1", "18446744073709551616", "a"] {
         let message = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
@@ -337,7 +338,7 @@ fn headers_over_several_lines_are_read_as_one() {
 }
 
 #[test]
-fn limits_hold_to_the_byte() {
+fn limits_are_exact_to_the_byte() {
     let body = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabcd";
     let chunks = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\
         2;ext\r\nab\r\n2\r\ncd\r\n0\r\nTrailer-Of-This: is longer than its response head\r\n\r\n";
@@ -398,7 +399,7 @@ fn headers_are_found_in_any_case_and_in_order() {
 }
 
 #[test]
-fn a_reader_is_small_and_reads_one_response_after_the_other() {
+fn a_reader_is_small_and_reads_responses_one_after_another() {
     assert!(size_of::<ResponseReader>() <= 64);
     assert!(size_of::<HttpError>() <= 32);
     assert!(size_of::<Head<'_>>() <= 96);

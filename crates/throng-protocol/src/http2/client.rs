@@ -1,7 +1,7 @@
-//! One connection: what it knows, and what is written on it.
+//! One connection: its state, and what is written on it.
 //!
-//! - [`incoming`]: what the peer sends; [`response`]: heads and bodies of it.
-//! - [`streams`]: which exchanges are open; [`upload`]: bodies that wait for a window.
+//! - [`incoming`]: frames of the peer; [`response`]: heads and bodies made of them.
+//! - [`streams`]: the open exchanges; [`upload`]: bodies that wait for a window.
 
 mod incoming;
 mod response;
@@ -24,16 +24,16 @@ const INITIAL_WINDOW_SIZE: u16 = 4;
 const MAX_FRAME_SIZE: u16 = 5;
 const MAX_HEADER_LIST_SIZE: u16 = 6;
 
-/// Every window until somebody says otherwise (RFC 9113, 6.9.2), and the largest there is.
+/// Initial size of every window (RFC 9113, 6.9.2), and the maximum.
 const WINDOW_DEFAULT: u32 = 65_535;
 const WINDOW_MAX: u32 = i32::MAX as u32;
-/// What a server allows at least by the RFC's advice (5.1.2), until it has said what it does.
+/// Minimum that the RFC advises servers to allow (5.1.2), used until the server's settings arrive.
 const STREAMS_UNTIL_TOLD: u32 = 100;
-/// Frames of ours are no larger than this, whatever the peer takes.
+/// Our frames are at most this large, whatever the peer accepts.
 const FRAME_BYTES_MAX: u32 = 64 * 1024;
 const STREAM_ID_MAX: u32 = i32::MAX as u32;
 
-/// What the peer has announced.
+/// The peer's settings.
 #[derive(Clone, Copy, Debug)]
 struct Peer {
     streams_max: u32,
@@ -41,36 +41,36 @@ struct Peer {
     frame_bytes_max: u32,
 }
 
-/// One connection as its client sees it. Between exchanges it keeps what the header tables hold
-/// and room for a few streams.
+/// One connection as its client sees it. Between exchanges it keeps only the header tables and room
+/// for a few streams.
 #[derive(Debug)]
 pub struct Client {
     decoder: Decoder,
     encoder: Encoder,
     streams: Streams,
-    /// A payload, or a header block, of which a part has come.
+    /// A payload or header block that is incomplete.
     partial: Vec<u8>,
     block: Option<Box<Block>>,
     reading: Reading,
-    /// Body that was written since the socket had taken everything.
+    /// Bytes of bodies written since the socket last took everything.
     ahead: usize,
-    /// The same of answers to what the peer asks.
+    /// The same for answers to the peer's control frames.
     owed: u32,
     peer: Peer,
     send_window: i32,
     receive_window: u32,
-    /// What the windows are when they are full.
+    /// The size of full windows.
     stream_window: u32,
     connection_window: u32,
     next_id: u32,
-    /// The last stream that a peer that goes away will process.
+    /// The last stream that a closing peer will process.
     going: Option<u32>,
     /// How many bodies wait, and which was served last.
     uploads: u32,
     turn: u32,
     credit: Credit,
     state: State,
-    /// Streams have been reset by us: what comes for closed ones may have been on its way.
+    /// We have reset streams: frames for closed ones may have been in flight.
     resets: bool,
     /// Our SETTINGS have not been acknowledged.
     ack_awaited: bool,
@@ -80,14 +80,14 @@ const _: () = assert!(size_of::<Client>() <= 384);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The peer's SETTINGS have not come.
+    /// The peer's SETTINGS have not arrived.
     Opening,
     Open,
     Closed,
 }
 
 impl Client {
-    /// A connection, of which nothing has been written yet.
+    /// A connection on which nothing has been written yet.
     pub fn new(limits: &Limits) -> Client {
         let peer = Peer {
             streams_max: STREAMS_UNTIL_TOLD,
@@ -119,7 +119,7 @@ impl Client {
         }
     }
 
-    /// Writes what comes before everything else. Requests may follow it at once.
+    /// Writes the start of a connection. Requests may follow immediately.
     pub fn open(&mut self, limits: &Limits, out: &mut Vec<u8>) {
         out.extend_from_slice(PREFACE);
         let head_bytes_max = u32::try_from(limits.head_bytes_max).unwrap_or(u32::MAX);
@@ -135,7 +135,7 @@ impl Client {
         }
     }
 
-    /// Nothing was asked yet.
+    /// True before the first request.
     pub fn is_new(&self) -> bool {
         self.next_id == 1
     }
@@ -156,7 +156,7 @@ impl Client {
         }
     }
 
-    /// Writes a request, with as much of its body as the peer has windows for.
+    /// Writes a request, with as much of its body as the peer's windows allow.
     #[inline]
     pub fn ask(&mut self, ask: &Ask<'_>, out: &mut Vec<u8>) -> Result<Token, Refused> {
         self.room()?;
@@ -186,7 +186,7 @@ impl Client {
         Ok(Token(id))
     }
 
-    /// Gives an exchange up. Nothing is told of it any more.
+    /// Cancels an exchange. No more events are returned for it.
     pub fn cancel(
         &mut self,
         token: Token,
@@ -204,7 +204,7 @@ impl Client {
         frame::write_ping(out, 0, data);
     }
 
-    /// Says good-bye: the connection is closed behind it.
+    /// Sends GOAWAY: the connection is closed afterwards.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         if self.state != State::Closed {
             frame::write_goaway(out, ErrorCode::NO_ERROR);
@@ -214,7 +214,7 @@ impl Client {
         self.uploads = 0;
     }
 
-    /// The peer has closed: every exchange that is open fails.
+    /// The peer has closed: every open exchange fails.
     pub fn close(&mut self, sink: &mut (impl FnMut(Event<'_>) + ?Sized)) {
         let begun = self.reading.header_bytes();
         let wrong = self.state == State::Opening && !begun.is_empty();
@@ -240,12 +240,12 @@ impl Client {
         self.streams.open()
     }
 
-    /// The peer speaks HTTP/2: its SETTINGS have come.
+    /// The peer speaks HTTP/2: its SETTINGS have arrived.
     pub fn is_ready(&self) -> bool {
         self.state == State::Open
     }
 
-    /// What it keeps on the heap, beside the bodies that wait.
+    /// Its heap memory, without the bodies that wait.
     pub fn heap_bytes(&self) -> usize {
         let block = self.block.as_ref().map_or(0, |block| size_of::<Block>() + block.capacity());
         self.decoder.heap_bytes()
@@ -255,7 +255,7 @@ impl Client {
             + block
     }
 
-    /// The stream is no more.
+    /// Removes the stream.
     fn forget(&mut self, place: usize) {
         if self.streams.at(place).upload.is_some() {
             self.uploads -= 1;
@@ -293,7 +293,7 @@ fn write_block(
     out[start..start + 3].copy_from_slice(&[s0, s1, s2]);
 }
 
-/// A block that is too large for one frame is spread over several.
+/// Splits a block that is too large for one frame.
 #[cold]
 fn spread_block((id, flags): (u32, u8), start: usize, bytes_max: u32, out: &mut Vec<u8>) {
     let block = out.split_off(start + frame::HEADER_BYTES);

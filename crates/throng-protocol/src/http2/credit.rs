@@ -1,12 +1,11 @@
-//! How much a peer may keep us busy without bringing anything (RFC 9113, 10.5).
+//! Limits how much work a peer can cause without making progress (RFC 9113, 10.5).
 
 use throng_base::Time;
 
-/// What a frame that brings something makes up for, and so does one of ours that carries a
-/// request or a part of one: a server may well answer it by one or two WINDOW_UPDATEs.
+/// Credit for a frame that makes progress, and for each of ours with a request or a part of one: a
+/// server may well answer it with one or two WINDOW_UPDATEs.
 const EARNED: u16 = 4;
-/// What every second makes up for: keepalive and round-trip PINGs of a stream that is open for
-/// hours.
+/// Credit per second: for keep-alive and round-trip PINGs of a stream that is open for hours.
 const EARNED_PER_SECOND: u64 = 100;
 
 #[derive(Debug, Default)]
@@ -20,7 +19,7 @@ impl Credit {
         Credit { left: credit_max, second: 0 }
     }
 
-    /// Time goes on.
+    /// Adds the credit of elapsed time.
     #[inline]
     pub(super) fn at(&mut self, now: Time, credit_max: u16) {
         let second = now.second() as u32;

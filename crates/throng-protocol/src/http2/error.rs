@@ -1,5 +1,5 @@
-//! What a peer can do wrong, one variant per cause, with the section of the RFC that says so.
-//! All of it is the doing of the peer.
+//! Protocol violations of a peer, one variant per cause, with the section of the RFC. All are the
+//! fault of the peer.
 
 use std::fmt;
 
@@ -11,19 +11,19 @@ use crate::http1::{Excerpt, HttpError};
 /// Why nothing more is read on a connection, or why one response failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
-    /// What came first is no SETTINGS frame. How much is shown depends on how much had arrived.
+    /// The first frame is not SETTINGS. How much is shown depends on how much had arrived.
     NotHttp2(Excerpt),
     FrameTooLarge {
         size: u32,
         size_max: u32,
     },
-    /// A frame of a kind that has another size.
+    /// A frame whose kind requires another size.
     FrameSize {
         kind: Kind,
         size: u32,
     },
-    /// A frame on stream 0 that needs a stream, on a stream that needs none, or on one that we have
-    /// not opened.
+    /// A frame on stream 0 that requires a stream, on a stream that must be on stream 0, or on one
+    /// that we have not opened.
     StreamId {
         kind: Kind,
         id: u32,
@@ -44,26 +44,26 @@ pub enum Violation {
     AckWithoutSettings,
     ZeroIncrement,
     WindowOverflow,
-    /// More data than our window has room for.
+    /// More data than our window allows.
     WindowIgnored,
     Compression(HpackError),
     ManyContinuations {
         count_max: u16,
     },
-    /// Too many frames of a kind that make work and bring nothing.
+    /// Too many frames of a kind that causes work without progress.
     Flood(Kind),
-    /// It does not read what we have to answer, and goes on asking.
+    /// It does not read our answers, and keeps asking.
     AnswersUnread {
         bytes_max: u32,
     },
-    /// A second GOAWAY that promises more than the first.
+    /// A second GOAWAY that allows more streams than the first.
     GoAwayRaised {
         first: u32,
         second: u32,
     },
-    /// Closed before a byte of this response came.
+    /// Closed before the first byte of this response.
     ClosedBeforeHead,
-    /// What is the same in every version of HTTP.
+    /// Violations that exist in every version of HTTP.
     Http(HttpError),
     Malformed(Malformed),
 }
@@ -75,7 +75,7 @@ impl From<Malformed> for Violation {
 }
 
 impl Violation {
-    /// A word for the cause that never varies with what was received.
+    /// A constant identifier of the cause.
     pub fn code(&self) -> &'static str {
         match self {
             Violation::NotHttp2(_) => "not-http2",
@@ -103,15 +103,14 @@ impl Violation {
         }
     }
 
-    /// Whether it is not wrong, but larger than it may be.
+    /// Whether it is not an error, but exceeds a limit.
     pub fn is_too_large(&self) -> bool {
         use HttpError::{BodyTooLarge, HeadTooLarge, TrailersTooLarge};
         let Violation::Http(error) = self else { return false };
         matches!(error, HeadTooLarge { .. } | TrailersTooLarge { .. } | BodyTooLarge { .. })
     }
 
-    /// Whether the peer speaks HTTP/1 instead: it is not broken, but asked for what it does not
-    /// speak.
+    /// Whether the peer speaks HTTP/1 instead: it is not faulty, but does not support HTTP/2.
     pub fn is_http1(&self) -> bool {
         matches!(self, Violation::NotHttp2(begin) if begin.as_bytes().starts_with(b"HTTP/1."))
     }
@@ -124,7 +123,7 @@ impl Violation {
         )
     }
 
-    /// What the peer is told about it.
+    /// The error code sent to the peer.
     pub fn error_code(&self) -> ErrorCode {
         match self {
             Violation::FrameTooLarge { .. } | Violation::FrameSize { .. } => {

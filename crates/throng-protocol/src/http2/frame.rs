@@ -1,11 +1,11 @@
-//! Frames as they lie on the wire (RFC 9113, 4 and 6): their heads, and how ours are written.
+//! Frames (RFC 9113, 4 and 6): parses their headers, and writes ours.
 
 use std::fmt;
 
 pub(super) const HEADER_BYTES: usize = 9;
-/// The largest payload that a peer may send as long as nobody has agreed on more.
+/// The largest payload that a peer may send by default.
 pub(super) const PAYLOAD_BYTES_MAX: u32 = 16_384;
-/// What a client sends first (RFC 9113, 3.4); its SETTINGS follow.
+/// The start of a client's connection (RFC 9113, 3.4); its SETTINGS follow.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 pub(super) const END_STREAM: u8 = 0x1;
@@ -14,7 +14,7 @@ pub(super) const END_HEADERS: u8 = 0x4;
 pub(super) const PADDED: u8 = 0x8;
 pub(super) const PRIORITY: u8 = 0x20;
 
-/// An error code as frames carry it (RFC 9113, 7).
+/// An error code in a frame (RFC 9113, 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorCode(pub u32);
 
@@ -29,7 +29,7 @@ impl ErrorCode {
     pub const COMPRESSION_ERROR: ErrorCode = ErrorCode(9);
     pub const ENHANCE_YOUR_CALM: ErrorCode = ErrorCode(11);
 
-    /// The name of the code; None for a code that is none of RFC 9113.
+    /// The name of the code; `None` if RFC 9113 does not define it.
     pub fn name(self) -> Option<&'static str> {
         const NAMES: [&str; 14] = [
             "NO_ERROR",
@@ -60,7 +60,7 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// What a frame is for.
+/// The type of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Data,
@@ -73,7 +73,7 @@ pub enum Kind {
     GoAway,
     WindowUpdate,
     Continuation,
-    /// Of an extension; such frames are ignored (RFC 9113, 5.5).
+    /// An extension; such frames are ignored (RFC 9113, 5.5).
     Unknown(u8),
 }
 
@@ -110,7 +110,7 @@ impl Kind {
         }
     }
 
-    /// Where RFC 9113 describes it.
+    /// The section of RFC 9113 that describes it.
     pub(super) fn section(self) -> &'static str {
         match self {
             Kind::Data => "6.1",
@@ -146,10 +146,10 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The first nine bytes of a frame.
+/// The nine bytes at the start of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
-    /// Of the payload.
+    /// Size of the payload.
     pub(super) size: u32,
     pub(super) kind: Kind,
     pub(super) flags: u8,
@@ -173,7 +173,7 @@ impl Header {
     }
 }
 
-/// Writes the head of a frame; `size` bytes of payload have to follow.
+/// Writes the header of a frame; `size` bytes of payload must follow.
 #[inline]
 pub(super) fn write_header(out: &mut Vec<u8>, kind: Kind, flags: u8, stream: u32, size: usize) {
     let [_, s0, s1, s2] = (size as u32).to_be_bytes();

@@ -1,5 +1,5 @@
-//! One exchange that a connection of HTTP/2 is opened for and ends with: a stream of events, a call
-//! whose messages come and go.
+//! An HTTP/2 connection with a single exchange: an event stream, or a call with messages in both
+//! directions.
 
 use throng_base::Time;
 
@@ -11,7 +11,7 @@ use super::{Ask, Body, ErrorCode, Event, Limits, NotOpen, Refused, Token, Violat
 pub struct Lasting(Box<Client>, Token);
 
 impl Lasting {
-    /// Writes all that a connection begins with, and the request.
+    /// Writes the start of the connection, and the request.
     pub fn open(ask: &Ask<'_>, limits: &Limits, out: &mut Vec<u8>) -> Result<Lasting, Refused> {
         let mut client = Box::new(Client::new(limits));
         client.open(limits, out);
@@ -31,29 +31,29 @@ impl Lasting {
         self.0.next(now, bytes, limits, room, out)
     }
 
-    /// More of the body of a request that was begun with [`Body::Open`]; with `last` its end.
+    /// More of the body of a request that was started with [`Body::Open`]; `last` ends it.
     pub fn send(&mut self, bytes: &[u8], last: bool, out: &mut Vec<u8>) -> Result<(), NotOpen> {
         self.0.send(self.1, Body::Bytes(bytes), last, out)
     }
 
-    /// How much of what was sent waits for a window or for the socket.
+    /// How many sent bytes wait for a window or for the socket.
     pub fn backlog(&self) -> usize {
         self.0.backlog(self.1)
     }
 
-    /// The socket has taken all that was written so far. True when more has been written now.
+    /// The socket has taken everything written. True if more was written now.
     pub fn drained(&mut self, out: &mut Vec<u8>) -> bool {
         self.0.drained(out)
     }
 
-    /// Gives the exchange up and says good-bye. Nothing is told any more.
+    /// Cancels the exchange and sends GOAWAY. No more events follow.
     pub fn cancel(&mut self, out: &mut Vec<u8>) {
         // One that has ended needs no reset.
         let _ = self.0.cancel(self.1, ErrorCode::CANCEL, out);
         self.0.end(out);
     }
 
-    /// What it keeps on the heap, with what waits to be sent.
+    /// Its heap memory, including unsent data.
     pub fn heap_bytes(&self) -> usize {
         size_of::<Client>() + self.0.heap_bytes() + self.backlog()
     }

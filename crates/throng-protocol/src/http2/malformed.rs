@@ -1,17 +1,16 @@
-//! What can be wrong with one response, one variant per cause, with the section of the RFC that
-//! says so.
+//! Errors in one response, one variant per cause, with the section of the RFC.
 
 use std::fmt;
 
 use super::frame::ErrorCode;
 use crate::http1::Excerpt;
 
-/// What is wrong with one response (RFC 9113, 8.1.1). The connection and its other streams go on.
+/// An error in one response (RFC 9113, 8.1.1). The connection and its other streams continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
     UpperCaseName(Excerpt),
     BadName(Excerpt),
-    /// Holds the name.
+    /// Contains the name.
     BadValue(Excerpt),
     ConnectionHeader(Excerpt),
     UnknownPseudo(Excerpt),
@@ -33,12 +32,12 @@ pub enum Malformed {
     },
     /// The peer raised the window of a stream above 2^31-1.
     WindowOverflow,
-    /// A WINDOW_UPDATE of nothing, for a stream.
+    /// A WINDOW_UPDATE of zero for a stream.
     ZeroIncrement,
 }
 
 impl Malformed {
-    /// A word for the cause that never varies with what was received.
+    /// A constant identifier of the cause.
     pub fn code(&self) -> &'static str {
         match self {
             Malformed::UpperCaseName(_) => "upper-case-name",

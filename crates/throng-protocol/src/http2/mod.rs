@@ -1,13 +1,13 @@
-//! HTTP/2 as a client speaks it (RFC 9113, RFC 7541): requests out, responses in, many at a time.
+//! HTTP/2, client side (RFC 9113, RFC 7541): requests out, responses in, many at a time.
 //!
 //! - [`Client`] is a connection: [`Client::open`], [`Client::ask`], [`Client::next`]. Heads and
-//!   headers come as those of [`crate::http1`], so that nothing behind it asks for the version.
-//! - [`write_request`] and its neighbours write header blocks. A block has no state in it: one that
-//!   is the same for all users is written once and sent on every connection as it lies there. With
-//!   six headers that is a tenth of what the dynamic table takes (40 against 480 ns), for 150 bytes
-//!   more on the wire.
-//! - [`Lasting`] is a connection that one exchange has for itself: a stream of events or messages.
-//! - [`Violation`] is what a peer may do wrong, on a connection or on one stream of it.
+//!   headers are those of [`crate::http1`], so that later code does not depend on the version.
+//! - [`write_request`] and related functions write header blocks. A block is stateless: one that
+//!   all users share is written once and sent unchanged on every connection. With six headers that
+//!   takes a tenth of the time of the dynamic table (40 instead of 480 ns), for 150 more bytes per
+//!   request.
+//! - [`Lasting`] is a connection with a single exchange: a stream of events or messages.
+//! - [`Violation`] is an error of a peer, on a connection or on one of its streams.
 
 mod client;
 mod credit;
@@ -34,27 +34,26 @@ pub use translate::write_block;
 
 use crate::http1::{Event as Part, Excerpt, RequestKind};
 
-/// What a connection may cost, and what we announce. Reaching a limit is a [`Violation`] of its
-/// own.
+/// Limits of a connection, and what we announce. Reaching a limit is a [`Violation`] of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The headers of one section as the RFC counts them: 32 bytes each beside name and value. A
-    /// header block may have as many bytes before it is decoded.
+    /// Size of the headers of one section as defined by the RFC: 32 bytes each besides name and
+    /// value. A header block may have as many bytes before it is decoded.
     pub head_bytes_max: usize,
-    /// How many 1xx responses may come before the final one.
+    /// How many 1xx responses may precede the final one.
     pub informational_max: u16,
-    /// How many CONTINUATION frames one head may be spread over.
+    /// How many CONTINUATION frames one head may have.
     pub continuations_max: u16,
-    /// How many frames that bring nothing may come in a row: SETTINGS, PING, RST_STREAM,
-    /// WINDOW_UPDATE, PRIORITY, empty DATA, unknown ones. Those that bring something, our requests
-    /// and the seconds that pass make up for them.
+    /// How many consecutive frames may make no progress: SETTINGS, PING, RST_STREAM, WINDOW_UPDATE,
+    /// PRIORITY, empty DATA, unknown ones. Frames with progress, our requests and elapsed time
+    /// compensate for them.
     pub control_frames_max: u16,
-    /// What we may owe in answers (acknowledgements, resets) that the peer does not read.
+    /// Bytes of our answers (acknowledgements, resets) that the peer may leave unread.
     pub unread_bytes_max: u32,
-    /// Of the table of response headers, as the RFC counts it.
+    /// Size of the table of response headers, as defined by the RFC.
     pub header_table_bytes: u16,
-    /// How much of one body may be on its way to us, and of all together; both are renewed when
-    /// half of them is used up.
+    /// How much of one body, and of all together, may be in flight to us; both windows are opened
+    /// again when half used.
     pub stream_window_bytes: u32,
     pub connection_window_bytes: u32,
 }
@@ -75,7 +74,7 @@ impl Default for Limits {
     }
 }
 
-/// Which exchange of its connection is meant: the id of its stream.
+/// Identifies an exchange on its connection: the ID of its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub u32);
 
@@ -83,18 +82,18 @@ pub struct Token(pub u32);
 #[derive(Clone, Copy, Debug)]
 pub struct Ask<'a> {
     pub kind: RequestKind,
-    /// Pseudo-headers and headers, as [`write_request`] and [`write_field`] write them.
+    /// Pseudo-headers and headers, written by [`write_request`] and [`write_field`].
     pub block: &'a [u8],
-    /// More headers, names in lower case. They are written by way of the dynamic table: for long
-    /// values that stay the same on this connection and are another's on the next, like a token.
+    /// Further headers with names in lower case. They are written with the dynamic table: for long
+    /// values that stay the same on this connection and differ on others, such as a token.
     pub indexed: &'a [(&'a [u8], &'a [u8])],
     pub body: Body<'a>,
-    /// How large the body of the response may be.
+    /// Maximum size of the response body.
     pub body_bytes_max: u64,
 }
 
-/// A body, or a piece of one. What the peer has no window for is kept until it has: a shared one
-/// by a reference, the other as a copy.
+/// A body, or a piece of one. Data without a window is kept until there is one: shared data by
+/// reference, other data as a copy.
 #[derive(Clone, Copy, Debug)]
 pub enum Body<'a> {
     None,
@@ -117,11 +116,11 @@ impl<'a> Body<'a> {
 /// Why no request can be sent on a connection. Nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// The peer allows no more streams at once. One has to end first.
+    /// The peer allows no more concurrent streams. One must end first.
     Streams { max: u32 },
-    /// The peer sent GOAWAY: a new connection is needed, those that are open go on.
+    /// The peer sent GOAWAY: a new connection is needed; open streams continue.
     GoingAway,
-    /// All ids of streams are used up: a new connection is needed.
+    /// All stream IDs are used up: a new connection is needed.
     IdsUsedUp,
     /// After a violation, or the end.
     Closed,
@@ -131,34 +130,34 @@ pub enum Refused {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotOpen;
 
-/// What came. A response ends with its part [`Part::End`]; `Reset` or `Failed` may end it before.
-/// After these its token means nothing any more.
+/// An event. A response ends with its part [`Part::End`]; `Reset` or `Failed` may end it earlier.
+/// Afterwards its token is invalid.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     Reply {
         token: Token,
         part: Part<'a>,
     },
-    /// The peer gave the stream up. What it certainly has not processed may be sent once more
-    /// (RFC 9113, 8.7).
+    /// The peer reset the stream. A request that it certainly has not processed may be resent (RFC
+    /// 9113, 8.7).
     Reset {
         token: Token,
         code: ErrorCode,
         unprocessed: bool,
     },
-    /// The response breaks the rules, or the connection ended in it. We have reset the stream.
+    /// The response is malformed, or the connection ended in it. We have reset the stream.
     Failed {
         token: Token,
         violation: Violation,
     },
-    /// No more requests on this connection. Streams above `last` follow as `Reset`.
+    /// No more requests on this connection. `Reset` follows for streams above `last`.
     GoAway {
         last: Token,
         code: ErrorCode,
         debug: Excerpt,
     },
-    /// How many streams the peer allows at once; `u32::MAX` is no limit. The first of these says
-    /// that it speaks HTTP/2.
+    /// The peer's limit of concurrent streams; `u32::MAX` is no limit. The first of these shows
+    /// that the peer speaks HTTP/2.
     Settings {
         streams_max: u32,
         is_first: bool,

@@ -1,22 +1,22 @@
-//! The headers of one head or trailer section while they are read: lines of text, what of them
-//! matters to the message, and the first thing that is wrong with them (RFC 9113, 8.2 and 8.3).
+//! The headers of one head or trailer section while they are read: lines of text, the fields that
+//! affect the message, and the first error (RFC 9113, 8.2 and 8.3).
 
 use std::ops::Range;
 
 use super::malformed::Malformed;
 use crate::http1::{ContentLength, Excerpt, IS_TOKEN};
 
-/// What a field counts beside its name and its value (RFC 9113, 6.5.2).
+/// Size of a field besides its name and its value (RFC 9113, 6.5.2).
 const FIELD_OVERHEAD: usize = 32;
 const COLON: &[u8] = b": ";
 const LINE_END: &[u8] = b"\r\n";
 
-/// What the fields of a section say.
+/// The fields of a section that affect the message.
 #[derive(Debug, Default)]
 pub(super) struct Noted {
     pub(super) status: Option<u16>,
     pub(super) length: ContentLength,
-    /// Where the last Content-Encoding stands in the lines.
+    /// Position of the last Content-Encoding in the lines.
     pub(super) encoding: Option<Range<usize>>,
     pub(super) has_set_cookie: bool,
     pub(super) fault: Option<Malformed>,
@@ -26,20 +26,20 @@ pub(super) struct Noted {
 pub(super) struct Section<'a> {
     lines: &'a mut Vec<u8>,
     is_trailers: bool,
-    /// As the RFC counts them.
+    /// As defined by the RFC.
     bytes: usize,
     bytes_max: usize,
     pub(super) noted: Noted,
 }
 
-/// What of a field nobody has looked at yet: it comes from no static table.
+/// Parts of a field that must be checked, because they are not from the static table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unknown {
     pub(super) name: bool,
     pub(super) value: bool,
 }
 
-/// The bytes of a name: those of a token but for upper-case letters (RFC 9113, 8.2.1).
+/// The bytes of a name: those of a token except upper-case letters (RFC 9113, 8.2.1).
 static IN_NAME: [bool; 256] = {
     let mut table = IS_TOKEN;
     let mut byte = b'A';
@@ -50,15 +50,15 @@ static IN_NAME: [bool; 256] = {
     table
 };
 
-/// Without a byte that ends lines, and without blanks around it. It looks at all bytes, which is
-/// faster than stopping at a bad one.
+/// Without line ends, and without surrounding blanks. Checks all bytes, which is faster than
+/// stopping at an invalid one.
 #[inline]
 fn is_value(value: &[u8]) -> bool {
     let ends = |bad, byte: &u8| bad | matches!(byte, 0 | b'\r' | b'\n');
     !value.iter().fold(false, ends) && !matches!(value, [b' ' | b'\t', ..] | [.., b' ' | b'\t'])
 }
 
-/// Where a field stands whose name is complete.
+/// Position of a field whose name is complete.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     start: usize,
@@ -71,7 +71,7 @@ impl<'a> Section<'a> {
         Section { lines, is_trailers, bytes: 0, bytes_max, noted: Noted::default() }
     }
 
-    /// Begins a field: its name is to be added to the text.
+    /// Starts a field: append its name to the text.
     pub(super) fn begin(&self) -> usize {
         self.lines.len()
     }
@@ -80,7 +80,7 @@ impl<'a> Section<'a> {
         self.lines
     }
 
-    /// The name is complete: the value is to be added to the text.
+    /// The name is complete: append the value to the text.
     pub(super) fn name_done(&mut self, start: usize) -> Line {
         let name_end = self.lines.len();
         self.lines.extend_from_slice(COLON);
@@ -92,7 +92,7 @@ impl<'a> Section<'a> {
         (&self.lines[line.start..line.name_end], &self.lines[line.name_end + COLON.len()..])
     }
 
-    /// The value is complete. None when the section has become too large.
+    /// The value is complete. `None` if the section has become too large.
     #[inline]
     pub(super) fn value_done(&mut self, line: Line, unknown: Unknown) -> Option<()> {
         let (name, value) = self.field(line);

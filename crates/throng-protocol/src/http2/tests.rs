@@ -1,4 +1,4 @@
-//! One connection against written frames: what is told, what is answered, however bytes are cut.
+//! One connection with written frames: its events and answers, however bytes are split.
 
 mod call;
 mod fuzz;
@@ -193,7 +193,7 @@ pub(super) fn after_settings(frames: &[Vec<u8>]) -> Shown {
 }
 
 #[test]
-fn responses_come_however_they_are_cut() {
+fn responses_are_read_however_they_are_split() {
     let mut shown = after_settings(&[
         headers(5, 0, &[(":status", "103"), ("link", "</a>")]),
         headers(1, 0, &[(":status", "200"), ("content-length", "5"), ("content-encoding", "br")]),
@@ -237,7 +237,7 @@ fn responses_come_however_they_are_cut() {
 }
 
 #[test]
-fn a_head_may_be_spread_over_many_frames() {
+fn a_head_may_have_many_frames() {
     let whole = block(&[(":status", "200"), ("server", "nginx"), ("x-long", &"y".repeat(99))]);
     let (first, rest) = whole.split_at(1);
     let (second, third) = rest.split_at(20);
@@ -253,7 +253,7 @@ fn a_head_may_be_spread_over_many_frames() {
 }
 
 #[test]
-fn the_preface_says_what_we_take() {
+fn the_preface_announces_our_limits() {
     let limits = Limits::default();
     let mut client = Client::new(&limits);
     let mut out = Vec::new();
@@ -268,7 +268,7 @@ fn the_preface_says_what_we_take() {
 }
 
 #[test]
-fn a_prepared_request_is_written_as_it_lies_there() {
+fn a_prepared_request_is_written_unchanged() {
     let mut block = Vec::new();
     write_request(&mut block, "GET", "http", "a.example", "?q");
     write_field(&mut block, "Accept", b"*/*");
@@ -290,7 +290,7 @@ fn a_prepared_request_is_written_as_it_lies_there() {
 }
 
 #[test]
-fn the_limit_of_streams_is_kept() {
+fn the_limit_of_streams_is_respected() {
     let limits = Limits::default();
     let mut client = asked(&[RequestKind::Normal; 2], &limits);
     let mut shown = Shown::default();
@@ -306,7 +306,7 @@ fn the_limit_of_streams_is_kept() {
     assert_eq!(shown.end, "");
 }
 
-/// Before the peer has said anything it is not asked more than every server allows.
+/// Before the peer's settings arrive, it gets no more streams than every server allows.
 #[test]
 fn a_peer_without_a_limit_has_none() {
     let limits = Limits::default();
@@ -319,7 +319,7 @@ fn a_peer_without_a_limit_has_none() {
 }
 
 #[test]
-fn who_goes_away_says_what_it_has_not_processed() {
+fn goaway_identifies_unprocessed_requests() {
     let limits = Limits::default();
     let mut client = asked(&[RequestKind::Normal; 3], &limits);
     let mut shown = Shown::default();
@@ -348,10 +348,10 @@ fn who_goes_away_says_what_it_has_not_processed() {
     assert_eq!((client.open_streams(), shown.end.as_str()), (0, ""));
 }
 
-/// A peer that has begun to respond has processed the request, whatever it says afterwards: sent
-/// once more, the request would be done twice.
+/// A peer that has started to respond has processed the request, whatever it reports afterwards:
+/// resent, the request would be processed twice.
 #[test]
-fn what_was_responded_to_was_processed() {
+fn a_request_with_a_response_counts_as_processed() {
     let limits = Limits::default();
     let begun = [(1, "200"), (3, "103")].map(|(id, status)| headers(id, 0, &[(":status", status)]));
     for (last, told) in [
@@ -371,7 +371,7 @@ fn what_was_responded_to_was_processed() {
 }
 
 #[test]
-fn what_is_cancelled_is_not_told_any_more() {
+fn a_cancelled_exchange_causes_no_more_events() {
     let limits = Limits::default();
     let mut client = asked(&[RequestKind::Normal; 2], &limits);
     let mut shown = Shown::default();
@@ -382,7 +382,7 @@ fn what_is_cancelled_is_not_told_any_more() {
     client.cancel(Token(1), ErrorCode::CANCEL, &mut out).unwrap();
     assert_eq!(out, reset(1, ErrorCode::CANCEL));
     assert_eq!(client.cancel(Token(1), ErrorCode::CANCEL, &mut out), Err(NotOpen));
-    // What was on its way is read over; the table of headers goes on.
+    // Frames in flight are skipped; the header table is still updated.
     let mut kept = block(&[(":status", "200")]);
     kept.extend(b"\x40\x01a\x01b");
     let late = [
@@ -400,7 +400,7 @@ fn what_is_cancelled_is_not_told_any_more() {
 }
 
 #[test]
-fn whoever_closes_early_fails_what_is_open() {
+fn an_early_close_fails_all_open_exchanges() {
     let limits = Limits::default();
     let closed = |bytes: &[u8]| {
         let is_http2 = bytes != b"HTTP/";
@@ -428,7 +428,7 @@ fn whoever_closes_early_fails_what_is_open() {
 }
 
 #[test]
-fn windows_are_renewed_in_large_steps() {
+fn windows_are_opened_in_large_steps() {
     let limits = Limits {
         stream_window_bytes: 40_000,
         connection_window_bytes: 100_000,
@@ -449,14 +449,14 @@ fn windows_are_renewed_in_large_steps() {
         };
         assert_eq!(std::mem::take(&mut shown.out), wanted, "after {count}");
     }
-    // The last frame of a stream needs no room behind it.
+    // The last frame of a stream needs no window after it.
     receive(&mut client, &limits, &piece, &mut shown);
     receive(&mut client, &limits, &piece, &mut shown);
     receive(&mut client, &limits, &data(1, END_STREAM, &[b'x'; 10_000]), &mut shown);
     assert_eq!((shown.out, shown.end.as_str()), (Vec::new(), ""));
 }
 
-/// The payloads of all DATA frames in `out`, with a `.` where a stream ends.
+/// The payloads of all DATA frames in `out`, with a `.` at the end of each stream.
 fn sent(out: &[u8]) -> Vec<String> {
     let mut rest = out;
     let mut frames = Vec::new();
@@ -473,7 +473,7 @@ fn sent(out: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn a_body_goes_as_far_as_its_windows() {
+fn a_body_is_sent_as_far_as_its_windows_allow() {
     let limits = Limits::default();
     let mut client = asked(&[], &limits);
     let mut shown = Shown::default();
@@ -514,7 +514,7 @@ fn a_body_goes_as_far_as_its_windows() {
 }
 
 #[test]
-fn the_window_of_the_connection_is_shared_in_turns() {
+fn bodies_take_turns_with_the_connection_window() {
     let limits = Limits::default();
     let mut client = asked(&[], &limits);
     let mut shown = Shown::default();
@@ -556,9 +556,9 @@ fn a_large_body_waits_for_the_socket() {
     assert_eq!((client.backlog(Token(1)), Arc::strong_count(&body)), (0, 1));
 }
 
-/// gRPC servers answer a call before all of its requests have come.
+/// gRPC servers answer a call before all of its requests have arrived.
 #[test]
-fn an_answer_ends_an_upload() {
+fn a_response_ends_an_upload() {
     let limits = Limits::default();
     let mut client = asked(&[], &limits);
     let token = client.ask(&Ask { body: Body::Open, ..get(SLASH) }, &mut Vec::new()).unwrap();

@@ -1,17 +1,17 @@
-//! The head of an HTTP/1.1 request as a header block: whoever renders requests renders them once,
-//! for both versions.
+//! Converts the head of an HTTP/1.1 request to a header block: requests are rendered once, for both
+//! versions.
 
 use super::{write_field, write_secret};
 
-/// What is about one connection of HTTP/1.1 and has no place in HTTP/2 (RFC 9113, 8.2.2); `Host` is
-/// the pseudo-header `:authority` (8.3.1).
+/// Headers about an HTTP/1.1 connection, which HTTP/2 forbids (RFC 9113, 8.2.2); `Host` becomes the
+/// pseudo-header `:authority` (8.3.1).
 const CONNECTION_ONLY: [&str; 6] =
     ["connection", "host", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
-/// Values that no table of a peer or a proxy has to keep (RFC 7541, 7.1.3).
+/// Values that peers and proxies should not put into a table (RFC 7541, 7.1.3).
 const SECRETS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 
-/// Writes the head of a request, from its request line up to the empty line or the end of `head`,
-/// as the header block of the same request. False where it is no such head.
+/// Writes the head of a request, from its request line to the empty line or the end of `head`, as a
+/// header block. False if it is not such a head.
 pub fn write_block(out: &mut Vec<u8>, scheme: &str, head: &[u8]) -> bool {
     let mut lines = head.split(|byte| *byte == b'\n').map(|line| line.trim_ascii_end());
     let request_line = lines.next().unwrap_or_default();
@@ -47,7 +47,7 @@ fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&line[..colon], line[colon + 1..].trim_ascii()))
 }
 
-/// Names are in lower case (RFC 9113, 8.2.1); hardly any is too long for the room that is lent.
+/// Names are in lower case (RFC 9113, 8.2.1); few are longer than the given buffer.
 trait LowerCase {
     fn to_ascii_lowercase_in<'a>(&self, room: &'a mut [u8]) -> std::borrow::Cow<'a, [u8]>;
 }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_is_the_block_of_the_same_request() {
+    fn a_head_becomes_the_block_of_the_same_request() {
         let head = b"POST /a?b=1 HTTP/1.1\r\nHost: example.org:8443\r\nX-Long-Name: one\r\n\
                      Cookie: a=1; b=2\r\nConnection: close\r\nTE: trailers\r\n\
                      Content-Length: 4\r\n\r\nbody: not a header";
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_is_written_and_nonsense_is_not() {
+    fn a_long_name_is_written_and_an_invalid_head_is_not() {
         let head = format!("GET / HTTP/1.1\r\n{}: x\r\n\r\n", "N".repeat(100));
         let (mut block, mut want) = (Vec::new(), Vec::new());
         assert!(write_block(&mut block, "http", head.as_bytes()));

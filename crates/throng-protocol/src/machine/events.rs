@@ -14,6 +14,11 @@ impl ProtocolMachine for EventReader {
         Traits { messages: true, ..Traits::default() }
     }
 
+    #[inline]
+    fn is_stream(&self) -> bool {
+        true
+    }
+
     #[inline(always)]
     fn next<'a: 'r, 'r>(
         &mut self,

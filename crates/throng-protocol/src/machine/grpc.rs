@@ -9,7 +9,12 @@ impl ProtocolMachine for CallStream {
     type Breach = CallError;
 
     fn traits(&self) -> Traits {
-        Traits { messages: true, closes: true, frames: true, ..Traits::default() }
+        Traits { messages: true, closes: true, hangs_up: true, frames: true, ..Traits::default() }
+    }
+
+    #[inline]
+    fn is_stream(&self) -> bool {
+        true
     }
 
     #[inline(always)]
@@ -48,7 +53,7 @@ impl ProtocolMachine for CallStream {
     fn close(&mut self, _: u16, _: [u8; 4], out: &mut Vec<u8>) -> bool {
         match self.sends() {
             true => self.half_close(out),
-            // All has been said, and the target need not end by itself.
+            // Everything has been sent, and the target need not end the call by itself.
             false => self.cancel(out),
         }
         true

@@ -30,7 +30,7 @@ impl ProtocolMachine for ResponseReader {
         self.close()
     }
 
-    /// The body is the answer's; its head is small.
+    /// The body belongs to the exchange; the head is small.
     fn heap_bytes(&self) -> usize {
         0
     }

@@ -1,4 +1,4 @@
-//! What each protocol says of itself to [`super::Machine`]: its machine, and what breaks it.
+//! The interface of a protocol to [`super::Machine`]: its machine, and its violations.
 
 use throng_base::{Said, Time};
 
@@ -6,8 +6,8 @@ use super::{Deflater, Event, Fields, HttpError, Input, Lent, Parts, Resume};
 use crate::http2;
 use crate::websocket::closed;
 
-/// The machine of a protocol. The defaults are those of a protocol that has no such thing; the
-/// methods of [`super::Machine`] of the same names describe them.
+/// The machine of a protocol. The defaults are those of a protocol without the feature; the methods
+/// of [`super::Machine`] with the same names describe them.
 pub trait ProtocolMachine {
     type Breach: Breach;
 
@@ -20,9 +20,13 @@ pub trait ProtocolMachine {
         out: &mut Vec<u8>,
     ) -> Result<Option<Event<'r>>, Self::Breach>;
 
-    /// Takes a message apart that [`ProtocolMachine::next`] has returned.
+    /// Splits a message that [`ProtocolMachine::next`] has returned.
     fn parts(message: &[u8]) -> Parts<'_> {
         Parts { content: message, fields: Fields::None }
+    }
+
+    fn is_stream(&self) -> bool {
+        false
     }
 
     fn end(&mut self) -> Result<bool, HttpError> {
@@ -69,6 +73,8 @@ pub trait ProtocolMachine {
         Ok(())
     }
 
+    fn roll_back(&mut self, _out: &mut Vec<u8>) {}
+
     fn awaits_end(&self) -> bool {
         self.traits().closes
     }
@@ -100,7 +106,7 @@ pub trait ProtocolMachine {
     }
 }
 
-/// What breaks a protocol. Nothing can be read behind it.
+/// A protocol violation. Nothing can be read after it.
 pub trait Breach {
     fn said(&self) -> Said;
 
@@ -108,50 +114,52 @@ pub trait Breach {
         Nature::Malformed
     }
 
-    /// With what code the connection is closed, where it is closed with one.
+    /// The code with which the connection is closed, if the protocol has one.
     fn close_code(&self) -> Option<u16> {
         None
     }
 }
 
-/// Which kind of violation it is.
+/// The kind of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nature<'v> {
     Malformed,
-    /// It is not wrong, but larger than it may be.
+    /// It is not an error, but exceeds a limit.
     TooLarge,
-    /// The port speaks something else that is known.
+    /// The port speaks another known protocol.
     Foreign,
-    /// It is not wrong either: the peer gave up what it had begun.
+    /// It is not an error either: the peer reset what it had started.
     Reset,
     /// The peer ends with a status other than success.
     Status(u16),
-    /// Of the HTTP below.
+    /// An error of the HTTP below.
     Http(&'v HttpError),
     Http2(&'v http2::Violation),
 }
 
-/// What a machine can do.
+/// The features of a machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits {
-    /// It answers requests one after another, and says nothing else.
+    /// It answers requests one after another, and sends nothing else.
     pub answers: bool,
-    /// It answers many of them at the same time.
+    /// It answers several requests concurrently.
     pub multiplexes: bool,
-    /// What comes is cut into messages, which come unasked too.
+    /// Input is split into messages, which may be unsolicited.
     pub messages: bool,
-    /// It has pings of its own, which are answered by pongs.
+    /// It has its own pings, answered by pongs.
     pub pings: bool,
     /// A pong repeats the payload of its ping.
     pub echoes: bool,
-    /// It takes leave by a message, which is answered.
+    /// It closes by a message, which is answered.
     pub closes: bool,
     /// The peer closes it with a code.
     pub codes: bool,
-    /// A client that stops says so; otherwise its peer treats the connection as lost.
+    /// A client that stops sends a close; otherwise its peer treats the connection as lost.
     pub goodbyes: bool,
-    /// Messages are put into frames of its own.
+    /// When the peer has answered our leave, we end the connection.
+    pub hangs_up: bool,
+    /// Messages are wrapped in frames.
     pub frames: bool,
-    /// These are masked by chance.
+    /// Frames are masked at random.
     pub masks: bool,
 }

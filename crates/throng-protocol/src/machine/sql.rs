@@ -2,8 +2,8 @@
 
 use throng_base::Said;
 
-use super::{Breach, Event, Input, Lent, Nature, ProtocolMachine, Traits};
-use crate::sql::{Client, SqlError};
+use super::{Answered, Breach, Event, Input, Lent, Nature, ProtocolMachine, Traits};
+use crate::sql::{Came, Client, SqlError};
 
 impl ProtocolMachine for Client {
     type Breach = SqlError;
@@ -23,7 +23,15 @@ impl ProtocolMachine for Client {
         let bytes_max = lent.limits.websocket.message_bytes_max;
         let came = self.next(&mut rest, bytes_max, &mut lent.room, out)?;
         input.leave(rest);
-        Ok(came.map(Event::Sql))
+        Ok(came.map(|came| match came {
+            Came::Open => Event::Open,
+            Came::FirstRow => Event::Begun,
+            Came::Done(reply) => Event::Answered(Answered::Sql(reply)),
+        }))
+    }
+
+    fn roll_back(&mut self, out: &mut Vec<u8>) {
+        self.roll_back(out);
     }
 
     fn awaits_end(&self) -> bool {

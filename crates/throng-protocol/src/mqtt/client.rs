@@ -1,5 +1,5 @@
-//! A session and what carries it: a stream of bytes, or the binary messages of a WebSocket, which
-//! cut packets anywhere (6.0).
+//! A session and its transport: a byte stream, or the binary messages of a WebSocket, which may
+//! split packets anywhere (6.0).
 
 use throng_base::{Said, Time};
 
@@ -16,7 +16,7 @@ use crate::websocket::{
     self, FrameReader, Inflater, Opcode, WebSocketError, write_close, write_frame,
 };
 
-/// The client side of a connection. It outlives one connection after another, as its session does.
+/// The client side of a connection. It outlives its connections, as its session does.
 #[derive(Debug)]
 pub struct Client {
     session: Session,
@@ -29,61 +29,61 @@ const _: () = assert!(size_of::<Client>() <= 80);
 #[derive(Debug)]
 struct Carrier {
     reader: FrameReader,
-    /// Of its last message, what was not read yet begins at `at`.
+    /// The unread part of its last message starts at `at`.
     held: Vec<u8>,
     at: usize,
 }
 
-/// What came. Nothing of it is the client's.
+/// An event. It does not borrow from the client.
 #[derive(Clone, Copy, Debug)]
 pub enum Came<'a> {
     /// See [`Message::of`].
     Message(&'a [u8]),
     Answered(Answer<'a>),
     Pong,
-    /// Of the WebSocket below, to be answered.
+    /// From the WebSocket below; must be answered.
     Ping(&'a [u8]),
-    /// The server takes leave: with the status of its reason, or with a code of the WebSocket.
+    /// The server closes: with the status of its reason, or with a WebSocket code.
     Closed {
         code: Option<u16>,
         reason: &'a str,
     },
 }
 
-/// What was sent under a number is answered.
+/// The reply to a numbered packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'a> {
-    /// The packet identifier; of a connection 0.
+    /// The packet identifier; 0 for the connection.
     pub id: u16,
     pub packet: PacketType,
     pub reason: &'static Reason,
-    /// What the server says about it.
+    /// The server's explanation.
     pub text: &'a str,
-    /// So many subscriptions have a lower QoS than asked for.
+    /// How many subscriptions have a lower QoS than requested.
     pub lower: usize,
 }
 
-/// What a peer does that one of the two standards does not allow.
+/// A violation of one of the two standards by the peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientError {
     Mqtt(Violation),
     WebSocket(WebSocketError),
-    /// Packets are in binary messages (6.0).
+    /// Packets must be in binary messages (6.0).
     Text,
 }
 
-/// What a client borrows while it reads; one for all connections of a thread.
+/// Buffers that a client borrows while it reads; one for all connections of a thread.
 #[derive(Debug, Default)]
 pub struct Room {
     whole: Vec<u8>,
     topic: String,
 }
 
-/// How much that is.
+/// Capacity that is kept.
 const ROOM_BYTES_MAX: usize = 256 * 1024;
 
 impl Room {
-    /// Gives back the memory of an exceptional packet.
+    /// Releases the memory of an exceptionally large packet.
     #[inline]
     pub fn trim(&mut self) {
         if self.whole.capacity() > ROOM_BYTES_MAX {
@@ -92,7 +92,7 @@ impl Room {
     }
 }
 
-/// What is known of the moment when bytes are read.
+/// Parameters of reading bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading<'l> {
     pub now: Time,
@@ -112,12 +112,12 @@ impl Client {
         &mut self.session
     }
 
-    /// The connection that begins is a WebSocket.
+    /// The new connection is a WebSocket.
     pub fn is_carried(&mut self, reader: FrameReader) {
         self.carrier = Some(Box::new(Carrier { reader, held: Vec::new(), at: 0 }));
     }
 
-    /// The connection has ended, however. Whether the session outlives it.
+    /// The connection has ended. True if the session outlives it.
     pub fn lost(&mut self) -> bool {
         self.carrier = None;
         self.session.lost();
@@ -130,7 +130,7 @@ impl Client {
         carrier + self.session.heap_bytes()
     }
 
-    /// Says something: packets as the connection carries them.
+    /// Sends packets as the connection carries them.
     pub fn say<T>(
         &mut self,
         mask: [u8; 4],
@@ -162,7 +162,7 @@ impl Client {
         }
     }
 
-    /// Takes leave. The server publishes no will.
+    /// Disconnects. The server publishes no will.
     pub fn disconnect(&mut self, mask: [u8; 4], out: &mut Vec<u8>) {
         self.say(mask, out, |session, out| session.disconnect(Default::default(), out));
         if self.carrier.is_some() {
@@ -170,11 +170,11 @@ impl Client {
         }
     }
 
-    /// Reads up to the next thing that came for somebody. What it is about lies in `room`, and
-    /// what has to be sent for it is added to `out`.
+    /// Reads up to the next event for the caller. Its data is in `room`, and data to send is
+    /// appended to `out`.
     ///
     /// # Errors
-    /// What one of the standards does not allow. Behind it nothing is read.
+    /// A violation of one of the standards. Nothing is read after it.
     pub fn next<'r>(
         &mut self,
         rest: &mut &[u8],
@@ -200,7 +200,7 @@ impl Client {
                 }
             }
         };
-        // Nobody between the two ends has to be protected from what these bytes are.
+        // These bytes need no protection from intermediaries.
         let mask = (now.as_nanos() as u32).to_ne_bytes();
         loop {
             let mut packets = &carrier.held[carrier.at..];
@@ -236,7 +236,7 @@ impl Client {
 }
 
 impl Carrier {
-    /// The message was read to its end.
+    /// The message was read completely.
     fn forget(&mut self) {
         self.at = 0;
         if self.held.capacity() > 0 {
@@ -245,7 +245,7 @@ impl Carrier {
     }
 }
 
-/// What came, while what it is about lies in the room.
+/// An event whose data is in the room.
 enum Kind {
     Message,
     Answered { id: u16, packet: PacketType, reason: &'static Reason, lower: usize },
@@ -269,7 +269,7 @@ impl Kind {
     }
 }
 
-/// What an event means to others; None where it is the session's alone.
+/// The meaning of a session event for the caller; `None` if only the session needs it.
 fn meaning(event: Event<'_>, room: &mut Vec<u8>) -> Option<Kind> {
     let answered = |id, packet, reason, lower| Kind::Answered { id, packet, reason, lower };
     let mut told = |properties: Properties<'_>| {
@@ -306,25 +306,25 @@ fn meaning(event: Event<'_>, room: &mut Vec<u8>) -> Option<Kind> {
             }
             Kind::Closed { code: Some(reason.status()) }
         }
-        // Nobody waits for it, and it is counted so.
+        // No step waits for it, and it is counted that way.
         Event::Unreleased(_) => {
             let reason = Reason::of(Version::V5, PacketType::Pubcomp, ID_NOT_FOUND)?;
             answered(0, PacketType::Pubrel, reason, 0)
         }
-        // Nothing continues an authentication that no scenario can begin.
+        // Nothing continues an authentication that no scenario can start.
         Event::Auth { .. } | Event::Duplicate(_) | Event::Received(_) | Event::Released(_) => {
             return None;
         }
     })
 }
 
-/// The first code that is an error; else the first.
+/// The first error code; otherwise the first code.
 fn worst(packet: PacketType, codes: Codes<'_>) -> &'static Reason {
     let of = |code: &u8| Reason::of(Version::V5, packet, *code);
     let error = codes.codes.iter().find(|code| **code >= 0x80);
     let unknown = Reason::of(Version::V5, packet, 0x80).unwrap_or(Reason::SUCCESS);
     match (error, codes.codes.first()) {
-        // Of a code that is in no table nothing more is known.
+        // A code outside of the tables has no further meaning.
         (Some(error), _) => of(error).unwrap_or(unknown),
         (None, Some(first)) => of(first).unwrap_or(Reason::SUCCESS),
         (None, None) => Reason::SUCCESS,

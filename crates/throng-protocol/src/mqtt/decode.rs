@@ -1,4 +1,4 @@
-//! Packets from their bytes.
+//! Decodes packets.
 
 use super::flaw::Flaw;
 use super::kind::{PacketType, Qos, Version};
@@ -12,7 +12,7 @@ use super::reason::Reason;
 use super::topic::has_wildcard;
 use super::wire::Fields;
 
-/// The first byte of a packet, looked at before the rest has come.
+/// Checks the first byte of a packet before the rest has arrived.
 ///
 /// # Errors
 /// A reserved type, or flags that the type does not have.
@@ -27,10 +27,10 @@ pub(super) fn check_first(first: u8, version: Version) -> Result<PacketType, Fla
     }
 }
 
-/// Reads a packet: `first` is its first byte, `body` what follows its length.
+/// Reads a packet: `first` is its first byte, `body` everything after its length.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The flaw of the packet.
 pub fn decode(version: Version, first: u8, body: &[u8]) -> Result<Packet<'_>, Flaw> {
     let packet = check_first(first, version)?;
     let mut fields = Fields(body);
@@ -56,7 +56,7 @@ pub fn decode(version: Version, first: u8, body: &[u8]) -> Result<Packet<'_>, Fl
     fields.end().map(|()| read)
 }
 
-/// What all packets of a connection have in common, and which of them it is.
+/// Context of a packet: the connection's version, and its type.
 struct Decoder {
     version: Version,
     packet: PacketType,
@@ -108,7 +108,7 @@ impl Decoder {
         Ok(Ack { id, code, properties })
     }
 
-    /// A reason code and properties that are left out where they say nothing. 3.1.1 has neither.
+    /// A reason code and properties, which are omitted if empty. 3.1.1 has neither.
     fn farewell<'a>(&self, fields: &mut Fields<'a>) -> Result<Farewell<'a>, Flaw> {
         if self.version == Version::V3 || fields.is_empty() {
             return Ok(Farewell::default());
@@ -164,10 +164,10 @@ impl Decoder {
     }
 }
 
-/// The version that a CONNECT asks for.
+/// The version that a CONNECT requests.
 ///
 /// # Errors
-/// It is not a CONNECT of a version that is known.
+/// It is not a CONNECT of a known version.
 pub fn version_of_connect(body: &[u8]) -> Result<Version, Flaw> {
     let mut fields = Fields(body);
     if fields.bytes()? != b"MQTT" {

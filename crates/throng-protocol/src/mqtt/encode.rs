@@ -1,4 +1,4 @@
-//! Packets to their bytes.
+//! Encodes packets.
 
 use super::kind::{PacketType, Qos, Version};
 use super::packet::{Ack, Codes, Connect, Farewell, Packet, Publish, SubscribeOptions, Will};
@@ -10,7 +10,7 @@ use super::wire::{FIELD_BYTES_MAX, varint_bytes, write_bytes, write_measured, wr
 const ALIAS_BYTES: usize = 3;
 
 impl Packet<'_> {
-    /// Writes the packet as it goes over the wire.
+    /// Writes the packet in wire format.
     pub fn write(&self, version: Version, out: &mut Vec<u8>) {
         let packet = self.packet_type();
         if let Packet::Publish(publish) = self {
@@ -51,7 +51,7 @@ impl Packet<'_> {
 }
 
 impl Publish<'_> {
-    /// How long it is in all, without a topic alias of the session.
+    /// Its total length, without a topic alias of the session.
     pub(super) fn bytes(&self, version: Version) -> usize {
         let body_bytes = self.body_bytes(version, 0);
         1 + varint_bytes(body_bytes as u32) + body_bytes
@@ -73,8 +73,8 @@ impl Publish<'_> {
         self.properties.as_bytes().len() + if alias > 0 { ALIAS_BYTES } else { 0 }
     }
 
-    /// Writes the packet, with this topic alias unless it is 0. The length is known before, so that
-    /// nothing is moved.
+    /// Writes the packet, with this topic alias unless it is 0. The length is computed first, so
+    /// that nothing is moved.
     pub(super) fn write(&self, version: Version, alias: u16, out: &mut Vec<u8>) {
         let flags = u8::from(self.dup) << 3 | self.qos.level() << 1 | u8::from(self.retain);
         let body_bytes = self.body_bytes(version, alias);
@@ -96,7 +96,7 @@ impl Publish<'_> {
     }
 }
 
-/// Writes an acknowledgement that says nothing but its packet identifier and its code.
+/// Writes an acknowledgement with only its packet identifier and its code.
 pub(super) fn write_ack(
     version: Version,
     packet: PacketType,
@@ -134,7 +134,7 @@ fn write_properties(version: Version, properties: Properties<'_>, out: &mut Vec<
     }
 }
 
-/// A code and properties, which are left out where they say nothing (3.4.2.1, 3.14.2.1).
+/// A code and properties, which are omitted if empty (3.4.2.1, 3.14.2.1).
 fn write_farewell(version: Version, code: u8, properties: Properties<'_>, out: &mut Vec<u8>) {
     if version == Version::V5 && (code != 0 || !properties.is_empty()) {
         out.push(code);

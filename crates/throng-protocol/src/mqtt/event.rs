@@ -1,4 +1,4 @@
-//! What a session gives out, and what it is lent.
+//! Events of a session, and the buffers that it borrows.
 
 use throng_base::Time;
 
@@ -6,27 +6,27 @@ use super::packet::{Codes, Publish};
 use super::property::Properties;
 use super::reason::Reason;
 
-/// What a session borrows while it reads; the buffers serve all connections of a thread.
+/// Buffers that a session borrows while it reads; they serve all connections of a thread.
 pub struct Lent<'e, 'o> {
-    /// Gets a packet that came in pieces.
+    /// Receives a packet that arrived in pieces.
     pub whole: &'e mut Vec<u8>,
-    /// Gets the topic of a message that names only its alias.
+    /// Receives the topic of a message that contains only its alias.
     pub topic: &'e mut String,
-    /// Gets what the session says by itself.
+    /// Receives packets that the session sends by itself.
     pub out: &'o mut Vec<u8>,
     pub now: Time,
-    /// How large a packet may be if the server was not told a limit.
+    /// Maximum packet size if none was announced to the server.
     pub packet_bytes_max: u32,
 }
 
-/// One packet of the server, and what it means. None of them borrows from the session.
+/// A packet of the server, and its meaning. Events do not borrow from the session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event<'a> {
     Connected {
         session_present: bool,
-        /// Messages of the last connection that were sent again.
+        /// Messages of the last connection that were resent.
         resent: usize,
-        /// Messages of the last connection that the server knows nothing of.
+        /// Messages of the last connection that the server does not know.
         lost: usize,
         properties: Properties<'a>,
     },
@@ -34,15 +34,15 @@ pub enum Event<'a> {
         reason: &'static Reason,
         properties: Properties<'a>,
     },
-    /// A message, with its topic even if the packet had only its alias.
+    /// A message, with its topic even if the packet contained only its alias.
     Message(Publish<'a>),
-    /// A message of QoS 2 that was given out before and is not released.
+    /// A QoS 2 message that was returned before and is not released.
     Duplicate(u16),
-    /// Our message of QoS 2 is at the server (PUBREC).
+    /// The server has our QoS 2 message (PUBREC).
     Received(u16),
-    /// A message of QoS 2 may not come again (PUBREL).
+    /// A QoS 2 message is released (PUBREL).
     Released(u16),
-    /// The same of one that never came, or was released before: it is answered.
+    /// The same for one that never arrived, or was released before: it is answered.
     Unreleased(u16),
     /// Our message is acknowledged, or refused.
     Published {
@@ -51,7 +51,7 @@ pub enum Event<'a> {
     },
     Subscribed {
         codes: Codes<'a>,
-        /// How many subscriptions have a lower QoS than asked for.
+        /// How many subscriptions have a lower QoS than requested.
         lower: usize,
     },
     Unsubscribed(Codes<'a>),
@@ -67,10 +67,10 @@ pub enum Event<'a> {
     },
 }
 
-/// What became of a message that was published.
+/// The result of publishing a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// Nothing answers it.
+    /// No reply follows.
     Gone,
     /// Sent; [`Event::Published`] with this identifier follows.
     Flying(u16),

@@ -1,11 +1,11 @@
-//! What is wrong with a packet by itself, with the section of the standard that says so.
+//! Errors in a single packet, with the section of the standard.
 
 use throng_base::Said;
 
 use super::kind::PacketType;
 use super::property_id::PropertyId;
 
-/// What is wrong with a packet, whenever it comes.
+/// An error in a packet, independent of when it arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
     UnknownType(u8),
@@ -15,10 +15,10 @@ pub enum Flaw {
     LengthNotShortest,
     /// The packet ends in the middle of a field.
     CutOff,
-    /// So many bytes follow the last field.
+    /// This many bytes follow the last field.
     LeftOver(usize),
     NotUtf8,
-    /// A text has U+0000.
+    /// A text contains U+0000.
     NulCharacter,
     PacketIdZero,
     QosThree,
@@ -45,7 +45,7 @@ pub enum Flaw {
 }
 
 impl Flaw {
-    /// The reason code of the DISCONNECT that tells the peer (MQTT 5, 3.14.2.1).
+    /// The reason code of the DISCONNECT that reports it (MQTT 5, 3.14.2.1).
     pub(super) fn reason_code(self) -> u8 {
         match self {
             Flaw::TooLarge { .. } => 0x95,

@@ -1,19 +1,19 @@
-//! What is under way between the two ends: the part of a session that outlives its connection, and
-//! what only the connection knows.
+//! Messages in flight: the part of a session that outlives its connection, and what belongs to the
+//! connection only.
 
 use std::collections::VecDeque;
 
 use super::kind::Qos;
 
-/// Room for so many messages is kept, so that nothing is allocated for each.
+/// Capacity that is kept, so that nothing is allocated per message.
 const KEPT: usize = 32;
 
 /// State that an idle subscriber does not need.
 #[derive(Debug, Default)]
 pub(super) struct Flights {
-    /// Messages that we publish, in the order in which they are to be sent again.
+    /// Messages that we publish, in the order in which they would be resent.
     pub(super) outgoing: VecDeque<Flight>,
-    /// Messages of QoS 2 that came and are not released yet, in order.
+    /// QoS 2 messages that arrived and are not released yet, in order.
     pub(super) incoming: Vec<u16>,
     /// SUBSCRIBE and UNSUBSCRIBE that wait for their reply; they end with the connection.
     pub(super) asked: Vec<Asked>,
@@ -27,7 +27,7 @@ pub(super) struct Flights {
 pub(super) struct Flight {
     pub(super) id: u16,
     pub(super) stage: Stage,
-    /// To be sent again; empty where that cannot happen.
+    /// For resending; empty if that cannot happen.
     pub(super) packet: Box<[u8]>,
 }
 
@@ -42,7 +42,7 @@ pub(super) enum Stage {
 }
 
 impl Stage {
-    /// Of a message that was sent.
+    /// The stage of a sent message.
     pub(super) fn sent(qos: Qos) -> Stage {
         if qos == Qos::ExactlyOnce { Stage::Pubrec } else { Stage::Puback }
     }
@@ -51,7 +51,7 @@ impl Stage {
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) id: u16,
-    /// The QoS asked for, of each filter; of an UNSUBSCRIBE zeros.
+    /// The requested QoS of each filter; zeros for an UNSUBSCRIBE.
     pub(super) asked: Box<[u8]>,
     pub(super) subscribes: bool,
 }
@@ -73,7 +73,7 @@ impl Flights {
         Some(self.asked.swap_remove(at))
     }
 
-    /// A message of QoS 2 may not come again: whether it had come.
+    /// Releases a QoS 2 message; true if it was in flight.
     pub(super) fn release(&mut self, id: u16) -> bool {
         let Ok(at) = self.incoming.binary_search(&id) else { return false };
         self.incoming.remove(at);
@@ -81,7 +81,7 @@ impl Flights {
         true
     }
 
-    /// Gives back the memory of many messages once none is left.
+    /// Releases the memory of many messages once none is left.
     pub(super) fn shrink(&mut self) {
         if self.outgoing.is_empty() && self.outgoing.capacity() > KEPT {
             self.outgoing = VecDeque::new();

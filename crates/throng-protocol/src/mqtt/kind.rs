@@ -1,6 +1,6 @@
-//! Versions, types of packets and levels of delivery.
+//! Versions, packet types and QoS levels.
 
-/// Which standard a connection speaks.
+/// The version of the standard that a connection uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Version {
     /// MQTT 3.1.1, protocol level 4.
@@ -67,7 +67,7 @@ const TYPES: [(PacketType, &str, &str); 15] = [
 ];
 
 impl PacketType {
-    /// The type that a first byte names. 3.1.1 has no AUTH.
+    /// The type in a first byte. 3.1.1 has no AUTH.
     pub(super) fn of(first: u8, version: Version) -> Option<PacketType> {
         let (found, ..) = TYPES.get(usize::from(first >> 4).checked_sub(1)?)?;
         (*found != PacketType::Auth || version == Version::V5).then_some(*found)
@@ -91,7 +91,7 @@ impl PacketType {
         }
     }
 
-    /// A bit of its own, for sets of types.
+    /// Its bit in sets of types.
     pub(super) const fn bit(self) -> u16 {
         1 << self as u8
     }

@@ -1,5 +1,5 @@
-//! A message as it is given out: one piece of bytes, which can be kept and taken apart later. What
-//! it says of itself stands before its payload.
+//! A message as returned: one piece of bytes, which can be stored and split later. Its fields
+//! precede its payload.
 
 use super::kind::Qos;
 use super::packet::Publish;
@@ -11,7 +11,7 @@ use crate::field::Field;
 const RETAIN: u8 = 4;
 const DUP: u8 = 8;
 
-/// A message, taken apart.
+/// A message, split into its parts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Message<'a> {
     pub topic: &'a str,
@@ -34,7 +34,7 @@ impl<'a> Message<'a> {
         out.extend_from_slice(payload);
     }
 
-    /// Of a message that was given out; of anything else an empty one.
+    /// For a message that was returned; empty for anything else.
     pub fn of(message: &'a [u8]) -> Message<'a> {
         let mut fields = Fields(message);
         let mut read = || {
@@ -51,7 +51,7 @@ impl<'a> Message<'a> {
         Qos::new(self.flags & 3).unwrap_or_default()
     }
 
-    /// What it says besides its payload: the topic, `qos`, `retain` and `dup`, then its properties,
+    /// Its fields besides the payload: the topic, `qos`, `retain` and `dup`, then its properties,
     /// user properties by their own names.
     pub fn fields(self) -> impl Iterator<Item = (&'a str, Field<'a>)> {
         let flag = |flag| if self.flags & flag == 0 { "false" } else { "true" };
@@ -64,10 +64,10 @@ impl<'a> Message<'a> {
         own.into_iter().chain(self.properties.iter().filter_map(field_of))
     }
 
-    /// One of them by its name, which is the same in any case.
+    /// One of them by its name, ignoring case.
     pub fn field(self, name: &str) -> Option<Field<'a>> {
         match name {
-            // By this most messages are told apart.
+            // Most matchers use the topic.
             "topic" => Some(Field::Bytes(self.topic.as_bytes())),
             name => self.fields().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|it| it.1),
         }
@@ -76,7 +76,7 @@ impl<'a> Message<'a> {
 
 fn field_of((id, value): (PropertyId, Value<'_>)) -> Option<(&str, Field<'_>)> {
     match value {
-        // It means nothing behind the session, which has put the topic in its place.
+        // It has no meaning outside of the session, which has replaced it by the topic.
         _ if id == PropertyId::TopicAlias => None,
         Value::Number(number) => Some((id.name(), Field::Number(i64::from(number)))),
         Value::Text(text) => Some((id.name(), Field::Bytes(text.as_bytes()))),

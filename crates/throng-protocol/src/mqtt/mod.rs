@@ -1,11 +1,11 @@
-//! MQTT 3.1.1 and 5.0 as a client speaks them (the OASIS standards of 2014 and 2019).
+//! MQTT 3.1.1 and 5.0, client side (the OASIS standards of 2014 and 2019).
 //!
-//! - [`Client`] is a session on a connection: what came, and what is said. [`Message`] takes a
-//!   message apart that it gives out.
+//! - [`Client`] is a session on a connection: its events, and what it sends. [`Message`] splits a
+//!   message that it returns.
 //! - [`Session`] is a client: bytes in, one [`Event`] for each packet; orders in, bytes out.
 //! - [`Packet`] and [`decode`] are all packets of both ends, borrowed from their bytes.
 //! - [`Properties`] and [`Reason`] are the tables of MQTT 5; [`topic`] has names and filters.
-//! - [`Violation`] is what a server does that the standard does not allow, with its section.
+//! - [`Violation`] is a violation of the standard by a server, with its section.
 
 mod client;
 mod decode;

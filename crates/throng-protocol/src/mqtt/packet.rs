@@ -1,4 +1,4 @@
-//! All packets, borrowed from the bytes in which they came.
+//! All packets, borrowed from their bytes.
 
 use super::kind::{PacketType, Qos, Version};
 use super::property::Properties;
@@ -34,11 +34,11 @@ pub struct Connect<'a> {
     pub will: Option<Will<'a>>,
     pub user: Option<&'a str>,
     pub password: Option<&'a [u8]>,
-    /// Only in MQTT 5, as everywhere.
+    /// Only in MQTT 5, as in all packets.
     pub properties: Properties<'a>,
 }
 
-/// What the server publishes when the client is lost.
+/// The message that the server publishes when the client is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Will<'a> {
     pub topic: &'a str,
@@ -109,9 +109,9 @@ pub struct Farewell<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubscribeOptions {
     pub qos: Qos,
-    /// Messages that this client publishes are not for it.
+    /// The client does not receive its own messages.
     pub no_local: bool,
-    /// Messages keep the retain flag with which they were published.
+    /// Messages keep the retain flag of their publication.
     pub retain_as_published: bool,
     /// 0: retained messages are sent; 1: only if the subscription is new; 2: never.
     pub retain_handling: u8,
@@ -122,7 +122,7 @@ impl SubscribeOptions {
         SubscribeOptions { qos, ..SubscribeOptions::default() }
     }
 
-    /// Of the byte in which they stand; none if it is not valid.
+    /// From its byte; `None` if it is invalid.
     pub(super) fn of_byte(byte: u8, version: Version) -> Option<SubscribeOptions> {
         let retain_handling = byte >> 4 & 3;
         let reserved = if version == Version::V3 { 0xfc } else { 0xc0 };
@@ -153,7 +153,7 @@ impl<'a> Subscribe<'a> {
         let mut rest = Fields(self.filters);
         std::iter::from_fn(move || {
             let filter = rest.text().ok()?;
-            // The byte was looked at when the packet was read, with its version.
+            // The byte was checked when the packet was read, with its version.
             let options = SubscribeOptions::of_byte(rest.byte().ok()?, Version::V5)?;
             Some((filter, options))
         })

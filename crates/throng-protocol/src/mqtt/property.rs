@@ -17,14 +17,14 @@ pub enum Value<'a> {
     Pair(&'a str, &'a str),
 }
 
-/// The properties of a packet, without their length: all of them valid and in their place.
+/// The properties of a packet, without their length: valid and allowed there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Properties<'a>(&'a [u8]);
 
 impl<'a> Properties<'a> {
     pub const NONE: Properties<'static> = Properties(&[]);
 
-    /// Takes properties that stand in `place`, with their length before them.
+    /// Reads properties in `place`, with their length before them.
     pub(super) fn read(fields: &mut Fields<'a>, place: u16) -> Result<Properties<'a>, Flaw> {
         let length = fields.varint()?;
         let bytes = fields.take(length as usize)?;
@@ -35,7 +35,7 @@ impl<'a> Properties<'a> {
                 return Err(Flaw::PropertyMisplaced(row.id));
             }
             let bit = 1 << row.id as u8;
-            // A message carries the identifiers of all subscriptions that match it.
+            // A message contains the identifiers of all matching subscriptions.
             let repeats = row.kind == ValueKind::Pair
                 || row.id == P::SubscriptionIdentifier && place == PUBLISH;
             if seen & bit != 0 && !repeats {
@@ -46,10 +46,10 @@ impl<'a> Properties<'a> {
         Ok(Properties(bytes))
     }
 
-    /// Properties that were written with [`write_property`] for this packet.
+    /// Properties written with [`write_property`] for this packet.
     ///
     /// # Errors
-    /// One that does not belong there, or whose value is not allowed.
+    /// A property that is not allowed there, or has an invalid value.
     pub fn new(bytes: &'a [u8], packet: PacketType) -> Result<Properties<'a>, Flaw> {
         Properties::checked(bytes, packet.bit())
     }
@@ -57,7 +57,7 @@ impl<'a> Properties<'a> {
     /// The same for the will of a CONNECT.
     ///
     /// # Errors
-    /// One that does not belong there, or whose value is not allowed.
+    /// A property that is not allowed there, or has an invalid value.
     pub fn of_will(bytes: &'a [u8]) -> Result<Properties<'a>, Flaw> {
         Properties::checked(bytes, WILL)
     }
@@ -70,7 +70,7 @@ impl<'a> Properties<'a> {
         Ok(Properties(bytes))
     }
 
-    /// Properties that were read before.
+    /// Properties that were checked before.
     pub(super) fn of_read(bytes: &'a [u8]) -> Properties<'a> {
         Properties(bytes)
     }
@@ -128,7 +128,7 @@ fn read_one<'a>(fields: &mut Fields<'a>) -> Result<(&'static Row, Value<'a>), Fl
     if is_allowed { Ok((row, value)) } else { Err(Flaw::PropertyValue(row.id)) }
 }
 
-/// Writes one property. A value that is not of its kind writes nothing.
+/// Writes one property. A value of the wrong kind writes nothing.
 pub fn write_property(id: PropertyId, value: Value<'_>, out: &mut Vec<u8>) {
     let start = out.len();
     out.push(id as u8);

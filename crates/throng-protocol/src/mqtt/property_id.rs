@@ -1,5 +1,5 @@
-//! The identifiers of the properties of MQTT 5 (2.2.2.2): one table says what each is and where it
-//! may stand.
+//! The identifiers of the properties of MQTT 5 (2.2.2.2): one table with the type of each and the
+//! packets that may contain it.
 
 use super::kind::PacketType;
 
@@ -36,7 +36,7 @@ pub enum PropertyId {
     SharedSubscriptionAvailable = 0x2a,
 }
 
-/// What kind of value a property has.
+/// The type of a property's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
     /// 0 or 1.
@@ -60,7 +60,7 @@ pub(super) struct Row {
     pub(super) places: u16,
 }
 
-/// Where properties stand: a packet, or the will of a CONNECT.
+/// Places of properties: a packet, or the will of a CONNECT.
 pub(super) const WILL: u16 = 1;
 const CONNECT: u16 = PacketType::Connect.bit();
 const CONNACK: u16 = PacketType::Connack.bit();
@@ -121,7 +121,7 @@ pub(super) const ROWS: [Row; 27] = [
 
 impl PropertyId {
     fn row(self) -> &'static Row {
-        // The table has all of them.
+        // The table contains all of them.
         ROWS.iter().find(|row| row.id == self).unwrap_or(&ROWS[0])
     }
 
@@ -129,7 +129,7 @@ impl PropertyId {
         ROWS.iter().map(|row| row.id)
     }
 
-    /// As the standard names it, in lower case.
+    /// The name in the standard, in lower case.
     pub fn name(self) -> &'static str {
         self.row().name
     }
@@ -142,7 +142,7 @@ impl PropertyId {
         self.row().kind
     }
 
-    /// Whether it may stand in this packet.
+    /// Whether this packet may contain it.
     pub fn belongs_to(self, packet: PacketType) -> bool {
         self.row().places & packet.bit() != 0
     }

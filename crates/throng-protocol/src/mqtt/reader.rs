@@ -1,16 +1,16 @@
-//! Finds packets in bytes that come in any cuts. Between two packets it owns no buffer.
+//! Finds packets in bytes, however they are split. Between two packets it owns no buffer.
 
 use super::decode::check_first;
 use super::flaw::Flaw;
 use super::kind::{PacketType, Version};
 use super::wire::{varint, varint_bytes};
 
-/// What an announced length may reserve at once. A peer that announces more has to send it.
+/// Most bytes reserved for an announced length. A peer that announces more must send it.
 const RESERVE_BYTES_MAX: usize = 64 * 1024;
 /// The first byte and the remaining length.
 const HEADER_BYTES_MAX: usize = 5;
 
-/// How far the next packet of a connection has come.
+/// Progress of the next packet of a connection.
 #[derive(Debug, Default)]
 pub struct PacketReader {
     held: Option<Box<Held>>,
@@ -21,7 +21,7 @@ const _: () = assert!(size_of::<PacketReader>() <= 8);
 #[derive(Debug, Default)]
 struct Held {
     bytes: Vec<u8>,
-    /// Of header and body, once the header is complete.
+    /// Size of header and body, once the header is complete.
     header: Option<Header>,
 }
 
@@ -31,29 +31,29 @@ struct Header {
     body_bytes: usize,
 }
 
-/// What may come.
+/// Limits of packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowed {
     pub(super) version: Version,
-    /// How large a packet may be.
+    /// Maximum packet size.
     pub(super) bytes_max: u32,
-    /// Whether the peer was told so.
+    /// Whether it was announced to the peer.
     pub(super) announced: bool,
 }
 
-/// A packet as bytes: its first one, and what follows its length.
+/// A packet as bytes: its first byte, and everything after its length.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Raw<'a> {
     pub(super) first: u8,
     pub(super) body: &'a [u8],
 }
 
-/// What is wrong, and with which packet.
+/// An error, and its packet.
 pub(super) type Refused = (Option<PacketType>, Flaw);
 
 impl PacketReader {
-    /// Takes the next packet from `input`; none if it is not complete. A packet that lies in
-    /// `input` whole is not copied, and what came in pieces is swapped into `whole`.
+    /// Takes the next packet from `input`; `None` if it is incomplete. A packet that is complete in
+    /// `input` is not copied; one that arrived in pieces is swapped into `whole`.
     pub(super) fn next<'e, 'i: 'e>(
         &mut self,
         input: &mut &'i [u8],
@@ -80,7 +80,7 @@ impl PacketReader {
         Ok(Some(Raw { first: whole[0], body: &whole[header.bytes..] }))
     }
 
-    /// At the border of two packets.
+    /// Between two packets.
     fn begin<'i>(
         &mut self,
         input: &mut &'i [u8],
@@ -103,19 +103,19 @@ impl PacketReader {
         Ok(None)
     }
 
-    /// How much has come of a packet that is not complete.
+    /// Bytes of an incomplete packet.
     pub(super) fn held_bytes(&self) -> usize {
         self.held.as_ref().map_or(0, |held| held.bytes.len())
     }
 
-    /// What it owns on the heap.
+    /// Its heap memory.
     pub(super) fn heap_bytes(&self) -> usize {
         self.held.as_ref().map_or(0, |held| size_of::<Held>() + held.bytes.capacity())
     }
 }
 
 impl Held {
-    /// Goes on inside a header, byte by byte.
+    /// Continues a header byte by byte.
     fn complete_header(
         &mut self,
         input: &mut &[u8],
@@ -139,7 +139,7 @@ impl Held {
     }
 }
 
-/// The header at the start of `bytes`; none if it is cut. Whatever it may not be is refused before
+/// The header at the start of `bytes`; `None` if it is incomplete. Invalid ones are rejected before
 /// any of the body is kept.
 fn parse(bytes: &[u8], allowed: Allowed) -> Result<Option<Header>, Refused> {
     let Some((first, rest)) = bytes.split_first() else { return Ok(None) };

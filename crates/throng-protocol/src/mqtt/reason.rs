@@ -1,12 +1,12 @@
-//! Reason codes of MQTT 5 (2.4) and return codes of MQTT 3.1.1 (3.2.2.3, 3.9.3): their names, where
-//! they may stand, and who has to act.
+//! Reason codes of MQTT 5 (2.4) and return codes of MQTT 3.1.1 (3.2.2.3, 3.9.3): their names, their
+//! packets, and the responsible side.
 
 use throng_base::mqtt;
 pub use throng_base::mqtt::Blame;
 
 use super::kind::{PacketType, Version};
 
-/// What a code means.
+/// The meaning of a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reason {
     pub code: u8,
@@ -101,13 +101,13 @@ const RETURNS: [Reason; 10] = [
     returned(0x80, "Failure", SUBACK, TargetOrScenario),
 ];
 
-/// What the return codes of 3.1.1 from 1 on are in MQTT 5.
+/// The MQTT 5 equivalents of the return codes of 3.1.1 from 1 on.
 const RETURNED: [u8; 5] = [0x84, 0x85, 0x88, 0x86, 0x87];
 
 impl Reason {
     pub const SUCCESS: &'static Reason = &REASONS[0];
 
-    /// What a code means in a packet; none if it may not stand there.
+    /// The meaning of a code in a packet; `None` if it is not allowed there.
     pub fn of(version: Version, packet: PacketType, code: u8) -> Option<&'static Reason> {
         let means = |reason: &&Reason| reason.code == code && reason.packets & packet.bit() != 0;
         match version {
@@ -128,7 +128,7 @@ impl Reason {
         mqtt::status(code)
     }
 
-    /// Whether it says that something failed.
+    /// Whether it is an error.
     pub fn is_error(&self) -> bool {
         self.code >= 0x80 || self.packets == CONNACK && self.code > 0
     }

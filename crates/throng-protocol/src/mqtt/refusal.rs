@@ -1,5 +1,5 @@
-//! What a client may not send: found before it is sent. The scenario has to change, unless the
-//! connection is not open.
+//! Packets that a client may not send, detected before they are sent. The scenario is at fault,
+//! unless the connection is not open.
 
 use throng_base::Said;
 
@@ -10,26 +10,26 @@ use super::topic::TopicError;
 pub enum Refusal {
     NotConnected,
     Topic(TopicError),
-    /// The server takes no more than this QoS.
+    /// The server supports no higher QoS than this.
     Qos(u8),
     Retain,
     Wildcard,
     Shared,
     SubscriptionIdentifier,
-    /// A shared subscription cannot leave out what this client publishes.
+    /// A shared subscription cannot exclude the client's own messages.
     NoLocalShared,
     NoFilter,
-    /// The server takes no larger packets.
+    /// The server accepts no larger packets.
     TooLarge {
         bytes: usize,
         bytes_max: u32,
     },
-    /// So many messages wait for room within the receive maximum.
+    /// This many messages wait for room within the receive maximum.
     Full(usize),
 }
 
 impl Refusal {
-    /// The section of MQTT 5 that does not allow it.
+    /// The section of MQTT 5 that forbids it.
     pub fn section(self) -> &'static str {
         match self {
             Refusal::NotConnected => "3.1.4",

@@ -1,9 +1,10 @@
-//! A client session: bytes in, one event for each packet; orders in, bytes out. What it must say by
-//! itself (acknowledgements, pings, messages sent again) it writes where the caller lets it.
+//! A client session: bytes in, one event for each packet; orders in, bytes out. Packets that it
+//! must send by itself (acknowledgements, pings, resent messages) are written to the caller's
+//! buffer.
 //!
 //! One session serves one connection after another: [`Session::lost`] ends a connection,
-//! [`Session::connect`] begins the next. What has to outlive it does so only if the session was
-//! asked to (3.1.2.11.2).
+//! [`Session::connect`] starts the next. Its state outlives a connection only if that was requested
+//! (3.1.2.11.2).
 
 use std::time::Duration;
 
@@ -27,13 +28,13 @@ use super::topic::{check_filter, check_name, has_wildcard, shared};
 use super::violation::{Breach, Violation};
 use super::wire::{VARINT_MAX, write_bytes};
 
-/// More messages than this do not wait for room within the receive maximum of the server.
+/// Most messages that wait for room within the receive maximum of the server.
 pub const WAITING_MESSAGES_MAX: usize = 10_000;
-/// The reason code for a PUBREL whose message is not known.
+/// The reason code for a PUBREL whose message is unknown.
 pub(super) const ID_NOT_FOUND: u8 = 0x92;
 /// The first byte of a CONNACK.
 const CONNACK_FIRST: u8 = (PacketType::Connack as u8) << 4;
-/// The reason code for a version that the server does not speak.
+/// The reason code for a version that the server does not support.
 const OTHER_VERSION: u8 = 0x84;
 
 /// The client side of a session.
@@ -43,9 +44,9 @@ pub struct Session {
     flights: Option<Box<Flights>>,
     /// When something was last sent.
     sent_at: Time,
-    /// When the oldest PINGREQ was sent that is not answered.
+    /// When the oldest unanswered PINGREQ was sent.
     pinged_at: Time,
-    /// The largest packets, in and out; 0: not announced.
+    /// Maximum packet sizes, in and out; 0: not announced.
     packet_bytes_max_in: u32,
     packet_bytes_max_out: u32,
     keep_alive_s: u16,
@@ -54,11 +55,12 @@ pub struct Session {
     receive_max_out: u16,
     alias_max_in: u16,
     alias_max_out: u16,
-    /// How many messages are within the receive maximum of the server, and how many wait for room.
+    /// How many messages count against the receive maximum of the server, and how many wait for
+    /// room.
     flying: u16,
     waiting: u16,
     wishes: Wishes,
-    /// PINGREQ that are not answered.
+    /// Unanswered PINGREQs.
     pings: u8,
     version: Version,
     phase: Phase,
@@ -72,12 +74,12 @@ pub struct Session {
 
 const _: () = assert!(size_of::<Session>() <= 72);
 
-/// What a client decides by itself.
+/// Settings of the client.
 #[derive(Clone, Copy, Debug)]
 pub struct Wishes {
-    /// Not more messages are unacknowledged at once, whatever the server allows.
+    /// Most unacknowledged messages, whatever the server allows.
     pub inflight_max: u16,
-    /// Not more topics get an alias, whatever the server allows.
+    /// Most topic aliases, whatever the server allows.
     pub aliases_max: u16,
 }
 
@@ -87,7 +89,7 @@ impl Default for Wishes {
     }
 }
 
-/// What the server can do (3.2.2.3).
+/// Capabilities of the server (3.2.2.3).
 #[derive(Clone, Copy, Debug)]
 struct Server {
     qos_max: Qos,
@@ -112,7 +114,7 @@ enum Phase {
     /// CONNECT is sent.
     Connecting,
     Open,
-    /// By either end, or by a violation. What still comes is ignored.
+    /// By either end, or by a violation. Further input is ignored.
     Ended,
 }
 
@@ -159,22 +161,22 @@ impl Session {
         self.persistent
     }
 
-    /// Messages that are published and not yet acknowledged, those that wait for room included.
+    /// Published messages that are not yet acknowledged, including those that wait for room.
     pub fn unacknowledged(&self) -> usize {
         self.flights.as_ref().map_or(0, |flights| flights.outgoing.len())
     }
 
-    /// How many bytes of a packet have come that is not complete.
+    /// Bytes of an incomplete packet.
     pub fn half(&self) -> usize {
         self.reader.held_bytes()
     }
 
-    /// What it owns on the heap.
+    /// Its heap memory.
     pub fn heap_bytes(&self) -> usize {
         self.reader.heap_bytes() + self.flights.as_ref().map_or(0, |it| it.heap_bytes())
     }
 
-    /// Begins a connection.
+    /// Starts a connection.
     pub fn connect(&mut self, connect: &Connect<'_>, now: Time, out: &mut Vec<u8>) {
         let number = |id| connect.properties.number(id);
         let expiry_s = number(PropertyId::SessionExpiryInterval).unwrap_or(0);
@@ -195,8 +197,8 @@ impl Session {
         Packet::Connect(*connect).write(self.version, out);
     }
 
-    /// The connection has ended, however. Returns how many messages are lost by it: those of a
-    /// session that does not outlive its connection.
+    /// The connection has ended. Returns how many messages are lost: those of a session that does
+    /// not outlive its connection.
     pub fn lost(&mut self) -> usize {
         self.phase = Phase::Idle;
         self.reader = PacketReader::default();
@@ -207,17 +209,17 @@ impl Session {
         self.forget()
     }
 
-    /// Forgets all state; how many messages are lost by it.
+    /// Drops all state; returns how many messages are lost.
     fn forget(&mut self) -> usize {
         (self.flying, self.waiting) = (0, 0);
         self.flights.take().map_or(0, |flights| flights.outgoing.len())
     }
 
-    /// Reads the next packet from `input`: each is one event. None if there is not a whole one.
+    /// Reads the next packet from `input`: each is one event. `None` if it is incomplete.
     ///
     /// # Errors
-    /// What the server does that the standard does not allow. The session has ended by it, and a
-    /// server of MQTT 5 is told why.
+    /// A violation of the standard by the server. It ends the session, and an MQTT 5 server is told
+    /// why.
     pub fn next<'e, 'i: 'e>(
         &mut self,
         input: &mut &'i [u8],
@@ -240,7 +242,7 @@ impl Session {
         };
         let packet = PacketType::of(raw.first, self.version);
         let read = match (self.version, raw.first, raw.body) {
-            // A server that speaks only 3.1.1 refuses in its own words (3.1.2.2).
+            // A server that only supports 3.1.1 refuses in its own format (3.1.2.2).
             (Version::V5, CONNACK_FIRST, [0, 1]) => {
                 Ok(Packet::Connack(Connack { code: OTHER_VERSION, ..Connack::default() }))
             }
@@ -347,7 +349,7 @@ impl Session {
         Ok(Event::Connected { session_present, resent, lost, properties })
     }
 
-    /// What the server says of itself (3.2.2.3).
+    /// The server's capabilities (3.2.2.3).
     fn agree(&mut self, properties: Properties<'_>) {
         let number = |id| properties.number(id);
         let offers = |id| number(id) != Some(0);
@@ -372,8 +374,8 @@ impl Session {
         };
     }
 
-    /// Sends what the last connection did not complete, in order (4.4). What exceeds the receive
-    /// maximum of this connection waits. Returns how many were sent before.
+    /// Resends what the last connection did not complete, in order (4.4). Messages beyond the
+    /// receive maximum of this connection wait. Returns how many had been sent before.
     fn send_again(&mut self, out: &mut Vec<u8>) -> usize {
         let Some(flights) = &mut self.flights else { return 0 };
         let begun = flights.outgoing.iter().filter(|it| !matches!(it.stage, Stage::Room(_)));
@@ -435,7 +437,7 @@ impl Session {
         Ok(Event::Message(publish))
     }
 
-    /// The topic of a message, which may be known by its alias alone (3.3.2.3.4).
+    /// The topic of a message, which may contain only its alias (3.3.2.3.4).
     fn topic_of<'e>(
         &mut self,
         publish: Publish<'e>,
@@ -474,14 +476,14 @@ impl Session {
         let code = if is_known { 0 } else { ID_NOT_FOUND };
         write_ack(self.version, PacketType::Pubcomp, id, code, out);
         // Not an error during recovery (3.7.2.1), nor a reason to end a connection on which servers
-        // repeat what was not answered in time.
+        // repeat unanswered packets.
         match is_known || self.resumed {
             true => Event::Released(id),
             false => Event::Unreleased(id),
         }
     }
 
-    /// A reply to a message that we published; `due` is what such a reply answers.
+    /// A reply to a message that we published; `due` is the stage that such a reply answers.
     fn acknowledged<'e>(
         &mut self,
         id: u16,
@@ -556,7 +558,7 @@ impl Session {
         Ok(Event::Unsubscribed(codes))
     }
 
-    /// What a SUBACK or UNSUBACK answers.
+    /// The request that a SUBACK or UNSUBACK answers.
     fn answered(&mut self, codes: Codes<'_>, subscribes: bool) -> Result<Asked, Breach> {
         let flights = self.flights.as_mut().ok_or(Breach::UnknownId(codes.id))?;
         let asked = flights.take_asked(codes.id, subscribes).ok_or(Breach::UnknownId(codes.id))?;
@@ -572,7 +574,7 @@ impl Session {
         Ok(asked)
     }
 
-    /// Publishes a message. Its packet identifier is chosen here.
+    /// Publishes a message, and chooses its packet identifier.
     ///
     /// # Errors
     /// It may not be sent.
@@ -596,7 +598,7 @@ impl Session {
         let waits = self.flying >= self.receive_max_out;
         let mut packet = Vec::new();
         if waits || self.persistent {
-            // An alias would mean nothing on another connection.
+            // An alias would be invalid on another connection.
             message.write(self.version, 0, &mut packet);
         }
         let stage = if waits { Stage::Room(message.qos) } else { Stage::sent(message.qos) };
@@ -637,7 +639,7 @@ impl Session {
         Ok(())
     }
 
-    /// Writes a message, with an alias for its topic where there is one.
+    /// Writes a message, with an alias for its topic if there is one.
     fn write_message(&mut self, message: &Publish<'_>, out: &mut Vec<u8>) {
         let alias_max = usize::from(self.alias_max_out);
         if alias_max == 0 {
@@ -657,7 +659,7 @@ impl Session {
         }
     }
 
-    /// A packet identifier that is not in use.
+    /// An unused packet identifier.
     fn fresh_id(&mut self) -> Result<u16, Refusal> {
         let flights = self.flights.get_or_insert_default();
         let used = flights.outgoing.len() + flights.asked.len();
@@ -672,7 +674,7 @@ impl Session {
         }
     }
 
-    /// Subscribes; the packet identifier is that of the reply.
+    /// Subscribes; returns the packet identifier of the reply.
     ///
     /// # Errors
     /// It may not be sent.
@@ -698,7 +700,7 @@ impl Session {
         })
     }
 
-    /// Unsubscribes; the packet identifier is that of the reply.
+    /// Unsubscribes; returns the packet identifier of the reply.
     ///
     /// # Errors
     /// It may not be sent.
@@ -762,7 +764,7 @@ impl Session {
         Ok(id)
     }
 
-    /// Sends the keep-alive ping if it is due. Returns when this is to be called again.
+    /// Sends the keep-alive ping if it is due. Returns when to call this again.
     ///
     /// # Errors
     /// The server has not answered the last ping within the keep-alive time (3.1.2.10).
@@ -781,7 +783,7 @@ impl Session {
         Ok(self.due())
     }
 
-    /// When [`Session::keep_alive`] has something to do.
+    /// When [`Session::keep_alive`] is due.
     pub fn due(&self) -> Time {
         if self.phase != Phase::Open || self.keep_alive_s == 0 {
             return Time::NEVER;
@@ -803,7 +805,7 @@ impl Session {
         }
     }
 
-    /// Answers a step of authentication, or begins another (4.12).
+    /// Answers a step of authentication, or starts another (4.12).
     pub fn authenticate(&mut self, farewell: Farewell<'_>, now: Time, out: &mut Vec<u8>) {
         if self.authenticates && matches!(self.phase, Phase::Connecting | Phase::Open) {
             Packet::Auth(farewell).write(self.version, out);
@@ -811,7 +813,7 @@ impl Session {
         }
     }
 
-    /// Ends the connection in order. The server publishes no will, unless the code asks for it.
+    /// Ends the connection gracefully. The server publishes no will, unless the code requests it.
     pub fn disconnect(&mut self, farewell: Farewell<'_>, out: &mut Vec<u8>) {
         if self.phase == Phase::Open {
             Packet::Disconnect(farewell).write(self.version, out);
@@ -824,7 +826,7 @@ impl Session {
     }
 }
 
-/// Marks a message that was sent before; its QoS.
+/// Sets the duplicate flag of a message that was sent before; returns its QoS.
 fn again(flight: &mut Flight, qos: Qos) -> Qos {
     if let Some(first) = flight.packet.first_mut() {
         *first |= 8;

@@ -12,8 +12,8 @@ mod exchange;
 mod liars;
 mod session;
 
-/// What mosquitto 2.0.11 and its clients said to each other, by `mosquitto_sub -q 2 -t a/+ -t
-/// '$share/g/b/#' -U zz` and `mosquitto_pub` with QoS 0, 1 and 2, written down by a proxy.
+/// Packets between mosquitto 2.0.11 and its clients, from `mosquitto_sub -q 2 -t a/+ -t
+/// '$share/g/b/#' -U zz` and `mosquitto_pub` with QoS 0, 1 and 2, captured by a proxy.
 #[rustfmt::skip]
 const CAPTURED: [(Version, &str); 14] = [
     (Version::V3, "101700044d5154540400003c000b7375626d71747476333131821700010003612f2b0200\
@@ -48,7 +48,7 @@ pub(super) fn bytes_of(hex: &str) -> Vec<u8> {
     crate::stream::parse_hex(hex).expect("this is hexadecimal")
 }
 
-/// The packets of a stream, each as it came.
+/// The packets of a stream, unchanged.
 pub(super) fn packets(stream: &[u8]) -> Vec<&[u8]> {
     let (mut rest, mut found) = (stream, Vec::new());
     while !rest.is_empty() {
@@ -91,7 +91,7 @@ fn read_all(parts: &[&[u8]], version: Version, bytes_max: u32) -> (Vec<Vec<u8>>,
 }
 
 #[test]
-fn what_mosquitto_said_comes_back_byte_by_byte() {
+fn packets_of_mosquitto_are_reproduced_byte_by_byte() {
     for (version, hex) in CAPTURED {
         let stream = bytes_of(hex);
         let mut again = Vec::new();
@@ -104,7 +104,7 @@ fn what_mosquitto_said_comes_back_byte_by_byte() {
 }
 
 #[test]
-fn packets_are_found_however_they_are_cut() {
+fn packets_are_found_however_they_are_split() {
     for (version, hex) in CAPTURED {
         let stream = bytes_of(hex);
         let whole = read_all(&[&stream], version, 1000);
@@ -114,7 +114,7 @@ fn packets_are_found_however_they_are_cut() {
 }
 
 #[test]
-fn a_capture_says_what_it_says() {
+fn a_capture_is_decoded_as_expected() {
     let stream = bytes_of(CAPTURED[10].1);
     let all = packets(&stream);
     let Ok(Packet::Connect(connect)) = read(Version::V5, all[0]) else { panic!("no CONNECT") };
@@ -132,7 +132,7 @@ fn a_capture_says_what_it_says() {
     assert_eq!(pair, Some(Value::Pair("k", "v")));
 }
 
-/// Properties that may stand in `place`.
+/// Properties that are allowed in `place`.
 fn draw_properties(random: &mut Random, place: impl Fn(PropertyId) -> bool) -> Vec<u8> {
     let mut out = Vec::new();
     for id in PropertyId::all().filter(|id| place(*id)) {
@@ -254,7 +254,7 @@ fn one(id: PropertyId) -> Vec<u8> {
 }
 
 #[test]
-fn fuzz_every_packet_comes_back_as_it_was_written() {
+fn fuzz_every_packet_is_read_as_it_was_written() {
     for case in throng_fuzz::cases(20) {
         let mut random = case.random();
         for version in [Version::V3, Version::V5] {
@@ -270,7 +270,7 @@ fn fuzz_every_packet_comes_back_as_it_was_written() {
 }
 
 #[test]
-fn fuzz_damaged_packets_are_refused_or_read_the_same_however_they_are_cut() {
+fn fuzz_damaged_packets_do_not_depend_on_the_split() {
     let streams: Vec<Vec<u8>> = CAPTURED.iter().map(|(_, hex)| bytes_of(hex)).collect();
     let corpus: Vec<&[u8]> = streams.iter().map(Vec::as_slice).collect();
     throng_fuzz::mutations(&corpus, |input, random| {
@@ -281,7 +281,7 @@ fn fuzz_damaged_packets_are_refused_or_read_the_same_however_they_are_cut() {
         assert_eq!(read_all(&[first, second], version, 500), whole);
         for packet in &whole.0 {
             let Ok(read) = decode(version, packet[0], &packet[1..]) else { continue };
-            // A CONNECT says its version itself.
+            // A CONNECT contains its own version.
             let version = match read {
                 Packet::Connect(_) => version_of_connect(&packet[1..]).expect("it was read"),
                 _ => version,
@@ -289,7 +289,7 @@ fn fuzz_damaged_packets_are_refused_or_read_the_same_however_they_are_cut() {
             // What is read is written in its shortest form, which means the same.
             let again = written(version, &read);
             assert_eq!(self::read(version, &again), Ok(read));
-            // What has it, can be listed.
+            // A filter list must be readable.
             if let Packet::Subscribe(subscribe) = read {
                 assert!(subscribe.filters().count() > 0);
             }
@@ -300,7 +300,7 @@ fn fuzz_damaged_packets_are_refused_or_read_the_same_however_they_are_cut() {
 }
 
 #[test]
-fn topics_match_as_the_standard_says() {
+fn topics_match_as_in_the_standard() {
     for (filter, name, expected) in [
         ("sport/tennis/player1/#", "sport/tennis/player1", true),
         ("sport/tennis/player1/#", "sport/tennis/player1/score/wimbledon", true),

@@ -4,26 +4,26 @@ use throng_base::Said;
 
 use super::wire::FIELD_BYTES_MAX;
 
-/// What is wrong with a topic name or a topic filter.
+/// An error in a topic name or a topic filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopicError {
     Empty,
     TooLong,
     NulCharacter,
-    /// A name has `+` or `#`.
+    /// A name contains `+` or `#`.
     WildcardInName,
     /// A `#` that is not the whole last level.
     HashMisplaced,
     /// A `+` that is not a whole level.
     PlusMisplaced,
-    /// `$share/` without a group, or without a filter behind it.
+    /// `$share/` without a group, or without a filter after it.
     ShareIncomplete,
-    /// A group of a shared subscription has a wildcard.
+    /// A group of a shared subscription contains a wildcard.
     WildcardInGroup,
 }
 
 impl TopicError {
-    /// The section of MQTT 5; 3.1.1 has the same numbers but for shared subscriptions.
+    /// The section of MQTT 5; 3.1.1 has the same numbers except for shared subscriptions.
     pub fn section(self) -> &'static str {
         match self {
             TopicError::Empty | TopicError::TooLong | TopicError::NulCharacter => "4.7.3",
@@ -65,7 +65,7 @@ fn check_text(text: &str) -> Result<(), TopicError> {
     }
 }
 
-/// Whether messages can be published under this name.
+/// Checks that messages can be published under this name.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -77,7 +77,7 @@ pub fn check_name(name: &str) -> Result<(), TopicError> {
     }
 }
 
-/// Whether a subscription can have this filter.
+/// Checks that a subscription can have this filter.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -96,15 +96,15 @@ pub fn check_filter(filter: &str) -> Result<(), TopicError> {
     Ok(())
 }
 
-/// Whether the filter has `+` or `#`.
+/// Whether the filter contains `+` or `#`.
 pub fn has_wildcard(filter: &str) -> bool {
     memchr::memchr2(b'+', b'#', filter.as_bytes()).is_some()
 }
 
-/// The group and the filter of a shared subscription (4.8.2); none of any other.
+/// The group and the filter of a shared subscription (4.8.2); `None` for any other.
 ///
 /// # Errors
-/// It begins as one and is none.
+/// It starts like one, but is invalid.
 pub fn shared(filter: &str) -> Result<Option<(&str, &str)>, TopicError> {
     let Some(rest) = filter.strip_prefix("$share/") else { return Ok(None) };
     match rest.split_once('/') {
@@ -118,17 +118,17 @@ pub fn shared(filter: &str) -> Result<Option<(&str, &str)>, TopicError> {
     }
 }
 
-/// Whether a message with this topic name is for a subscription with this filter. The filter of a
-/// shared subscription is given without its group.
+/// Whether a message with this topic name matches this filter. The filter of a shared subscription
+/// is given without its group.
 pub fn matches(filter: &str, name: &str) -> bool {
-    // 4.7.2: topics that begin with `$` are only for filters that say so.
+    // 4.7.2: topics that start with `$` only match filters that do, too.
     if name.starts_with('$') && filter.starts_with(['+', '#']) {
         return false;
     }
     let mut names = name.split('/');
     for level in filter.split('/') {
         match (level, names.next()) {
-            // It stands for its parent, too: no level may be left.
+            // It also matches its parent level.
             ("#", _) => return true,
             ("+", Some(_)) => {}
             (level, Some(found)) if level == found => {}

@@ -1,20 +1,20 @@
-//! What a peer does that the standard does not allow.
+//! Violations of the standard by a peer.
 
 use throng_base::Said;
 
 use super::flaw::Flaw;
 use super::kind::{PacketType, Version};
 
-/// What a peer does that the standard does not allow. The connection has failed by it.
+/// A violation of the standard by a peer, which fails the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Violation {
     pub version: Version,
-    /// None if not even the type of the packet is known.
+    /// `None` if even the type of the packet is unknown.
     pub packet: Option<PacketType>,
     pub breach: Breach,
 }
 
-/// What is wrong with a packet, or with its coming now.
+/// An error in a packet, or a packet at the wrong time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Breach {
     Malformed(Flaw),
@@ -22,11 +22,11 @@ pub enum Breach {
     SecondConnack,
     /// Only clients send it.
     FromServer,
-    /// The peer has a session although it was asked to start without one, or refuses with one.
+    /// The peer has a session although a clean start was requested, or refuses with one.
     SessionPresent,
-    /// Nothing waits under this packet identifier.
+    /// No request with this packet identifier waits.
     UnknownId(u16),
-    /// Another packet is due for this packet identifier.
+    /// Another packet is expected for this packet identifier.
     WrongReply(u16),
     CodeCount {
         codes: usize,
@@ -50,7 +50,7 @@ pub enum Breach {
 }
 
 impl Violation {
-    /// The reason code of the DISCONNECT that a client of MQTT 5 sends (3.14.2.1).
+    /// The reason code of the DISCONNECT that an MQTT 5 client sends (3.14.2.1).
     pub fn reason_code(&self) -> u8 {
         match self.breach {
             Breach::Malformed(flaw) => flaw.reason_code(),
@@ -60,13 +60,13 @@ impl Violation {
         }
     }
 
-    /// Whether it is not wrong, but larger than we take without having told the peer. Everything
-    /// else is the fault of the peer.
+    /// Whether it only exceeds a limit that we did not announce to the peer. Everything else is the
+    /// fault of the peer.
     pub fn is_our_limit(&self) -> bool {
         matches!(self.breach, Breach::Malformed(Flaw::TooLarge { announced: false, .. }))
     }
 
-    /// The section of the standard of [`Violation::version`] that does not allow it.
+    /// The section of the standard in [`Violation::version`] that forbids it.
     pub fn section(&self) -> &'static str {
         let (three, five) = match self.breach {
             Breach::Malformed(flaw) => flaw.sections(self.packet),
@@ -92,7 +92,7 @@ impl Violation {
         }
     }
 
-    /// The sentence of a report: the packet, what is wrong with it, and the section.
+    /// The message for reports: the packet, the error, and the section.
     pub fn said(&self) -> Said {
         let (version, section) = (self.version.name(), self.section());
         let breach = self.breach.said();

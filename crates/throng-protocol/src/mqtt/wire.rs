@@ -7,7 +7,7 @@ pub(super) const VARINT_MAX: u32 = 268_435_455;
 /// The longest text, and the longest binary data.
 pub(super) const FIELD_BYTES_MAX: usize = 65_535;
 
-/// What is left of a packet.
+/// The rest of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
@@ -69,13 +69,13 @@ impl<'a> Fields<'a> {
         Ok(text)
     }
 
-    /// Nothing may be left.
+    /// Checks that nothing is left.
     pub(super) fn end(self) -> Result<(), Flaw> {
         if self.0.is_empty() { Ok(()) } else { Err(Flaw::LeftOver(self.0.len())) }
     }
 }
 
-/// A variable byte integer at the start of `bytes`, and how many bytes it has; none if it is cut.
+/// A variable byte integer at the start of `bytes`, and its size; `None` if it is incomplete.
 pub(super) fn varint(bytes: &[u8]) -> Result<Option<(u32, usize)>, Flaw> {
     let mut value = 0;
     for at in 0..4 {
@@ -88,7 +88,7 @@ pub(super) fn varint(bytes: &[u8]) -> Result<Option<(u32, usize)>, Flaw> {
     Err(Flaw::LengthTooLong)
 }
 
-/// How many bytes a variable byte integer has.
+/// The size of a variable byte integer.
 pub(super) fn varint_bytes(value: u32) -> usize {
     match value {
         0..=0x7f => 1,
@@ -112,14 +112,14 @@ pub(super) fn write_varint(value: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&bytes[..count]);
 }
 
-/// Writes binary data or a text; what is longer than a field can be is cut.
+/// Writes binary data or a text; truncates what is longer than a field can be.
 pub(super) fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     let bytes = &bytes[..bytes.len().min(FIELD_BYTES_MAX)];
     out.extend_from_slice(&(bytes.len() as u16).to_be_bytes());
     out.extend_from_slice(bytes);
 }
 
-/// Writes what has its length before it.
+/// Writes a body with its length before it.
 pub(super) fn write_measured(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     body(out);

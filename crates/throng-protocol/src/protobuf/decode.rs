@@ -1,5 +1,5 @@
-//! Messages as values, as proto3 JSON maps them, but for bytes, which stay bytes: a check of all
-//! that is there without allocating, and values of what is asked for.
+//! Messages as values, mapped as in proto3 JSON, except that bytes stay bytes: checks complete
+//! messages without allocating, and creates values only on request.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use super::wire::{Fields, Scalar, Wire, Wrong};
 use super::write::TYPE_KEY;
 use super::{DEPTH_MAX, VALUES_MAX};
 
-/// Whether `bytes` are the message.
+/// Checks that `bytes` are the message.
 pub(super) fn check(schema: &Schema, message: u32, bytes: &[u8], left: usize) -> Result<(), Wrong> {
     let Some(left) = left.checked_sub(1) else {
         let reason = say!("protobuf messages are nested more than {DEPTH_MAX} levels deep");
@@ -91,7 +91,7 @@ fn scalar(ty: Type) -> Option<Scalar> {
     }
 }
 
-/// The value that `steps` lead to.
+/// The value at `steps`.
 pub(super) fn find(
     schema: &Schema,
     message: u32,
@@ -171,14 +171,14 @@ impl<'s> Reader<'s> {
         let Some(bytes) = found else { return Ok(None) };
         let value = Step::Field(1);
         let steps: Vec<Step> = std::iter::once(value).chain(rest.iter().cloned()).collect();
-        // A message that is left out of an entry has no fields.
+        // A message that is missing in an entry has no fields.
         match self.schema.at(entry).fields[1].ty {
             Type::Message(inner) if !has(bytes, 2) => self.find(inner, &[], rest, left),
             _ => self.find(entry, bytes, &steps, left),
         }
     }
 
-    /// One field of a message; with its default where it is missing.
+    /// One field of a message; its default if it is missing.
     fn field(
         &mut self,
         message: u32,
@@ -214,7 +214,7 @@ impl<'s> Reader<'s> {
             let field = &this.fields[index];
             self.add(field, wire, &mut slots[index], left)?;
             let Some(oneof) = field.oneof else { continue };
-            // The last member of a oneof takes the place of the others.
+            // The last member of a oneof replaces the others.
             match chosen[usize::from(oneof)].replace(index) {
                 Some(other) if other != index => slots[other] = Slot::default(),
                 _ => {}
@@ -227,7 +227,7 @@ impl<'s> Reader<'s> {
         self.shaped(this, values, left)
     }
 
-    /// Takes in one occurrence of a field.
+    /// Adds one occurrence of a field.
     fn add<'b>(
         &mut self,
         field: &Field,
@@ -280,7 +280,7 @@ impl<'s> Reader<'s> {
         Ok(())
     }
 
-    /// An item that is a message; an entry of a map as a list of its key and its value.
+    /// An item that is a message; for a map, an entry as a list of its key and its value.
     fn item(
         &mut self,
         field: &Field,
@@ -303,7 +303,7 @@ impl<'s> Reader<'s> {
         named(self.schema, ty, value)
     }
 
-    /// What all occurrences of a field together are.
+    /// Combines all occurrences of a field.
     fn close(&mut self, field: &Field, mut slot: Slot<'_>, left: usize) -> Result<Value, Wrong> {
         match (field.count, field.ty, slot.bytes) {
             (_, Type::Message(inner), Some(bytes)) => self.message(inner, &bytes, left),
@@ -315,7 +315,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// The value of a message of these fields, in their order.
+    /// The value of a message with these fields, in order.
     fn shaped(
         &mut self,
         message: &Message,
@@ -330,7 +330,7 @@ impl<'s> Reader<'s> {
             Shape::Duration => of(well_known::duration_text(whole(0), whole(1) as i32)),
             Shape::FieldMask => values.first().and_then(Value::as_list).map(mask),
             Shape::Wrapper | Shape::Struct | Shape::ListValue => values.first().cloned(),
-            // One of its fields is there, or it is null.
+            // One of its fields is set, or it is null.
             Shape::Any => {
                 let found = values.iter().skip(1).find(|value| !value.is_null());
                 Some(found.cloned().unwrap_or_default())
@@ -340,7 +340,7 @@ impl<'s> Reader<'s> {
         Ok(shaped.unwrap_or_else(|| named_values(message, values)))
     }
 
-    /// The message in an `Any`; as it lies there where its type is not known.
+    /// The message in an `Any`; unchanged if its type is unknown.
     fn unpacked(
         &mut self,
         message: &Message,
@@ -369,11 +369,11 @@ impl<'s> Reader<'s> {
     }
 }
 
-/// What was read of a field.
+/// The occurrences of a field so far.
 #[derive(Default)]
 struct Slot<'b> {
     values: Vec<Value>,
-    /// Of a message that is no item: its occurrences one behind the other are it.
+    /// For a message that is not an item: its concatenated occurrences.
     bytes: Option<Cow<'b, [u8]>>,
 }
 
@@ -385,7 +385,7 @@ impl<'b> Slot<'b> {
         }
     }
 
-    /// Another field of its oneof takes its place.
+    /// Another field of its oneof replaces it.
     fn is_cleared_by(&mut self, message: &Message, field: &Field, number: u32) {
         if field.oneof.is_none() {
             return;
@@ -424,7 +424,7 @@ fn named_values(message: &Message, values: Vec<Value>) -> Value {
     Value::from(entries.collect::<Vec<_>>())
 }
 
-/// Lists of a key and a value as a map; the last value of a key counts.
+/// Converts lists of a key and a value to a map; the last value of a key counts.
 fn map(items: &[Value]) -> Value {
     let mut entries: Vec<(Arc<str>, Value)> = Vec::with_capacity(items.len());
     let mut places: HashMap<Arc<str>, usize> = HashMap::with_capacity(items.len());
@@ -447,7 +447,7 @@ fn mask(paths: &[Value]) -> Value {
     Value::from(paths.collect::<Vec<_>>().join(","))
 }
 
-/// What names and indices lead to in a value.
+/// The part of a value at names and indices.
 fn part(value: Value, steps: &[Step]) -> Option<Value> {
     steps.iter().try_fold(value, |value, step| match step {
         Step::Key(key) => value.get(key).cloned(),
@@ -456,7 +456,7 @@ fn part(value: Value, steps: &[Step]) -> Option<Value> {
     })
 }
 
-/// All occurrences of a field that has a length.
+/// All occurrences of a length-delimited field.
 fn occurrences(bytes: &[u8], wanted: u32) -> impl Iterator<Item = &[u8]> {
     let mut fields = Fields::new(bytes);
     let all = std::iter::from_fn(move || fields.next().ok().flatten());
@@ -466,7 +466,7 @@ fn occurrences(bytes: &[u8], wanted: u32) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// A message in several parts is these one behind the other.
+/// A message in several parts is their concatenation.
 fn merged<'b>(message: &Message, field: &Field, bytes: &'b [u8]) -> Option<Cow<'b, [u8]>> {
     let mut slot = Slot::default();
     let mut fields = Fields::new(bytes);

@@ -1,6 +1,6 @@
-//! Descriptors as `protoc` and servers give them. Those of editions (protobuf.dev, "Feature
-//! Settings for Editions") become what they would be in proto3, or in proto2: the linker knows no
-//! others, and what is on the wire is the same.
+//! Descriptors of `protoc` and servers. Those of editions (protobuf.dev, "Feature Settings for
+//! Editions") are converted to proto3 or proto2: the linker supports no others, and the wire format
+//! is the same.
 
 use prost_reflect::prost::Message as _;
 use prost_reflect::prost_types::field_descriptor_proto::{Label, Type};
@@ -13,10 +13,10 @@ use throng_base::Said;
 use super::DEPTH_MAX;
 use super::wire::{Fields, Wire, Wrong};
 
-/// Reads a `FileDescriptorSet`, as `protoc --descriptor_set_out` writes it.
+/// Reads a `FileDescriptorSet`, as written by `protoc --descriptor_set_out`.
 ///
 /// # Errors
-/// A sentence of what cannot be read.
+/// A sentence that says why it cannot be read.
 pub fn descriptor_set(bytes: &[u8]) -> Result<Vec<FileDescriptorProto>, Said> {
     let mut files = Vec::new();
     let mut fields = Fields::new(bytes);
@@ -24,7 +24,7 @@ pub fn descriptor_set(bytes: &[u8]) -> Result<Vec<FileDescriptorProto>, Said> {
     while let Some((_, number, wire)) = fields.next().map_err(broken)? {
         match (number, wire) {
             (1, Wire::Bytes { bytes, .. }) => files.push(descriptor(bytes)?),
-            // Whatever begins like a set is none when it has other fields.
+            // Bytes with other fields are not a descriptor set, even if they start like one.
             _ => return Err(say!("it is not a descriptor set")),
         }
     }
@@ -37,7 +37,7 @@ pub fn descriptor_set(bytes: &[u8]) -> Result<Vec<FileDescriptorProto>, Said> {
 /// Reads a `FileDescriptorProto`.
 ///
 /// # Errors
-/// A sentence of what cannot be read.
+/// A sentence that says why it cannot be read.
 pub fn descriptor(bytes: &[u8]) -> Result<FileDescriptorProto, Said> {
     let mut file =
         FileDescriptorProto::decode(bytes).map_err(|error| Said::of_others(error.to_string()))?;
@@ -47,7 +47,7 @@ pub fn descriptor(bytes: &[u8]) -> Result<FileDescriptorProto, Said> {
     Ok(file)
 }
 
-/// What is set for a part of a file, and what is in it.
+/// The features of a part of a file.
 #[derive(Clone, Copy, Debug)]
 struct Features {
     has_presence: bool,
@@ -56,10 +56,10 @@ struct Features {
 }
 
 impl Features {
-    /// Of all editions up to 2024.
+    /// The defaults of all editions up to 2024.
     const DEFAULT: Features = Features { has_presence: true, is_packed: true, is_delimited: false };
 
-    /// With what the options of a part say, whose field `number` has its features.
+    /// Adds the features in the options of a part, which are in the field `number`.
     fn with(mut self, options: Option<&[u8]>, number: u32) -> Result<Features, Wrong> {
         let Some(features) = options.map(|options| only(options, number)).transpose()?.flatten()
         else {
@@ -78,7 +78,7 @@ impl Features {
     }
 }
 
-/// The last field of this number that has a length.
+/// The last length-delimited field with this number.
 fn only(bytes: &[u8], wanted: u32) -> Result<Option<&[u8]>, Wrong> {
     Ok(all(bytes, wanted)?.pop())
 }
@@ -94,7 +94,7 @@ fn all(bytes: &[u8], wanted: u32) -> Result<Vec<&[u8]>, Wrong> {
     Ok(found)
 }
 
-/// The numbers of features among the options of a file, a message and a field.
+/// The field numbers of features in the options of a file, a message and a field.
 const OF_FILE: u32 = 50;
 const OF_MESSAGE: u32 = 12;
 const OF_FIELD: u32 = 21;
@@ -104,7 +104,7 @@ fn convert(file: &mut FileDescriptorProto, bytes: &[u8]) -> Result<(), Wrong> {
     for (message, bytes) in file.message_type.iter_mut().zip(all(bytes, 4)?) {
         of_message(message, bytes, features, DEPTH_MAX)?;
     }
-    // The first value of an enum of proto3 is 0.
+    // The first value of a proto3 enum must be 0.
     let is_plain = all_enums(&file.enum_type, &file.message_type);
     file.syntax = Some(if is_plain { "proto3" } else { "proto2" }.to_owned());
     Ok(())

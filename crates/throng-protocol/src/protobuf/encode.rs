@@ -1,5 +1,5 @@
-//! Writes a [`Template`] for one user: what is constant as it lies there, leaves by their types.
-//! Nothing is allocated beyond the buffer but for values that are lists or maps.
+//! Writes a [`Template`] for one user: constant parts unchanged, leaves by their types. Allocates
+//! nothing beyond the buffer, except for values that are lists or maps.
 
 use throng_expression::Value;
 
@@ -14,7 +14,7 @@ pub(super) enum Op {
         from: u32,
         until: u32,
     },
-    /// A part with its length before it begins, and ends.
+    /// Start and end of a part with a length prefix.
     Open,
     Close,
     Leaf {
@@ -28,7 +28,7 @@ pub(super) enum Op {
 /// A message and the index of its field.
 pub(super) type Place = (u32, u16);
 
-/// What a leaf is written as.
+/// The type that a leaf is written as.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Target {
     /// A field with all its items.
@@ -39,11 +39,11 @@ pub(super) enum Target {
     Number(Place),
     /// A whole message, without a tag.
     Message(u32),
-    /// What a `google.protobuf.Value` has.
+    /// The content of a `google.protobuf.Value`.
     Json,
 }
 
-/// Gives the value of a leaf, or appends it as text.
+/// Returns the value of a leaf, or appends it as text.
 type Leaves<'l, E> = &'l mut dyn FnMut(u16, &mut Vec<u8>) -> Result<Option<Value>, E>;
 
 pub(super) fn encode<E>(
@@ -55,7 +55,7 @@ pub(super) fn encode<E>(
     part(schema, template, &mut template.ops.iter(), leaf, out)
 }
 
-/// Writes up to the end of a part. They lie in each other no deeper than messages may.
+/// Writes up to the end of a part. Parts are nested no deeper than messages may be.
 fn part<E>(
     schema: &Schema,
     template: &Template,
@@ -159,7 +159,7 @@ fn write_value(
     }
 }
 
-/// A text field is written where it lies.
+/// Writes a text field in place.
 fn text_in_place<E>(
     schema: &Schema,
     leaf: u16,
@@ -198,7 +198,7 @@ fn text_in_place<E>(
     })
 }
 
-/// A text behind `begin` that is a number of a field.
+/// Converts the text after `begin` to a number field.
 fn number_of_text(
     schema: &Schema,
     target: Target,

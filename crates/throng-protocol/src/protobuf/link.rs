@@ -1,4 +1,4 @@
-//! Descriptors of files put together, by prost-reflect.
+//! Links the descriptors of files, with prost-reflect.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -6,10 +6,10 @@ use prost_reflect::prost_types::FileDescriptorProto;
 use prost_reflect::{DescriptorError, DescriptorPool};
 use throng_base::Said;
 
-/// Why descriptors are not linked.
+/// Why descriptors cannot be linked.
 #[derive(Debug)]
 pub enum NotLinked {
-    /// A file of a syntax that is not known, by its name.
+    /// A file with an unknown syntax, by its name.
     Syntax(String),
     Descriptor(DescriptorError),
 }
@@ -27,18 +27,18 @@ impl NotLinked {
     }
 }
 
-/// Links the descriptors of files, which may come in any order.
+/// Links the descriptors of files, in any order.
 ///
 /// # Errors
 /// What does not fit together.
 pub fn link(mut files: Vec<FileDescriptorProto>) -> Result<DescriptorPool, Box<NotLinked>> {
-    // The linker panics at those that it does not know.
+    // The linker panics at unknown ones.
     let is_known = |file: &&FileDescriptorProto| matches!(file.syntax(), "" | "proto2" | "proto3");
     if let Some(file) = files.iter().find(|file| !is_known(file)) {
         return Err(Box::new(NotLinked::Syntax(file.name().to_owned())));
     }
     for file in &mut files {
-        // It takes a syntax that is empty for none of them.
+        // The linker does not accept an empty syntax.
         file.syntax = file.syntax.take().filter(|syntax| !syntax.is_empty());
     }
     show_public_imports(&mut files);
@@ -48,8 +48,8 @@ pub fn link(mut files: Vec<FileDescriptorProto>) -> Result<DescriptorPool, Box<N
     Ok(pool)
 }
 
-/// What a file imports publicly is seen by those who import it, however many files lie between. The
-/// linker looks through one; so each file imports itself what it sees.
+/// Public imports of a file are visible to its importers, over any number of files. The linker only
+/// follows one; so each file gets direct imports of all that it sees.
 fn show_public_imports(files: &mut [FileDescriptorProto]) {
     let public: HashMap<String, Vec<String>> =
         files.iter().map(|file| (file.name().to_owned(), public_imports(file))).collect();
@@ -65,7 +65,7 @@ fn show_public_imports(files: &mut [FileDescriptorProto]) {
                 }
             }
         }
-        // Behind the others, whose numbers their places and their marks go by.
+        // After the others, whose indexes are used elsewhere.
         file.dependency.extend(more);
     }
 }

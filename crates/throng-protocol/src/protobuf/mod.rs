@@ -1,10 +1,10 @@
-//! Messages of protobuf by compiled descriptors, as calls send them and packets carry them.
+//! Protobuf messages by compiled descriptors, for calls and packets.
 //!
-//! - [`Schema`]: tables of messages and methods, made once of descriptors.
+//! - [`Schema`]: tables of messages and methods, created once from descriptors.
 //! - [`Schema::prepare`] checks what a scenario gives for a message, by the names and types of
-//!   proto3 JSON; [`Schema::encode`] writes it again and again.
-//! - [`Schema::check`] looks whether bytes are a message; [`Schema::value`] takes out a field,
-//!   found once by [`Schema::field`], without a tree of the rest.
+//!   proto3 JSON; [`Schema::encode`] writes it repeatedly.
+//! - [`Schema::check`] checks that bytes are a message; [`Schema::value`] returns a field, found
+//!   once by [`Schema::field`], without a tree of the rest.
 
 mod decode;
 mod editions;
@@ -30,20 +30,20 @@ pub use link::{NotLinked, link};
 pub use schema::{CallKind, MessageType, Method, MethodId, Schema, Unknown};
 pub use wire::Wrong;
 
-/// Messages within each other.
+/// Most nested messages.
 pub const DEPTH_MAX: usize = 64;
 
-/// The most values that one look at a message makes.
+/// Most values that one read of a message creates.
 pub const VALUES_MAX: usize = 100_000;
 
-/// A message as a scenario sends it, ready to be written again and again. What is the same for all
-/// users lies in it as it is written.
+/// A message of a scenario, ready to be written repeatedly. Parts that all users share are encoded
+/// in it.
 #[derive(Clone, Debug)]
 pub struct Template {
     message: MessageType,
     ops: Arc<[encode::Op]>,
     bytes: Arc<[u8]>,
-    /// The fields of the leaves, for what is said of their values.
+    /// The fields of the leaves, for error messages.
     paths: Arc<[Box<str>]>,
 }
 
@@ -52,7 +52,7 @@ impl Template {
         self.message
     }
 
-    /// The bytes of a message that is the same for all users.
+    /// The bytes of a message that all users share.
     pub fn constant(&self) -> Option<&[u8]> {
         match &self.ops[..] {
             [] | [encode::Op::Bytes { .. }] => Some(&self.bytes),
@@ -70,7 +70,7 @@ pub struct FieldPath {
     steps: Box<[path::Step]>,
 }
 
-/// Why a value is not written: the names down to the field, and a sentence.
+/// Why a value is not written: the path to the field, and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) path: Vec<String>,
@@ -103,8 +103,8 @@ impl Schema {
         prepare::prepare(self, message, given)
     }
 
-    /// Appends a message. `leaf` gives the value of a leaf, or appends it as text to the buffer and
-    /// gives None. After an error nothing is appended.
+    /// Appends a message. `leaf` returns the value of a leaf, or appends it as text to the buffer
+    /// and returns `None`. After an error nothing is appended.
     #[allow(clippy::type_complexity)]
     pub fn encode<E>(
         &self,
@@ -120,7 +120,7 @@ impl Schema {
         result
     }
 
-    /// Appends a message whose value is known only now.
+    /// Appends a message whose value was not known in advance.
     pub(crate) fn write(
         &self,
         message: MessageType,
@@ -130,7 +130,7 @@ impl Schema {
         write::message(self, message.0, value, out, DEPTH_MAX)
     }
 
-    /// Whether `bytes` are the message, with all that is in it. Allocates nothing.
+    /// Checks that `bytes` are the message, with all nested ones. Allocates nothing.
     pub fn check(&self, message: MessageType, bytes: &[u8]) -> Result<(), Wrong> {
         decode::check(self, message.0, bytes, DEPTH_MAX)
     }
@@ -139,19 +139,19 @@ impl Schema {
         path::resolve(self, message, path)
     }
 
-    /// The values that a field may have, besides null where it is missing.
+    /// The values that a field may have, besides null for a missing one.
     pub fn range(&self, path: &FieldPath) -> Range {
         path::range(self, path)
     }
 
-    /// The value of a field of a message that was checked: its default where it is missing and has
-    /// one, null where it has none; None where there is no such item or key. An error where it has
-    /// more than [`VALUES_MAX`] values.
+    /// The value of a field of a checked message: for a missing field its default, or null if it
+    /// has none; `None` if there is no such item or key. Fails if it has more than [`VALUES_MAX`]
+    /// values.
     pub fn value(&self, bytes: &[u8], path: &FieldPath) -> Result<Option<Value>, Wrong> {
         decode::find(self, path.message.0, bytes, &path.steps)
     }
 
-    /// The whole message that was checked: a map of all its fields, by their names in the file.
+    /// The checked message: a map of all its fields, by their names in the file.
     pub fn message_value(&self, message: MessageType, bytes: &[u8]) -> Result<Value, Wrong> {
         decode::whole(self, message.0, bytes)
     }

@@ -1,5 +1,5 @@
-//! Paths of fields, resolved once against the schema; behind what has no schema of its own
-//! (`google.protobuf.Struct`) names and indices are looked for in the value.
+//! Field paths, resolved once against the schema; inside values without a schema
+//! (`google.protobuf.Struct`), names and indices are searched at run time.
 
 use throng_base::diagnostic::did_you_mean;
 
@@ -20,15 +20,15 @@ pub(super) enum Step {
     Key(Box<str>),
 }
 
-/// What a path has led to.
+/// The target of a path so far.
 #[derive(Clone, Copy)]
 enum Here {
     Message(u32),
     /// The message and the index of a field that is a list or a map.
     Many(u32, usize),
-    /// A value whose shape is not known.
+    /// A value of unknown shape.
     Value,
-    /// A value that has no parts.
+    /// A value without parts.
     Single,
 }
 
@@ -76,7 +76,7 @@ pub(super) fn resolve(
 
 pub(super) fn range(schema: &Schema, path: &FieldPath) -> Range {
     let mut ty = Type::Message(path.message.0);
-    // What it is a list or a map of is behind its next step.
+    // The next step selects the item type of a list or map.
     let mut many = None;
     for step in &path.steps {
         ty = match (many.take(), step, ty) {
@@ -86,7 +86,7 @@ pub(super) fn range(schema: &Schema, path: &FieldPath) -> Range {
                 many = is_many(field.count).then(|| item_of(schema, field.count, field.ty));
                 field.ty
             }
-            // A value whose shape is not known.
+            // A value of unknown shape.
             _ => return Range::Any,
         };
     }
@@ -104,7 +104,7 @@ pub(super) fn range(schema: &Schema, path: &FieldPath) -> Range {
     }
 }
 
-/// What one of a list is, or the value of a map.
+/// The type of a list's items, or of a map's values.
 fn item_of(schema: &Schema, count: Count, ty: Type) -> Type {
     match (count, ty) {
         (Count::Map, Type::Message(entry)) => schema.at(entry).fields[1].ty,
@@ -145,7 +145,7 @@ fn field_of(schema: &Schema, message: u32, name: &str) -> Result<usize, PathMist
     })
 }
 
-/// One of a list, or the value of a key of a map.
+/// An item of a list, or the value of a map's key.
 fn of_item(
     schema: &Schema,
     message: u32,

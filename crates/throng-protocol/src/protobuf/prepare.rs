@@ -1,5 +1,5 @@
-//! What a scenario gives for a message, checked and made into a [`Template`]: parts without leaves
-//! are written here, once and for all.
+//! Checks what a scenario gives for a message and turns it into a [`Template`]: parts without
+//! leaves are encoded once, here.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(super) fn prepare(
     }
 }
 
-/// The value of what has no leaves in it.
+/// The value of something without leaves.
 fn literal(given: &Given) -> Option<Value> {
     match given {
         Given::Leaf(_) => None,
@@ -56,12 +56,12 @@ struct Preparer<'s> {
     ops: Vec<Op>,
     bytes: Vec<u8>,
     paths: Vec<Box<str>>,
-    /// The names down to what is looked at.
+    /// The path to the current field.
     here: Vec<String>,
 }
 
 impl Preparer<'_> {
-    /// Notes what was written since `from` as an operation.
+    /// Records what was written since `from` as an operation.
     fn constant(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Written) -> Written {
         let from = self.bytes.len() as u32;
         write(&mut self.bytes)?;
@@ -87,7 +87,7 @@ impl Preparer<'_> {
         result.map_err(|refused| refused.within(name))
     }
 
-    /// A part with its length before it, behind the tag of `number`.
+    /// A part with its length before it, after the tag of `number`.
     fn part(&mut self, number: u32, inner: impl FnOnce(&mut Self) -> Written) -> Written {
         self.constant(|out| {
             write_tag(number, 2, out);
@@ -170,7 +170,7 @@ impl Preparer<'_> {
         Ok(())
     }
 
-    /// What a field has that is no list of items, nor a map of entries.
+    /// A field that is neither a list of items nor a map of entries.
     fn part_of(&mut self, message: u32, index: usize, given: &Given, left: usize) -> Written {
         match (given, self.schema.at(message).fields[index].count) {
             (Given::Fields(_), Count::Repeated | Count::Packed) => {
@@ -241,7 +241,7 @@ impl Preparer<'_> {
         }
     }
 
-    /// What a `google.protobuf.Value` has.
+    /// The content of a `google.protobuf.Value`.
     fn json(&mut self, given: &Given, left: usize) -> Written {
         if let Some(value) = literal(given) {
             return self.constant(|out| write::json(&value, out, left));
@@ -283,7 +283,7 @@ impl Preparer<'_> {
         Ok(())
     }
 
-    /// An `Any` whose type is written.
+    /// An `Any` with its type.
     fn packed(&mut self, message: u32, fields: &[(String, Given)], left: usize) -> Written {
         let find = |wanted: &str| fields.iter().find(|(name, _)| name == wanted);
         let url = match find(TYPE_KEY) {

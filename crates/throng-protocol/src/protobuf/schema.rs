@@ -1,5 +1,5 @@
-//! Tables of the messages, enums and methods that compiled descriptors have. Field by field and by
-//! number, so that neither reading nor writing looks at a descriptor again.
+//! Tables of the messages, enums and methods of compiled descriptors. Fields are found by index and
+//! by number, so that neither reading nor writing accesses a descriptor.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use throng_base::Said;
 
 use super::wire::Scalar;
 
-/// The most names that a list of them shows.
+/// Most names that a list shows.
 const SHOWN_MAX: usize = 8;
 
 /// A message of a [`Schema`].
@@ -27,7 +27,7 @@ pub struct MessageType(pub(super) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MethodId(pub u32);
 
-/// All that a set of descriptors declares.
+/// All declarations of a set of descriptors.
 #[derive(Debug, Default)]
 pub struct Schema {
     messages: Box<[Message]>,
@@ -70,7 +70,7 @@ pub struct Method {
     pub kind: CallKind,
 }
 
-/// A name that the schema does not have, and what was perhaps meant.
+/// A name that the schema does not have, and a suggestion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
     pub message: Said,
@@ -87,7 +87,7 @@ pub(super) struct Message {
     pub(super) shape: Shape,
 }
 
-/// What the JSON of a message looks like (protobuf.dev, "ProtoJSON Format").
+/// The JSON form of a message (protobuf.dev, "ProtoJSON Format").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     Plain,
@@ -112,13 +112,13 @@ pub(super) struct Field {
     pub(super) ty: Type,
     pub(super) count: Count,
     pub(super) oneof: Option<u16>,
-    /// What it has when it is missing: null where that can be told from its zero.
+    /// Its value when it is missing: null if that can be distinguished from zero.
     pub(super) default: Value,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Count {
-    /// Its zero is not written.
+    /// Zero is not written.
     Implicit,
     Optional,
     Required,
@@ -135,7 +135,7 @@ pub(super) enum Type {
     Text,
     Bytes,
     Message(u32),
-    /// Of proto2; skipped, and never written.
+    /// Proto2 only; skipped, and never written.
     Group,
 }
 
@@ -152,7 +152,7 @@ impl Enumeration {
         found.map(|(_, number)| i64::from(*number))
     }
 
-    /// The name of a number; the number itself where it has none.
+    /// The name of a number; the number itself if it has none.
     pub(super) fn value(&self, number: i32) -> Value {
         match self.values.iter().find(|(_, known)| *known == number) {
             Some((name, _)) => Value::Text(name.clone()),
@@ -162,7 +162,7 @@ impl Enumeration {
 }
 
 impl Message {
-    /// A field by its name in the file, or by that in JSON.
+    /// A field by its name in the file, or in JSON.
     pub(super) fn field(&self, name: &str) -> Option<usize> {
         let named = self.fields.iter().position(|field| *field.name == *name);
         named.or_else(|| self.fields.iter().position(|field| *field.json_name == *name))
@@ -179,7 +179,7 @@ impl Message {
 }
 
 impl Schema {
-    /// The tables of linked descriptors.
+    /// Builds the tables from linked descriptors.
     pub fn new(pool: &DescriptorPool) -> Schema {
         let names = pool.all_messages().enumerate();
         let by_name: HashMap<Box<str>, u32> =
@@ -198,18 +198,18 @@ impl Schema {
         }
     }
 
-    /// Reads a `FileDescriptorSet`, as `protoc --descriptor_set_out --include_imports` writes it.
+    /// Reads a `FileDescriptorSet`, as written by `protoc --descriptor_set_out --include_imports`.
     ///
     /// # Errors
-    /// A sentence of what cannot be read or linked.
+    /// A sentence that says why it cannot be read or linked.
     pub fn from_descriptor_set(bytes: &[u8]) -> Result<Schema, Said> {
         Schema::link(super::descriptor_set(bytes)?)
     }
 
-    /// Links the descriptors of files, which may come in any order.
+    /// Links the descriptors of files, in any order.
     ///
     /// # Errors
-    /// A sentence of what does not fit together.
+    /// A sentence about what does not fit together.
     pub fn link(files: Vec<FileDescriptorProto>) -> Result<Schema, Said> {
         let pool = super::link(files).map_err(|error| error.said())?;
         Ok(Schema::new(&pool))
@@ -242,8 +242,8 @@ impl Schema {
         &self.methods[id.0 as usize]
     }
 
-    /// A method by its name: `shop.v1.Orders/Get`, also with a slash before it or a dot between.
-    /// The package may be left out where only one service ends so.
+    /// A method by its name: `shop.v1.Orders/Get`, also with a leading slash or with a dot instead.
+    /// The package may be omitted if only one service has this name.
     pub fn find_method(&self, name: &str) -> Result<MethodId, Unknown> {
         let plain = name.trim_start_matches('/');
         let Some((service, method)) = plain.rsplit_once(['/', '.']) else {
@@ -310,7 +310,7 @@ impl Schema {
         &self.enums[at as usize]
     }
 
-    /// The message of a type URL of `Any`: what stands behind its last slash.
+    /// The message of a type URL of `Any`: the part after its last slash.
     pub(super) fn of_type_url(&self, url: &str) -> Option<u32> {
         self.by_name.get(url.rsplit('/').next()?).copied()
     }
@@ -330,7 +330,7 @@ pub(super) fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
     shown.join(", ")
 }
 
-/// The numbers of all messages and enums, by name.
+/// The indexes of all messages and enums, by name.
 struct Builder<'b> {
     messages: &'b HashMap<Box<str>, u32>,
     enums: &'b HashMap<String, u32>,
@@ -391,12 +391,12 @@ impl Builder<'_> {
 }
 
 fn count(field: &FieldDescriptor) -> Count {
-    // prost-reflect looks at the option before it has read those of a text.
+    // prost-reflect reads the option before it has parsed those given as text.
     let options = field.field_descriptor_proto().options.as_ref();
     let is_packed = options.and_then(|options| options.packed).unwrap_or(field.is_packed());
     let is_packable = !matches!(field.kind(), Kind::String | Kind::Bytes | Kind::Message(_));
     match field.cardinality() {
-        // What an entry lacks is zero, whatever its file says.
+        // Missing parts of an entry are zero, whatever its file says.
         _ if field.parent_message().is_map_entry() => Count::Implicit,
         _ if is_map(field) => Count::Map,
         Cardinality::Repeated if is_packed && is_packable => Count::Packed,
@@ -415,7 +415,7 @@ fn is_map(field: &FieldDescriptor) -> bool {
     field.is_map() && numbers == [1, 2]
 }
 
-/// Only what the file says, and the zeros of what has no other way to be missing.
+/// Explicit defaults of the file, and zeros for fields without presence.
 fn default(field: &FieldDescriptor) -> Value {
     let is_said = field.field_descriptor_proto().default_value.is_some();
     match count(field) {

@@ -59,7 +59,7 @@ fn leaves_of(json: &serde_json::Value, leaves: &mut Vec<Value>) -> Given {
     }
 }
 
-/// Writes a template whose leaves have these values; texts in place where `in_place`.
+/// Writes a template whose leaves have these values; texts in place if `in_place`.
 fn encoded(
     schema: &Schema,
     template: &Template,

@@ -1,16 +1,16 @@
-//! Times, durations and masks of fields as proto3 JSON writes them (protobuf.dev, "ProtoJSON
-//! Format"): `2026-01-31T10:00:00.5Z`, `1.500s`, `user.displayName,photo`.
+//! Timestamps, durations and field masks in proto3 JSON (protobuf.dev, "ProtoJSON Format"):
+//! `2026-01-31T10:00:00.5Z`, `1.500s`, `user.displayName,photo`.
 
 use throng_base::Said;
 use throng_base::calendar::days_before;
 
-/// Seconds since 1970 of the first and the last moment that a timestamp may be.
+/// Seconds since 1970 of the first and the last valid timestamp.
 const TIMES: (i64, i64) = (-62_135_596_800, 253_402_300_799);
 /// The greatest duration, about 10,000 years.
 const SECONDS_MAX: i64 = 315_576_000_000;
 const DAY_SECONDS: i64 = 86_400;
 
-/// A time of RFC 3339 as seconds and nanoseconds.
+/// An RFC 3339 time as seconds and nanoseconds.
 pub(super) fn timestamp(text: &str) -> Result<(i64, i32), Said> {
     let moment = parse_time(text).filter(|(at, _)| (TIMES.0..=TIMES.1).contains(at));
     moment.ok_or_else(|| {
@@ -51,7 +51,7 @@ fn parse_time(text: &str) -> Option<(i64, i32)> {
     Some((days_before(year, month, day) * DAY_SECONDS + seconds, nanos))
 }
 
-/// Numbers of so many digits each, with a sign between them.
+/// Numbers with this many digits each, with a separator between them.
 fn numbers<const N: usize>(text: &str, between: char, digits: [usize; N]) -> Option<[i64; N]> {
     let mut found = [0; N];
     let mut parts = text.split(between);
@@ -62,7 +62,7 @@ fn numbers<const N: usize>(text: &str, between: char, digits: [usize; N]) -> Opt
     parts.next().is_none().then_some(found)
 }
 
-/// One to nine digits behind the point as nanoseconds.
+/// One to nine decimal places as nanoseconds.
 fn fraction(digits: &str) -> Option<i32> {
     let is_number = (1..=9).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
     let number: i32 = is_number.then(|| digits.parse().ok())??;
@@ -91,7 +91,7 @@ fn date_of(days: i64) -> (i64, i64, i64) {
     (years + era * 400 + i64::from(month <= 2), month, day)
 }
 
-/// None for what no timestamp may be.
+/// `None` for an invalid timestamp.
 pub(super) fn timestamp_text(seconds: i64, nanos: i32) -> Option<String> {
     if !(TIMES.0..=TIMES.1).contains(&seconds) || !(0..1_000_000_000).contains(&nanos) {
         return None;
@@ -103,7 +103,7 @@ pub(super) fn timestamp_text(seconds: i64, nanos: i32) -> Option<String> {
     Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z"))
 }
 
-/// Nothing, or a point with 3, 6 or 9 digits.
+/// Empty, or a point with 3, 6 or 9 digits.
 fn fraction_text(nanos: u32) -> String {
     match nanos {
         0 => String::new(),
@@ -136,7 +136,7 @@ fn parse_duration(text: &str) -> Option<(i64, i32)> {
     (seconds <= SECONDS_MAX).then_some((sign * seconds, sign as i32 * nanos))
 }
 
-/// None for what no duration may be.
+/// `None` for an invalid duration.
 pub(super) fn duration_text(seconds: i64, nanos: i32) -> Option<String> {
     let is_one = seconds.abs() <= SECONDS_MAX && nanos.unsigned_abs() < 1_000_000_000;
     let is_mixed = seconds > 0 && nanos < 0 || seconds < 0 && nanos > 0;

@@ -1,5 +1,5 @@
-//! The wire format of protobuf (protobuf.dev, "Encoding"): fields as they lie in a message, and
-//! numbers as they are written.
+//! The wire format of protobuf (protobuf.dev, "Encoding"): fields of a message, and encoded
+//! numbers.
 
 use throng_expression::Value;
 
@@ -10,7 +10,7 @@ use crate::fields::number::{Varint, insert_varint, read_varint, unzigzag, write_
 
 /// The highest number that a field may have (protobuf.dev, "Assigning Field Numbers").
 const FIELD_MAX: u32 = (1 << 29) - 1;
-/// Groups within each other that are skipped.
+/// Most nested groups that are skipped.
 const GROUPS_MAX: usize = 32;
 
 /// Bytes that are not the message; positions count from its first byte.
@@ -21,14 +21,14 @@ pub struct Wrong {
 }
 
 impl Wrong {
-    /// The same for a message that begins at `start` of another.
+    /// The same for a message that starts at `start` of another.
     pub(crate) fn from(mut self, start: usize) -> Wrong {
         self.position += start;
         self
     }
 }
 
-/// One field as it lies there.
+/// One field in wire format.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wire<'a> {
     Varint(u64),
@@ -38,11 +38,11 @@ pub(crate) enum Wire<'a> {
         start: usize,
         bytes: &'a [u8],
     },
-    /// A group, with all that is in it.
+    /// A group, with its content.
     Group,
 }
 
-/// The fields of a message, one after the other.
+/// The fields of a message, one after another.
 pub(crate) struct Fields<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -57,7 +57,7 @@ impl<'a> Fields<'a> {
         self.at == self.bytes.len()
     }
 
-    /// Where the next field begins, its number and what it is.
+    /// The start of the next field, its number and its value.
     pub(crate) fn next(&mut self) -> Result<Option<(usize, u32, Wire<'a>)>, Wrong> {
         if self.is_empty() {
             return Ok(None);
@@ -111,7 +111,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Reads up to the end of a group.
+    /// Skips to the end of a group.
     fn skip_group(&mut self, group: u32, left: usize) -> Result<(), Wrong> {
         loop {
             let start = self.at;
@@ -151,7 +151,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A number of a field, or true and false. An enum is an `Int32` whose values have names.
+/// The type of a number or boolean field. An enum is an `Int32` whose values have names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scalar {
     Double,
@@ -169,7 +169,7 @@ pub(crate) enum Scalar {
     Bool,
 }
 
-/// A number as its bytes hold it.
+/// An encoded number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Raw {
     Varint(u64),
@@ -178,7 +178,7 @@ pub(crate) enum Raw {
 }
 
 impl Raw {
-    /// Whether it is what a field has that is missing.
+    /// Whether it equals the value of a missing field.
     pub(crate) fn is_zero(self) -> bool {
         matches!(self, Raw::Varint(0) | Raw::Fixed64(0) | Raw::Fixed32(0))
     }
@@ -201,7 +201,7 @@ impl Scalar {
         }
     }
 
-    /// The number that a field without a length is.
+    /// The number in a field without a length.
     pub(crate) fn read(self, wire: Wire<'_>) -> Option<Value> {
         Some(match (self, wire) {
             (Scalar::Double, Wire::Fixed64(raw)) => Value::Float(f64::from_bits(raw)),
@@ -239,7 +239,7 @@ impl Scalar {
         Ok(())
     }
 
-    /// What is written for a value; `named` knows the names of an enum.
+    /// The encoded value; `named` knows the names of an enum.
     pub(crate) fn raw(
         self,
         value: &Value,
@@ -256,7 +256,7 @@ impl Scalar {
         }
     }
 
-    /// As [`Scalar::raw`], of a text that no value was made of.
+    /// As [`Scalar::raw`], for a text that is not a value yet.
     pub(crate) fn raw_of_text(
         self,
         text: &str,
@@ -297,20 +297,20 @@ pub(crate) fn write_tag(number: u32, wire_type: u64, out: &mut Vec<u8>) {
     write_varint(u64::from(number) << 3 | wire_type, out);
 }
 
-/// Appends a field with a length.
+/// Appends a length-delimited field.
 pub(crate) fn write_bytes(number: u32, bytes: &[u8], out: &mut Vec<u8>) {
     write_tag(number, 2, out);
     write_varint(bytes.len() as u64, out);
     out.extend_from_slice(bytes);
 }
 
-/// Begins a part whose length stands before it; [`end_part`] writes that.
+/// Starts a part with a length prefix; [`end_part`] writes the length.
 pub(crate) fn begin_part(out: &mut Vec<u8>) -> usize {
     out.push(0);
     out.len()
 }
 
-/// Most parts are shorter than 128 bytes: their length fits where it was left out.
+/// Most parts are shorter than 128 bytes: their length fits into the reserved byte.
 pub(crate) fn end_part(begin: usize, out: &mut Vec<u8>) {
     let length = (out.len() - begin) as u64;
     if length < 0x80 {

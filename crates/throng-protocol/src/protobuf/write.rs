@@ -1,5 +1,6 @@
-//! Values as messages, as proto3 JSON maps them (protobuf.dev, "ProtoJSON Format"): names of fields
-//! as in the file or in camel case, 64-bit numbers also as text, bytes as base64, enums by name.
+//! Encodes values as messages, mapped as in proto3 JSON (protobuf.dev, "ProtoJSON Format"): field
+//! names as in the file or in camel case, 64-bit numbers also as text, bytes as base64, enums by
+//! name.
 
 use std::sync::Arc;
 
@@ -25,12 +26,12 @@ const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
     .with_decode_allow_trailing_bits(true)
     .with_decode_padding_mode(DecodePaddingMode::Indifferent);
 
-/// The key that tells the type of an `Any`.
+/// The key with the type of an `Any`.
 pub(super) const TYPE_KEY: &str = "@type";
 
 pub(super) type Written = Result<(), Refused>;
 
-/// Which members of oneofs and which required fields a message was given.
+/// The oneof members and required fields that a message was given.
 #[derive(Default)]
 pub(super) struct Seen {
     oneofs: Vec<(u16, usize)>,
@@ -38,7 +39,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Notes a field that is given, and not as null.
+    /// Records a field that is given and not null.
     pub(super) fn field(
         &mut self,
         schema: &Schema,
@@ -63,7 +64,7 @@ impl Seen {
         Ok(())
     }
 
-    /// Whether all is there that has to be.
+    /// Checks that all required fields are given.
     pub(super) fn finish(&self, schema: &Schema, message: u32) -> Written {
         let message = schema.at(message);
         let needed = |(index, field): &(usize, &Field)| {
@@ -215,8 +216,8 @@ pub(super) fn type_of(schema: &Schema, url: &str) -> Result<u32, Refused> {
     })
 }
 
-/// Appends a field with all its items. Null is left out, and what a field without presence has
-/// anyway.
+/// Appends a field with all its items. Null is omitted, and so is the default of a field without
+/// presence.
 pub(super) fn field(
     schema: &Schema,
     message: u32,
@@ -267,14 +268,14 @@ pub(super) fn field(
     }
 }
 
-/// Whether null is a value of it.
+/// Whether null is one of its values.
 fn is_any(schema: &Schema, field: &Field) -> bool {
     matches!(field.ty, Type::Message(at) if schema.at(at).shape == Shape::Any)
 }
 
-/// Takes a field back, written from `begin` on, that has what it has anyway.
+/// Removes a field, written from `begin` on, that equals its default.
 pub(super) fn drop_zero(field: &Field, begin: usize, out: &mut Vec<u8>) {
-    // Of an empty text only its length is there, which is 0 as well.
+    // Of an empty text only its length is written, which is 0 as well.
     let is_zero = out[begin + tag_bytes(field)..].iter().all(|byte| *byte == 0);
     if field.count == Count::Implicit && is_zero {
         out.truncate(begin);
@@ -306,7 +307,7 @@ fn entry(
     Ok(())
 }
 
-/// Begins an entry of a map with its key.
+/// Starts an entry of a map with its key.
 pub(super) fn begin_entry(
     schema: &Schema,
     field: &Field,
@@ -382,7 +383,7 @@ pub(super) fn refused_enum(
     Refused { help, ..Refused::new(reason) }
 }
 
-/// Appends bytes; a text of them is base64.
+/// Appends bytes; text is decoded as base64.
 fn bytes(value: &Value, out: &mut Vec<u8>) -> Written {
     let text = match value {
         Value::Bytes(bytes) => {
@@ -403,7 +404,7 @@ fn bytes(value: &Value, out: &mut Vec<u8>) -> Written {
     })
 }
 
-/// Appends what a `google.protobuf.Value` has.
+/// Appends the content of a `google.protobuf.Value`.
 pub(super) fn json(value: &Value, out: &mut Vec<u8>, left: usize) -> Written {
     let Some(left) = left.checked_sub(1) else {
         return Err(too_deep());

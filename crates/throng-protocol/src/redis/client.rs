@@ -1,4 +1,5 @@
-//! The client side of a connection: which commands wait for their replies, and whose a reply is.
+//! The client side of a connection: commands that wait for their replies, and the command of each
+//! reply.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,18 +11,18 @@ use super::scan::{Found, Head, Scan, head};
 use super::violation::Violation;
 use crate::field::Field;
 
-/// See the module's description.
+/// See the module.
 #[derive(Debug, Default)]
 pub struct Client {
-    /// The beginning of a reply.
+    /// The start of an incomplete reply.
     held: Vec<u8>,
     scan: Scan,
     asked: VecDeque<Asked>,
-    /// What was asked last.
+    /// The number of the last request.
     number: u32,
-    /// There are subscriptions: messages may come.
+    /// There are subscriptions: messages may arrive.
     is_subscribed: bool,
-    /// The replies that came of a pipeline whose others have not, as JSON.
+    /// The replies of an incomplete pipeline so far, as JSON.
     gathered: Vec<u8>,
     /// The first error among them.
     error: Option<Box<[u8]>>,
@@ -32,37 +33,37 @@ pub struct Client {
 struct Asked {
     number: u32,
     replies: u32,
-    /// Of these so many have not come.
+    /// How many of them have not arrived.
     left: u32,
-    /// Whether somebody looks at what they say.
+    /// Whether a check, save or trace reads their content.
     is_read: bool,
 }
 
-/// What came. Nothing of it is the client's.
+/// An event. It does not borrow from the client.
 #[derive(Clone, Copy, Debug)]
 pub enum Came<'a> {
     /// See [`Message::of`].
     Message(&'a [u8]),
     Answer(Answer<'a>),
-    /// An error before anything was asked: the server takes no more clients.
+    /// An error before anything was asked: the server accepts no more clients.
     Refused(&'a [u8]),
 }
 
 /// The replies to commands that were sent together.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'a> {
-    /// What [`Client::ask`] gave.
+    /// The number that [`Client::ask`] returned.
     pub number: u32,
     pub replies: u32,
     pub form: Form,
-    /// A text or an error as it is, a number in digits, a list or the replies of a pipeline as
-    /// JSON; of a list that nobody reads it is empty.
+    /// A text or an error unchanged, a number in digits, a list or the replies of a pipeline as
+    /// JSON; empty for a list that is not read.
     pub content: &'a [u8],
-    /// The first error among them, without its mark.
+    /// The first error among them, without its type byte.
     pub error: Option<&'a [u8]>,
 }
 
-/// What a reply is.
+/// The type of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Text,
@@ -85,7 +86,7 @@ impl Form {
 }
 
 impl<'a> Answer<'a> {
-    /// What it says, by name: `value`, `type`, and of an error `error` (its first word).
+    /// Its fields by name: `value`, `type`, and for an error `error` (its first word).
     pub fn fields(self) -> impl Iterator<Item = (&'a str, Field<'a>)> {
         ["value", "type", "error"]
             .into_iter()
@@ -117,7 +118,7 @@ fn first_word(text: &[u8]) -> &[u8] {
     text.split(|byte| *byte == b' ').next().unwrap_or_default()
 }
 
-/// Where something lies that is given out.
+/// The position of data that is returned.
 #[derive(Clone)]
 enum Place<'a> {
     Input(&'a [u8]),
@@ -136,7 +137,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// What came, while what it is about lies in several places.
+/// An event whose data may be in several places.
 enum Event<'a> {
     Message(Place<'a>),
     Refused(Place<'a>),
@@ -144,16 +145,16 @@ enum Event<'a> {
 }
 
 impl Client {
-    /// Commands are sent that so many replies follow; gives the number of their answer. What they
-    /// say is given out only if somebody reads it.
+    /// Registers sent commands with this many replies; returns the number of their answer. Their
+    /// content is returned only if it is read.
     pub fn ask(&mut self, replies: u32, is_read: bool) -> u32 {
-        // 0 is for what nobody has asked for.
+        // 0 marks unsolicited data.
         self.number = self.number.checked_add(1).unwrap_or(1);
         self.asked.push_back(Asked { number: self.number, replies, left: replies, is_read });
         self.number
     }
 
-    /// How many bytes of a reply have come that is not complete.
+    /// Bytes of an incomplete reply.
     pub fn half(&self) -> usize {
         self.held.len()
     }
@@ -163,11 +164,11 @@ impl Client {
         self.held.capacity() + self.gathered.capacity() + asked + self.scan.heap_bytes()
     }
 
-    /// Reads up to the next thing that came for somebody; what it is about lies in the input or in
-    /// `room`. A reply has at most `limit` bytes.
+    /// Reads up to the next event for the caller; its data is in the input or in `room`. A reply
+    /// has at most `limit` bytes.
     ///
     /// # Errors
-    /// What is not RESP2, or larger than allowed. Behind it nothing is read.
+    /// Input that is not RESP2, or exceeds a limit. Nothing is read after it.
     pub fn next<'a: 'r, 'r>(
         &mut self,
         rest: &mut &'a [u8],
@@ -178,7 +179,7 @@ impl Client {
         std::mem::swap(room, &mut self.gathered);
         let event = loop {
             let Some((reply, found)) = self.next_reply(rest, limit)? else {
-                // The other replies of the pipeline are still to come.
+                // Other replies of the pipeline are still missing.
                 if !room.is_empty() {
                     self.gathered = std::mem::take(room);
                 }
@@ -206,7 +207,7 @@ impl Client {
         }))
     }
 
-    /// The next reply that is complete. What came of another one is held.
+    /// The next complete reply. An incomplete one is kept.
     fn next_reply<'a>(
         &mut self,
         rest: &mut &'a [u8],
@@ -237,7 +238,7 @@ impl Client {
         Ok(Some((Reply::Held(reply), found)))
     }
 
-    /// Whose a reply is. Where it does not lie in the input, what is given out of it is copied.
+    /// Assigns a reply to its command. Data that is not in the input is copied.
     fn take<'a>(
         &mut self,
         reply: &[u8],
@@ -247,7 +248,7 @@ impl Client {
     ) -> Result<Option<Event<'a>>, Violation> {
         let is_message = self.is_subscribed && Message::is_one(reply);
         if is_message {
-            // It may come between the replies of a pipeline.
+            // It may arrive between the replies of a pipeline.
             std::mem::swap(room, &mut self.gathered);
         }
         let mut given = |range: Range<usize>| match input {
@@ -314,7 +315,7 @@ enum Reply<'a> {
     Held(Vec<u8>),
 }
 
-/// What a reply is, and where its value lies in it; of a list all of it.
+/// The type of a reply, and the range of its value; for a list all of it.
 fn simple(reply: &[u8]) -> (Form, Range<usize>) {
     let all = 0..reply.len();
     let Ok(Some((head, bytes))) = head(reply) else { return (Form::List, all) };

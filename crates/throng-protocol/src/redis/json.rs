@@ -1,11 +1,11 @@
-//! A reply as JSON: texts, numbers, `null`, lists. What is not UTF-8 in a text is replaced.
+//! A reply as JSON: texts, numbers, `null`, lists. Invalid UTF-8 in a text is replaced.
 
 use throng_expression::Value;
 
 use super::reply::text;
 use super::scan::{Head, head};
 
-/// Appends the item at the beginning of `rest`, of a reply that is complete.
+/// Appends the item at the start of `rest`, which is complete.
 pub(super) fn write_json(rest: &mut &[u8], out: &mut Vec<u8>) {
     let Ok(Some((head, bytes))) = head(rest) else { return };
     *rest = &rest[bytes..];

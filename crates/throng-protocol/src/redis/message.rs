@@ -1,30 +1,30 @@
 //! A message of a channel, as the server sends it to subscribers: a list of texts, which can be
-//! kept and taken apart later.
+//! stored and split later.
 
 use super::reply::text;
 use super::scan::{Head, head};
 use crate::field::Field;
 
-/// How messages begin, and nothing else that a subscriber gets.
+/// The start of messages; no other reply to a subscriber starts like this.
 const BEGINS: [&[u8]; 3] =
     [b"*3\r\n$7\r\nmessage\r\n", b"*4\r\n$8\r\npmessage\r\n", b"*3\r\n$8\r\nsmessage\r\n"];
 
-/// A message, taken apart.
+/// A message, split into its parts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Message<'a> {
-    /// That of the subscription, where it was one.
+    /// The pattern of the subscription, if it has one.
     pub pattern: &'a [u8],
     pub channel: &'a [u8],
     pub payload: &'a [u8],
 }
 
 impl<'a> Message<'a> {
-    /// Whether a reply is no reply but a message.
+    /// Whether a reply is a message.
     pub(super) fn is_one(reply: &[u8]) -> bool {
         BEGINS.iter().any(|begin| reply.starts_with(begin))
     }
 
-    /// Of a message that was given out; of anything else an empty one.
+    /// For a message that was returned; empty for anything else.
     pub fn of(message: &'a [u8]) -> Message<'a> {
         let Some(kind) = BEGINS.iter().position(|begin| message.starts_with(begin)) else {
             return Message::default();
@@ -36,26 +36,26 @@ impl<'a> Message<'a> {
         Message { pattern, channel, payload: next() }
     }
 
-    /// What it says besides its payload, by name.
+    /// Its fields besides the payload, by name.
     pub fn fields(self) -> [(&'static str, Field<'a>); 2] {
         [("channel", Field::Bytes(self.channel)), ("pattern", Field::Bytes(self.pattern))]
     }
 }
 
-/// The text at the beginning of `rest`.
+/// The text at the start of `rest`.
 pub(super) fn next_text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (Head::Text(length), bytes) = head(rest).ok()?? else { return None };
     *rest = &rest[bytes..];
     Some(text(rest, length))
 }
 
-/// How many subscriptions there are, as the confirmation of one says; None of any other reply.
+/// The number of subscriptions in a confirmation; `None` for any other reply.
 pub(super) fn subscriptions(reply: &[u8]) -> Option<i64> {
     let mut rest = reply.strip_prefix(b"*3\r\n")?;
     if !next_text(&mut rest)?.ends_with(b"subscribe") {
         return None;
     }
-    // The channel; none where nothing was left to unsubscribe from.
+    // The channel; null if there was nothing to unsubscribe from.
     match head(rest).ok()?? {
         (Head::Nothing, bytes) => rest = &rest[bytes..],
         _ => next_text(&mut rest).map(drop)?,

@@ -1,12 +1,12 @@
-//! Redis as a client speaks it: commands go out, one reply to each comes back, in order.
+//! Redis, client side: commands are sent, and each gets one reply, in order.
 //!
-//! This is RESP2, which every server and proxy speaks and which needs no greeting (`HELLO 3`); its
-//! messages of publish/subscribe are told from replies because only subscribers get any.
+//! This is RESP2, which every server and proxy supports and which needs no greeting (`HELLO 3`);
+//! its publish/subscribe messages are recognized because only subscribers get any.
 //!
-//! - [`Client`] is a connection: commands are asked, replies are counted off, messages are given
-//!   out. [`Message`] takes such a message apart.
+//! - [`Client`] is a connection: sends commands, counts their replies, and returns messages.
+//!   [`Message`] splits such a message.
 //! - [`write_head`] and [`write_word`] write a command; [`read_reply`] reads a reply as a tree.
-//! - [`Violation`] is what a server sends that is not RESP2, or is larger than allowed.
+//! - [`Violation`] is input that is not RESP2, or exceeds a limit.
 
 mod client;
 mod json;

@@ -1,4 +1,4 @@
-//! A reply as a tree, for whoever asks a Redis now and then.
+//! A reply as a tree, for occasional queries.
 
 use super::scan::{Head, Scan, head};
 use super::violation::Violation;
@@ -6,7 +6,7 @@ use super::violation::Violation;
 /// The longest reply that is read as a tree.
 const REPLY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// What Redis says to one command.
+/// The reply to one command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// A word such as `OK`, or a text.
@@ -14,12 +14,12 @@ pub enum Reply {
     Number(i64),
     Nothing,
     List(Vec<Reply>),
-    /// It was not done, for this reason.
+    /// The command failed, for this reason.
     Error(String),
 }
 
 impl Reply {
-    /// A text, if it is one of UTF-8.
+    /// The text, if it is valid UTF-8.
     pub fn text(&self) -> Option<&str> {
         match self {
             Reply::Text(bytes) => std::str::from_utf8(bytes).ok(),
@@ -28,14 +28,14 @@ impl Reply {
     }
 }
 
-/// The first reply in `input` and how many bytes it has; None when it is not yet complete.
+/// The first reply in `input` and its size; `None` if it is incomplete.
 pub fn read_reply(input: &[u8]) -> Result<Option<(Reply, usize)>, Violation> {
     let Some(found) = Scan::default().next(input, REPLY_BYTES_MAX)? else { return Ok(None) };
     let mut rest = &input[..found.bytes];
     Ok(read(&mut rest)?.map(|reply| (reply, found.bytes)))
 }
 
-/// An item of a reply that is complete, and not nested deeper than allowed.
+/// An item of a complete reply that is not nested too deeply.
 fn read(rest: &mut &[u8]) -> Result<Option<Reply>, Violation> {
     let Some((head, bytes)) = head(rest)? else { return Ok(None) };
     *rest = &rest[bytes..];
@@ -56,7 +56,7 @@ fn read(rest: &mut &[u8]) -> Result<Option<Reply>, Violation> {
     }))
 }
 
-/// The text whose head was read, of a reply that is complete.
+/// The text after its head, in a complete reply.
 pub(super) fn text<'a>(rest: &mut &'a [u8], length: u64) -> &'a [u8] {
     let length = (length as usize).min(rest.len());
     let (text, behind) = rest.split_at(length);

@@ -1,27 +1,27 @@
-//! Where a reply ends: it is looked through once, however its bytes come.
+//! Finds the end of a reply in one pass, however its bytes arrive.
 
 use std::ops::Range;
 
 use super::violation::{DEPTH_MAX, Foreign, LINE_BYTES_MAX, Violation};
 
-/// The shortest item of a list: a mark, CR and LF.
+/// The shortest item of a list: a type byte, CR and LF.
 const ITEM_BYTES_MIN: u64 = 3;
 
-/// The line that an item begins with.
+/// The line that starts an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Head<'a> {
     /// A word such as `OK`.
     Status(&'a [u8]),
     Error(&'a [u8]),
     Number(i64),
-    /// So many bytes follow, and CR and LF.
+    /// This many bytes follow, and CR and LF.
     Text(u64),
-    /// So many items follow.
+    /// This many items follow.
     List(u64),
     Nothing,
 }
 
-/// The head at the beginning of `input`, and how long it is; None if it is not complete.
+/// The head at the start of `input`, and its length; `None` if it is incomplete.
 #[inline]
 pub(super) fn head(input: &[u8]) -> Result<Option<(Head<'_>, usize)>, Violation> {
     let Some(mark) = input.first() else { return Ok(None) };
@@ -53,29 +53,29 @@ fn number(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// How far a reply was looked through.
+/// Progress in a reply.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
-    /// So many of its bytes are known.
+    /// How many of its bytes were scanned.
     at: usize,
-    /// Items of the innermost open list that are not complete.
+    /// Items of the innermost open list that are missing.
     left: u64,
-    /// The same of the lists around it.
+    /// The same for the enclosing lists.
     outer: Vec<u64>,
     error: Option<Range<usize>>,
 }
 
-/// A reply that is complete.
+/// A complete reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) bytes: usize,
-    /// The first error in it, behind its mark.
+    /// The first error in it, after its type byte.
     pub(super) error: Option<Range<usize>>,
 }
 
 impl Scan {
-    /// Looks on in `input`, which begins where the reply does; None if it is not complete. After a
-    /// reply, the next one is looked for.
+    /// Continues in `input`, which starts where the reply does; `None` if it is incomplete. After a
+    /// reply, the next one is scanned.
     pub(super) fn next(&mut self, input: &[u8], limit: usize) -> Result<Option<Found>, Violation> {
         loop {
             let Some((head, bytes)) = head(&input[self.at.min(input.len())..])? else {
@@ -120,7 +120,7 @@ impl Scan {
         }
     }
 
-    /// A list begins, in another one or as the reply.
+    /// A list starts, in another one or as the reply.
     fn open(&mut self, items: u64) -> Result<(), Violation> {
         if self.left > 0 {
             if self.outer.len() + 1 >= DEPTH_MAX {
@@ -132,7 +132,7 @@ impl Scan {
         Ok(())
     }
 
-    /// An item is complete, and perhaps the lists that it is the last one of. Whether the reply is.
+    /// An item is complete, and so may be the lists that it ends. True if the reply is.
     fn item_ends(&mut self) -> bool {
         loop {
             self.left = self.left.saturating_sub(1);

@@ -5,7 +5,7 @@ use crate::field::Field;
 
 const LIMIT: usize = 1024 * 1024;
 
-/// What came, in words.
+/// Events in readable form.
 fn shown(came: Came<'_>) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match came {
@@ -22,7 +22,7 @@ fn shown(came: Came<'_>) -> String {
     }
 }
 
-/// All that comes of a server's bytes; behind a violation, that.
+/// All events of a server's bytes, and the violation that ends them.
 fn hear(client: &mut Client, parts: &[&[u8]]) -> Vec<String> {
     let (mut all, mut room) = (Vec::new(), Vec::new());
     for part in parts {
@@ -50,7 +50,7 @@ fn commands_are_lists_of_texts() {
 }
 
 #[test]
-fn replies_answer_what_was_asked_however_their_bytes_are_cut() {
+fn replies_match_their_commands_however_they_are_split() {
     let replies = b"+OK\r\n$3\r\na\nb\r\n:-7\r\n$-1\r\n$0\r\n\r\n-WRONGTYPE no\r\n\
         *2\r\n$1\r\n0\r\n*2\r\n:7\r\n$-1\r\n*0\r\n*-1\r\n\
         $1\r\na\r\n:1\r\n*1\r\n+b\r\n\
@@ -89,7 +89,7 @@ fn replies_answer_what_was_asked_however_their_bytes_are_cut() {
 }
 
 #[test]
-fn messages_come_between_the_replies_of_subscribers_alone() {
+fn only_subscribers_get_messages_between_replies() {
     let bytes = b"*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nx\r\n\
         *3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$2\r\nhi\r\n\
         *3\r\n$10\r\npsubscribe\r\n$2\r\nb*\r\n:2\r\n\
@@ -139,7 +139,7 @@ fn fields_have_the_type_of_the_reply() {
 }
 
 #[test]
-fn servers_that_lie_are_cut_off() {
+fn protocol_violations_end_the_connection() {
     let deep = b"*1\r\n".repeat(10_000);
     let long = [&b"+"[..], &[b'x'; 70_000]].concat();
     for (bytes, said) in [

@@ -1,37 +1,37 @@
-//! What a server sends that is not RESP2, or is larger than allowed.
+//! Input that is not RESP2, or exceeds a limit.
 
 use throng_base::Said;
 use throng_base::units::format_bytes;
 
 /// The longest line: a status, an error, a number, a length.
 pub(super) const LINE_BYTES_MAX: usize = 64 * 1024;
-/// Lists within each other.
+/// Most nested lists.
 pub(super) const DEPTH_MAX: usize = 64;
 
-/// Nothing can be read behind it.
+/// Nothing can be read after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
-    /// No reply starts like this.
+    /// No reply starts with this byte.
     Mark(u8),
     Foreign(Foreign),
     /// A line ends in LF alone.
     LineEnd,
-    /// Behind the mark of a number or a length there is none.
+    /// The type byte of a number or a length is not followed by one.
     Number(u8),
-    /// CR and LF do not follow a text.
+    /// A text is not followed by CR and LF.
     TextEnd,
-    /// A reply came while no command was waiting for one.
+    /// A reply arrived while no command was waiting for one.
     Unasked,
     LineTooLong,
     TooDeep,
-    /// A reply of at least so many bytes.
+    /// A reply of at least this many bytes.
     TooLarge {
         bytes: u64,
         limit: usize,
     },
 }
 
-/// What the port speaks instead.
+/// The other protocol of the port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Foreign {
     Http,
@@ -39,9 +39,9 @@ pub enum Foreign {
 }
 
 impl Foreign {
-    /// By the first bytes that came, of which more may follow.
+    /// By the first bytes, of which more may follow.
     pub(super) fn of(begin: &[u8]) -> Option<Foreign> {
-        // An alert of TLS (RFC 8446, 5.1): its type and the version of the record.
+        // A TLS alert (RFC 8446, 5.1): its type and the version of the record.
         let known = [(&b"HTTP/"[..], Foreign::Http), (&[21, 3], Foreign::Tls)];
         let is_it =
             |(word, _): &(&[u8], Foreign)| begin.starts_with(word) || word.starts_with(begin);
@@ -82,7 +82,7 @@ impl Violation {
         }
     }
 
-    /// Whether it is not wrong, but larger than it may be.
+    /// Whether it is not an error, but exceeds a limit.
     pub fn is_our_limit(&self) -> bool {
         matches!(self, Violation::LineTooLong | Violation::TooDeep | Violation::TooLarge { .. })
     }

@@ -1,12 +1,12 @@
-//! Commands as they are written: lists of texts.
+//! Writes commands as lists of texts.
 
-/// Writes a command of these words.
+/// Writes a command with these words.
 pub fn write_command(out: &mut Vec<u8>, words: &[&[u8]]) {
     write_head(out, words.len());
     words.iter().for_each(|word| write_word(out, word));
 }
 
-/// Writes the head of a command of so many words, which [`write_word`] writes.
+/// Writes the head of a command; [`write_word`] writes its words.
 pub fn write_head(out: &mut Vec<u8>, words: usize) {
     write_count(out, b'*', words);
 }

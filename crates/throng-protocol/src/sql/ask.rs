@@ -1,10 +1,10 @@
-//! What is said to a database: who logs in, and what is asked for.
+//! Requests to a database: logins and statements.
 
 use std::io::Write as _;
 
 use crate::field::Field;
 
-/// Which protocol a database speaks.
+/// The protocol of a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dialect {
     #[default]
@@ -13,7 +13,7 @@ pub enum Dialect {
     MySql,
 }
 
-/// What a connection goes over.
+/// The transport of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Carrier {
     /// Others may read it.
@@ -23,7 +23,7 @@ pub enum Carrier {
     Tls,
 }
 
-/// Who logs in, and to which database.
+/// The credentials of a login, and the database.
 #[derive(Clone, Debug, Default)]
 pub struct Login {
     pub dialect: Dialect,
@@ -31,30 +31,30 @@ pub struct Login {
     pub password: Option<String>,
     /// Empty for none (MySQL).
     pub database: String,
-    /// Chance of the login: printable, without commas, and different each time.
+    /// Nonce of the login: printable, without commas, and unique.
     pub nonce: String,
     pub carrier: Carrier,
 }
 
-/// What is asked for.
+/// A statement.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask<'a> {
     /// Without NUL.
     pub sql: &'a [u8],
-    /// None sends the text alone, which may have several statements.
+    /// `None` sends only the text, which may have several statements.
     pub values: Option<&'a Values>,
-    /// By this the statement is prepared once for the connection.
+    /// The statement is prepared once per connection under this number.
     pub number: Option<u16>,
-    /// Somebody looks at the first row.
+    /// The first row is needed.
     pub keeps: bool,
 }
 
-/// The values of parameters as a message has them. To PostgreSQL all are text: the server reads
-/// each as the type of its parameter. MySQL is told their types.
+/// The values of parameters in message format. For PostgreSQL all are text: the server parses each
+/// as the type of its parameter. For MySQL they have types.
 #[derive(Clone, Debug, Default)]
 pub struct Values {
     pub(super) bytes: Vec<u8>,
-    /// The types of MySQL.
+    /// Types of MySQL.
     pub(super) types: Vec<u8>,
     pub(super) count: u16,
 }
@@ -79,11 +79,11 @@ impl Values {
     }
 }
 
-/// A value of PostgreSQL, behind its length.
+/// A PostgreSQL value with its length.
 fn push_text(value: Field<'_>, out: &mut Vec<u8>) {
     let begin = out.len();
     out.extend_from_slice(&(-1i32).to_be_bytes());
-    // Vectors take all that is written.
+    // Writing to a vector does not fail.
     let _ = match value {
         Field::Null => return,
         Field::Bytes(bytes) => out.write_all(bytes),
@@ -95,7 +95,7 @@ fn push_text(value: Field<'_>, out: &mut Vec<u8>) {
     out[begin..begin + 4].copy_from_slice(&length.to_be_bytes());
 }
 
-/// A value of MySQL, and its type (`enum_field_types`).
+/// Writes a MySQL value; returns its type (`enum_field_types`).
 fn push_typed(value: Field<'_>, out: &mut Vec<u8>) -> u8 {
     match value {
         Field::Null => NULL,
@@ -126,7 +126,7 @@ const LONGLONG: u8 = 8;
 const BLOB: u8 = 252;
 const VAR_STRING: u8 = 253;
 
-/// Bytes behind a length-encoded integer of MySQL.
+/// Bytes after a length-encoded integer of MySQL.
 pub(super) fn push_counted(bytes: &[u8], out: &mut Vec<u8>) {
     let length = (bytes.len() as u64).to_le_bytes();
     match bytes.len() {

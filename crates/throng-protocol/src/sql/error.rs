@@ -1,16 +1,16 @@
-//! Errors of the server, and what breaks the protocol.
+//! Errors of the server, and protocol violations.
 
 use throng_base::{Said, sql};
 
 use super::parts::Parts;
 
-/// The longest text of the server that is repeated.
+/// Longest text of the server that is quoted.
 const SHOWN_CHARS_MAX: usize = 300;
 
-/// The field of an error that PostgreSQL does not have: the number that MySQL gives it.
+/// An error field that PostgreSQL does not have: MySQL's error number.
 pub(super) const NUMBER: u8 = b'#';
 
-/// What PostgreSQL says of a prepared statement that another client of a connection pooler has made
+/// Errors of PostgreSQL if another client of a connection pooler has created a prepared statement
 /// or has not: `duplicate_prepared_statement`, `invalid_sql_statement_name`.
 const POOLED: [&str; 2] = ["42P05", "26000"];
 
@@ -22,14 +22,14 @@ pub struct ServerError {
     /// The SQLSTATE.
     pub code: String,
     pub message: String,
-    /// Empty where it says none.
+    /// Empty if there is none.
     pub detail: String,
-    /// Of MySQL; otherwise 0.
+    /// For MySQL; otherwise 0.
     pub number: u16,
 }
 
 impl ServerError {
-    /// Reads the body of a message of PostgreSQL; what it does not say stays empty.
+    /// Reads the body of a PostgreSQL message; missing fields are empty.
     pub fn read(body: &[u8]) -> ServerError {
         let (mut error, mut parts, mut local) = (ServerError::default(), Parts(body), "".into());
         while let Some(kind @ 1..) = parts.byte() {
@@ -74,19 +74,19 @@ impl ServerError {
     }
 }
 
-/// A text of the server as a report may have it.
+/// A text of the server in a form that is safe for reports.
 pub(super) fn shown(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(&text[..text.len().min(4 * SHOWN_CHARS_MAX)]);
     let clean = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     clean.take(SHOWN_CHARS_MAX).collect()
 }
 
-/// Why a connection is of no more use.
+/// Why a connection can no longer be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SqlError {
     /// The server refuses the login, or ends the connection.
     Server(Box<ServerError>),
-    /// A message with a length that no message has.
+    /// An impossible message length.
     Length {
         kind: u8,
         length: usize,
@@ -96,35 +96,35 @@ pub enum SqlError {
         bytes: usize,
         bytes_max: usize,
     },
-    /// A message that its kind does not have.
+    /// A message whose content does not match its type.
     Malformed(u8),
-    /// A message that has no place here.
+    /// A message that is not allowed here.
     Unexpected(u8),
-    /// The first message is none of PostgreSQL.
+    /// The first message is not from PostgreSQL.
     NotPostgres(u8),
-    /// The first packet is none of MySQL.
+    /// The first packet is not from MySQL.
     NotMySql(u8),
     /// The version of MySQL's protocol is not 10.
     Version(u8),
-    /// Of MySQL, whose packets have no kinds.
+    /// For MySQL, whose packets have no types.
     PacketTooLarge {
         bytes: usize,
         bytes_max: usize,
     },
-    /// What breaks MySQL's protocol.
+    /// A violation of MySQL's protocol.
     Packet(&'static Said),
-    /// A method to log in to MySQL that throng does not know.
+    /// A MySQL authentication method that throng does not support.
     Plugin(String),
-    /// The server wants a password in cleartext on a connection that others can read.
+    /// The server requests a cleartext password on a connection that others can read.
     Cleartext,
-    /// The key of the server for the password cannot be used.
+    /// The server's key for the password cannot be used.
     Key,
-    /// A way to log in that throng does not know.
+    /// An authentication method that throng does not support.
     Authentication(u32),
-    /// The server offers other mechanisms only.
+    /// The server offers only other mechanisms.
     Mechanisms(String),
     Scram(&'static Said),
-    /// A password is asked for, and there is none.
+    /// A password is requested, and there is none.
     NoPassword,
 }
 

@@ -1,16 +1,16 @@
-//! What both dialects keep of the results of a request.
+//! Results of a request, shared by both dialects.
 
 use super::reply::{Came, Reply};
 
-/// What is kept of the room for a result.
+/// Capacity that is kept for a result.
 pub(super) const KEPT_BYTES_MAX: usize = 4 * 1024;
 
-/// What has come of the results of a request.
+/// The results of a request so far.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) rows: u64,
     pub(super) affected: u64,
-    /// The key that MySQL gave to a row; PostgreSQL has none.
+    /// The key that MySQL assigned to a row; PostgreSQL has none.
     pub(super) insert_id: Option<u64>,
     pub(super) bytes: u64,
     pub(super) has_row: bool,
@@ -36,7 +36,7 @@ impl Found {
     }
 }
 
-/// What a message means to whoever drives the connection.
+/// The meaning of a message for the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     More,
@@ -46,7 +46,7 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// None where more has to come.
+    /// `None` if more messages must follow.
     pub(super) fn came<'r>(self, found: &Found, kept: &'r mut Vec<u8>) -> Option<Came<'r>> {
         match self {
             Step::More => None,

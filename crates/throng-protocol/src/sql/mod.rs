@@ -1,7 +1,7 @@
-//! SQL as a client speaks it to a database: login, statements and their results on one connection.
+//! SQL, client side: login, statements and their results on one connection.
 //!
 //! - [`Client`]: one connection, in the [`Dialect`] of its server: [`postgres`] or [`mysql`].
-//! - [`Reply`]: what a statement returned: rows, the first row by the names of its columns.
+//! - [`Reply`]: the result of a statement: counts, and the first row by column names.
 //! - [`ServerError`]: an error with its SQLSTATE.
 
 mod ask;
@@ -16,7 +16,7 @@ pub use ask::{Ask, Carrier, Dialect, Login, Values};
 pub use error::{ServerError, SqlError};
 pub use reply::{Came, Reply};
 
-/// The most parameters of a statement that a message can carry.
+/// Most parameters of a statement that a message can contain.
 pub const PARAMETERS_MAX: usize = u16::MAX as usize;
 
 /// The client of one connection: bytes in, results out; statements in, bytes out.
@@ -27,7 +27,7 @@ pub enum Client {
 }
 
 impl Client {
-    /// A client that logs in, and what it says first.
+    /// Creates a client that logs in, and writes its first message.
     pub fn new(login: Login, out: &mut Vec<u8>) -> Client {
         match login.dialect {
             Dialect::Postgres => Client::Postgres(postgres::Client::new(login, out)),
@@ -35,7 +35,7 @@ impl Client {
         }
     }
 
-    /// Writes what is asked for.
+    /// Writes a statement.
     pub fn ask(&mut self, ask: &Ask<'_>, out: &mut Vec<u8>) {
         match self {
             Client::Postgres(client) => client.ask(ask, out),
@@ -43,8 +43,8 @@ impl Client {
         }
     }
 
-    /// Rolls back the transaction that is open, if there is one: at once, or when the running
-    /// request has ended. What is asked for next is executed behind that.
+    /// Rolls back the open transaction, if any: immediately, or when the running request has ended.
+    /// The next statement runs after that.
     pub fn roll_back(&mut self, out: &mut Vec<u8>) {
         match self {
             Client::Postgres(client) => client.roll_back(out),
@@ -52,7 +52,7 @@ impl Client {
         }
     }
 
-    /// Whether a transaction is open, as the server said last.
+    /// Whether a transaction is open, by the server's last report.
     pub fn is_in_transaction(&self) -> bool {
         match self {
             Client::Postgres(client) => client.is_in_transaction(),
@@ -60,7 +60,7 @@ impl Client {
         }
     }
 
-    /// Says that no more follows.
+    /// Ends the connection.
     pub fn terminate(&self, out: &mut Vec<u8>) {
         match self {
             Client::Postgres(client) => client.terminate(out),
@@ -68,11 +68,11 @@ impl Client {
         }
     }
 
-    /// Reads up to what came next; what it borrows is copied to `kept`. What has to be sent for it
-    /// is added to `out`.
+    /// Reads up to the next event; data that it borrows is copied to `kept`. Data to send is
+    /// appended to `out`.
     ///
     /// # Errors
-    /// The connection is of no more use.
+    /// The connection can no longer be used.
     pub fn next<'r>(
         &mut self,
         input: &mut &[u8],
@@ -86,7 +86,7 @@ impl Client {
         }
     }
 
-    /// How many bytes of a message have come that is not complete.
+    /// Bytes of an incomplete message.
     pub fn half(&self) -> usize {
         match self {
             Client::Postgres(client) => client.half(),

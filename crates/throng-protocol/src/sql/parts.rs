@@ -1,4 +1,4 @@
-//! What messages are made of: numbers, texts, bytes.
+//! The parts of messages: numbers, texts, bytes.
 
 /// The parts of a message.
 pub(super) struct Parts<'a>(pub(super) &'a [u8]);
@@ -22,7 +22,7 @@ impl<'a> Parts<'a> {
         Some(u32::from_be_bytes(self.take(4)?.try_into().ok()?))
     }
 
-    /// A number of up to eight bytes, the lowest first.
+    /// A little-endian number of up to eight bytes.
     pub(super) fn little(&mut self, bytes: usize) -> Option<u64> {
         let digits = self.take(bytes)?.iter().rev();
         Some(digits.fold(0, |number, digit| number << 8 | u64::from(*digit)))
@@ -39,7 +39,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// A text behind such a length.
+    /// A text after such a length.
     pub(super) fn counted_text(&mut self) -> Option<&'a [u8]> {
         let bytes = usize::try_from(self.counted()?).ok()?;
         self.take(bytes)

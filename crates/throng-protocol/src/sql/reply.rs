@@ -1,10 +1,10 @@
-//! What a statement returned.
+//! The result of a statement.
 
 use super::error::ServerError;
 use super::parts::Parts;
 use crate::field::Field;
 
-/// Types whose values are not text (`pg_type.dat`). What MySQL returns is kept in the same form.
+/// Types whose values are not text (`pg_type.dat`). MySQL's results are stored in the same form.
 const BOOL: u32 = 16;
 const INTEGERS: [u32; 4] = [20, 21, 23, 26];
 const FLOATS: [u32; 2] = [700, 701];
@@ -12,38 +12,38 @@ const FLOATS: [u32; 2] = [700, 701];
 /// What came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Came<'a> {
-    /// The login is done.
+    /// The login is complete.
     Open,
     /// The first row of a result.
     FirstRow,
-    /// Everything that a request returned.
+    /// The complete result of a request.
     Done(Reply<'a>),
 }
 
-/// Everything that the statements of a request returned.
+/// The result of all statements of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reply<'a> {
-    /// Rows returned, or changed by statements that return none; of several statements the sum.
+    /// Rows returned, or changed by statements that return none; the sum for several statements.
     pub rows: u64,
-    /// Rows that were inserted, updated or deleted; of several statements the sum.
+    /// Rows that were inserted, updated or deleted; the sum for several statements.
     pub affected: u64,
-    /// The key that MySQL gave to an inserted row; 0 where it gave none. PostgreSQL says none.
+    /// The key that MySQL assigned to an inserted row; 0 without one. PostgreSQL reports none.
     pub insert_id: Option<u64>,
-    /// Bytes of the messages.
+    /// Size of the messages.
     pub bytes: u64,
     pub(super) is_error: bool,
-    /// The description of the first row and where it begins, or the error.
+    /// The description of the first row and its position, or the error.
     pub(super) kept: &'a [u8],
     pub(super) row_at: usize,
 }
 
 impl<'a> Reply<'a> {
-    /// Why a statement failed; those behind it were not executed.
+    /// Why a statement failed; the following ones were not executed.
     pub fn error(&self) -> Option<ServerError> {
         self.is_error.then(|| ServerError::read(self.kept))
     }
 
-    /// Something of it by name: `rows`, `affected`, `insert_id`, or `column.NAME` of the first row.
+    /// A field by name: `rows`, `affected`, `insert_id`, or `column.NAME` of the first row.
     pub fn field(&self, name: &str) -> Option<Field<'a>> {
         let number = |number: u64| Field::Number(number as i64);
         match name {
@@ -72,14 +72,14 @@ impl<'a> Reply<'a> {
 /// The name and the type of a column.
 fn column<'a>(columns: &mut Parts<'a>) -> Option<(&'a [u8], u32)> {
     let name = columns.text()?;
-    // Table and number in it; behind the type its size, modifier and format.
+    // Table and column number; after the type its size, modifier and format.
     columns.take(6)?;
     let kind = columns.four()?;
     columns.take(8)?;
     Some((name, kind))
 }
 
-/// What a column is kept as that PostgreSQL has not described.
+/// The stored type of a column that PostgreSQL has not described.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Integer,
@@ -87,7 +87,7 @@ pub(super) enum Kind {
     Text,
 }
 
-/// Describes a column as PostgreSQL does, behind the number of columns.
+/// Describes a column as PostgreSQL does, after the number of columns.
 pub(super) fn describe(name: &[u8], kind: Kind, out: &mut Vec<u8>) {
     let kind = match kind {
         Kind::Integer => INTEGERS[0],

@@ -1,7 +1,7 @@
-//! Raw TCP: where one answer ends and the next begins. What is said, nobody here understands.
+//! Raw TCP: where one reply ends and the next starts. The content is not interpreted.
 //!
-//! - [`StreamReader`] collects bytes until an answer is complete, as an [`Until`] says.
-//! - [`text`] turns what people write into bytes: hexadecimal and escapes.
+//! - [`StreamReader`] collects bytes until a reply is complete, as defined by an [`Until`].
+//! - [`text`] converts notations to bytes: hexadecimal and escapes.
 
 mod reader;
 pub mod text;

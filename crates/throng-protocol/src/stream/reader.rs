@@ -1,39 +1,39 @@
-//! Collects bytes, in any cuts, until an answer is complete.
+//! Collects bytes, however they are split, until a reply is complete.
 
 use std::fmt;
 
 use memchr::memmem;
 use regex::bytes::Regex;
 
-/// Where an answer ends. An answer has at least one byte, but for `Length(0)`.
+/// The end of a reply. A reply has at least one byte, except for `Length(0)`.
 #[derive(Clone, Debug)]
 pub enum Until {
-    /// Whatever comes first, however much it is.
+    /// Whatever arrives first, in any amount.
     Any,
-    /// After so many bytes.
+    /// After this many bytes.
     Length(u64),
     /// After the first delimiter.
     Delimiter(Box<Delimiter>),
-    /// After the first match. The match is looked for again whenever bytes came, in all that came
-    /// so far: a pattern that can match less when less has come (`\d+`, `$`) may end early.
+    /// After the first match. All received bytes are searched again whenever more arrive: a pattern
+    /// that can match less of fewer bytes (`\d+`, `$`) may end early.
     Pattern(Regex),
 }
 
 impl Until {
-    /// Until these bytes come; `None` when there are none.
+    /// Until these bytes; `None` if they are empty.
     pub fn delimiter(bytes: &[u8]) -> Option<Until> {
         Delimiter::new(bytes).map(|delimiter| Until::Delimiter(Box::new(delimiter)))
     }
 }
 
-/// The bytes that end an answer, at least one, ready to be searched for.
+/// The bytes that end a reply, at least one, prepared for searching.
 #[derive(Clone, Debug)]
 pub struct Delimiter {
     finder: memmem::Finder<'static>,
 }
 
 impl Delimiter {
-    /// `None` when `bytes` is empty: nothing ends everywhere.
+    /// `None` if `bytes` is empty, which would match everywhere.
     pub fn new(bytes: &[u8]) -> Option<Delimiter> {
         (!bytes.is_empty()).then(|| Delimiter { finder: memmem::Finder::new(bytes).into_owned() })
     }
@@ -42,7 +42,7 @@ impl Delimiter {
         self.finder.needle()
     }
 
-    /// Where the first delimiter in `bytes` ends.
+    /// The end of the first delimiter in `bytes`.
     fn end(&self, bytes: &[u8]) -> Option<usize> {
         let start = match self.finder.needle() {
             [byte] => memchr::memchr(*byte, bytes),
@@ -52,19 +52,19 @@ impl Delimiter {
     }
 }
 
-/// An answer that is waited for.
+/// A reply that is waited for.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'a> {
     pub until: &'a Until,
     pub bytes_max: usize,
-    /// Somebody looks at it. Where nobody does, it is given out empty, only what finds its end is
-    /// held in memory, and [`Until::Length`] has no limit, as it is only counted.
+    /// The reply is needed. Otherwise it is returned empty, only what is needed to find its end is
+    /// kept, and [`Until::Length`] has no limit, because it is only counted.
     pub is_kept: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamError {
-    /// The answer did not end within `limit` bytes.
+    /// The reply did not end within `limit` bytes.
     TooLarge { limit: u64 },
 }
 
@@ -80,18 +80,18 @@ impl fmt::Display for StreamError {
 
 impl std::error::Error for StreamError {}
 
-/// Reads the answers of one connection. Owns heap memory only while an answer is incomplete.
+/// Reads the replies of one connection. Owns heap memory only for an incomplete reply.
 #[derive(Debug, Default)]
 pub struct StreamReader {
-    /// What has come of the answer, or its last bytes when nobody keeps it.
+    /// The reply so far, or its last bytes if it is not kept.
     buffer: Vec<u8>,
-    /// How many bytes of the answer have come.
+    /// How many bytes of the reply have arrived.
     seen: u64,
 }
 
 const _: () = assert!(size_of::<StreamReader>() <= 32);
 
-/// An answer's end, counted in bytes of what has just come; or that there is none yet.
+/// The end of a reply in the bytes just received, if it is there.
 type End = Option<usize>;
 
 impl StreamReader {
@@ -99,10 +99,10 @@ impl StreamReader {
         StreamReader::default()
     }
 
-    /// Reads what belongs to the answer, which is given out when it is complete; what follows is
-    /// left. An answer that lies whole in `bytes` is not copied, another one lies in `room`.
+    /// Reads the bytes of the reply, which is returned when it is complete; the rest is left. A
+    /// reply that is complete in `bytes` is not copied; otherwise it is in `room`.
     ///
-    /// `answer` stays the same until it is complete or discarded.
+    /// `answer` must not change until the reply is complete or discarded.
     pub fn next<'a: 'r, 'r>(
         &mut self,
         bytes: &mut &'a [u8],
@@ -135,22 +135,22 @@ impl StreamReader {
         Ok(Some(room))
     }
 
-    /// Forgets the incomplete answer and frees its memory.
+    /// Drops the incomplete reply and frees its memory.
     pub fn discard(&mut self) {
         *self = StreamReader::default();
     }
 
-    /// What is held of the incomplete answer.
+    /// The bytes of the incomplete reply.
     pub fn buffered(&self) -> &[u8] {
         &self.buffer
     }
 
-    /// The heap memory that the reader owns now: nothing between two answers.
+    /// The heap memory of the reader: none between two replies.
     pub fn heap_bytes(&self) -> usize {
         self.buffer.capacity()
     }
 
-    /// How many bytes of the incomplete answer have come.
+    /// How many bytes of the incomplete reply have arrived.
     pub fn seen_bytes(&self) -> u64 {
         self.seen
     }
@@ -190,7 +190,7 @@ impl StreamReader {
         Ok(end)
     }
 
-    /// Looks where old and new bytes meet, then in the new ones; nothing is searched twice.
+    /// Searches where old and new bytes meet, then in the new ones; nothing is searched twice.
     fn delimiter_end(&mut self, delimiter: &Delimiter, window: &[u8]) -> End {
         let overlap = delimiter.as_bytes().len() - 1;
         let old = self.buffer.len();
@@ -217,7 +217,7 @@ impl StreamReader {
         end
     }
 
-    /// Takes all of `bytes` into an answer that is not complete.
+    /// Adds all of `bytes` to an incomplete reply.
     fn hold(&mut self, bytes: &[u8], until: &Until, keep: bool) {
         self.seen += bytes.len() as u64;
         let held = match until {
@@ -233,8 +233,8 @@ impl StreamReader {
     }
 }
 
-/// Where the first match that is not empty at the very start ends, after the first `old` bytes.
-/// Only a pattern that looks past its end (`\B`) finds a match there that was none before.
+/// The end of the first match that is not empty at the very start, after the first `old` bytes.
+/// Only a pattern that looks past its end (`\B`) finds a match there that did not exist before.
 fn match_end(pattern: &Regex, bytes: &[u8], old: usize) -> End {
     let end = pattern.find_iter(bytes).map(|found| found.end()).find(|end| *end > 0);
     end.map(|end| end.saturating_sub(old))

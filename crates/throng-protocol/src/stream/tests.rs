@@ -1,4 +1,4 @@
-//! An answer ends where `Until` says, however its bytes were cut.
+//! A reply ends where `Until` says, however its bytes are split.
 
 use regex::bytes::Regex;
 
@@ -12,7 +12,7 @@ fn pattern(text: &str) -> Until {
     Until::Pattern(Regex::new(text).expect("the pattern is valid"))
 }
 
-/// Reads as many answers as the parts hold: the answers, and what ended the reading.
+/// Reads as many replies as the parts contain: the replies, and why reading ended.
 fn read_all(
     parts: &[&[u8]],
     until: &Until,
@@ -48,7 +48,7 @@ fn check(stream: &[u8], until: &Until, limit: usize, answers: &[&[u8]], end: Res
 }
 
 #[test]
-fn answers_end_where_until_says() {
+fn replies_end_as_declared() {
     let lines = b"one\r\ntwo\r\r\n\r\nrest";
     check(lines, &delimiter(b"\r\n"), 100, &[b"one\r\n", b"two\r\r\n", b"\r\n"], Ok(4));
     check(lines, &delimiter(b"\n"), 100, &[b"one\r\n", b"two\r\r\n", b"\r\n"], Ok(4));
@@ -66,7 +66,7 @@ fn answers_end_where_until_says() {
 }
 
 #[test]
-fn limits_hold_to_the_byte() {
+fn limits_are_exact_to_the_byte() {
     check(b"1234\n", &delimiter(b"\n"), 5, &[b"1234\n"], Ok(0));
     check(b"1234\n", &delimiter(b"\n"), 4, &[], Err(4));
     check(b"1234\r\n", &delimiter(b"\r\n"), 5, &[], Err(5));
@@ -80,7 +80,7 @@ fn limits_hold_to_the_byte() {
     assert!(StreamError::TooLarge { limit: u64::MAX }.to_string().len() <= 120);
 }
 
-/// The next answer, and what is left behind it.
+/// The next reply, and the rest after it.
 fn next<'a>(
     reader: &mut StreamReader,
     bytes: &'a [u8],
@@ -94,14 +94,14 @@ fn next<'a>(
 }
 
 #[test]
-fn any_takes_whatever_comes() {
+fn any_takes_whatever_arrives() {
     let mut reader = StreamReader::new();
     assert_eq!(next(&mut reader, b"", &Until::Any, 1), (None, &b""[..]));
     assert_eq!(next(&mut reader, b"abc", &Until::Any, 1), (Some(b"abc".to_vec()), &b""[..]));
 }
 
 #[test]
-fn a_length_of_zero_is_complete_at_once() {
+fn a_length_of_zero_is_complete_immediately() {
     let mut reader = StreamReader::new();
     for bytes in [&b""[..], b"abc"] {
         assert_eq!(next(&mut reader, bytes, &Until::Length(0), 10), (Some(Vec::new()), bytes));
@@ -119,7 +119,7 @@ fn a_pattern_that_may_match_nothing_still_takes_a_byte() {
 }
 
 #[test]
-fn what_nobody_looks_at_is_counted_and_not_kept() {
+fn unneeded_replies_are_counted_and_not_kept() {
     let mut reader = StreamReader::new();
     let huge = Until::Length(1 << 40);
     let next = |reader: &mut StreamReader, mut bytes: &[u8], until| {
@@ -142,7 +142,7 @@ fn what_nobody_looks_at_is_counted_and_not_kept() {
 }
 
 #[test]
-fn a_whole_answer_is_handed_out_where_it_lies() {
+fn a_complete_reply_is_not_copied() {
     let bytes = b"PONG\r\nmore";
     for until in [delimiter(b"\r\n"), Until::Length(6), pattern("\r\n")] {
         let (mut rest, mut room) = (&bytes[..], Vec::new());
@@ -153,7 +153,7 @@ fn a_whole_answer_is_handed_out_where_it_lies() {
 }
 
 #[test]
-fn memory_is_held_only_while_an_answer_is_incomplete() {
+fn memory_is_held_only_for_an_incomplete_reply() {
     let mut reader = StreamReader::new();
     let until = delimiter(b"\n");
     assert_eq!(next(&mut reader, b"abc", &until, 100).0, None);
@@ -167,13 +167,13 @@ fn memory_is_held_only_while_an_answer_is_incomplete() {
 }
 
 #[test]
-fn an_empty_delimiter_is_none() {
+fn an_empty_delimiter_is_rejected() {
     assert!(Until::delimiter(b"").is_none());
     assert_eq!(Delimiter::new(b"\r\n").expect("has bytes").as_bytes(), b"\r\n");
 }
 
 #[test]
-fn fuzz_answers_do_not_depend_on_the_cuts() {
+fn fuzz_replies_do_not_depend_on_the_split() {
     let untils = [
         delimiter(b"\n"),
         delimiter(b"\r\n"),

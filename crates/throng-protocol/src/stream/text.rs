@@ -1,4 +1,4 @@
-//! Bytes as people write them: hexadecimal digits, and text with escapes.
+//! Notations for bytes: hexadecimal digits, and text with escapes.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub enum HexError {
         position: usize,
         found: char,
     },
-    /// A group of digits is odd; the position is that of its last digit.
+    /// A group has an odd number of digits; the position is that of its last digit.
     HalfByte {
         position: usize,
     },
@@ -49,7 +49,7 @@ pub fn parse_hex(text: &str) -> Result<Vec<u8>, HexError> {
         let prefix = |(_, next): &(usize, char)| matches!(next, 'x' | 'X');
         if group_start && found == '0' && characters.next_if(prefix).is_some() {
             group_start = false;
-            // A prefix wants digits; the end or a separator is the wrong thing there.
+            // A prefix requires digits; otherwise the end or the separator is the error.
             match characters.peek() {
                 Some((_, digit)) if digit.is_ascii_hexdigit() => continue,
                 Some(&(position, found)) => return Err(HexError::NotHex { position, found }),
@@ -81,7 +81,7 @@ pub fn parse_hex(text: &str) -> Result<Vec<u8>, HexError> {
     }
 }
 
-/// A backslash that begins no escape. The position counts bytes from the start of the text.
+/// A backslash that does not start an escape. The position counts bytes from the start of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EscapeError {
     pub position: usize,
@@ -99,8 +99,8 @@ impl fmt::Display for EscapeError {
 
 impl std::error::Error for EscapeError {}
 
-/// Reads text with the escapes `\r`, `\n`, `\t`, `\0`, `\\`, `\"`, `\'` and `\x41`; everything
-/// else stands for its UTF-8 bytes.
+/// Reads text with the escapes `\r`, `
+/// `, `\t`, `\0`, `\\`, `\"`, `\'` and `\x41`; everything else is copied as UTF-8.
 pub fn unescape(text: &str) -> Result<Vec<u8>, EscapeError> {
     let text = text.as_bytes();
     let mut bytes = Vec::with_capacity(text.len());
@@ -117,7 +117,7 @@ pub fn unescape(text: &str) -> Result<Vec<u8>, EscapeError> {
     Ok(bytes)
 }
 
-/// The byte that an escape stands for, and how long the escape is after its backslash.
+/// The byte of an escape, and the length of the escape after its backslash.
 fn read_escape(escape: &[u8]) -> Option<(u8, usize)> {
     Some(match escape {
         [b'r', ..] => (b'\r', 1),
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hex_is_read_in_all_its_ways() {
+    fn hex_is_read_in_all_notations() {
         let beef = [0xde, 0xad, 0xbe, 0xef];
         for text in [
             "deadbeef",
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn hex_mistakes_are_placed() {
+    fn hex_errors_have_a_position() {
         let not_hex = |position, found| HexError::NotHex { position, found };
         let half = |position| HexError::HalfByte { position };
         for (text, error) in [
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_both_readers_give_back_what_was_written() {
+    fn fuzz_both_readers_return_what_was_written() {
         let corpus: &[&[u8]] = &[b"de ad 0xbe:ef", br"PING\r\n\x00\\", b"\\x4\xc3\xa4"];
         throng_fuzz::mutations(corpus, |input, _| {
             let text = String::from_utf8_lossy(input);

@@ -1,19 +1,19 @@
-//! What both ends agree on for permessage-deflate (RFC 7692, 7.1): our offer, and the parameters of
-//! the server's response.
+//! Negotiation of permessage-deflate (RFC 7692, 7.1): our offer, and the parameters of the server's
+//! response.
 
 use super::refusal::{UpgradeError, shown};
 
-/// The largest window, as the exponent of 2: what DEFLATE itself allows.
+/// The largest window, as the exponent of 2: the maximum of DEFLATE.
 pub(super) const WINDOW_BITS_MAX: u8 = 15;
 
-/// How compression is offered.
+/// The compression offer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeflateOffer {
     #[default]
     Nothing,
-    /// As browsers do: the server chooses whether it compresses with context takeover.
+    /// As browsers do: the server chooses whether to use context takeover.
     AsBrowsers,
-    /// Both ends compress each message by itself, so a connection keeps nothing between messages.
+    /// Both ends compress each message separately, so a connection keeps nothing between messages.
     NoContextTakeover,
 }
 
@@ -31,23 +31,23 @@ impl DeflateOffer {
     }
 }
 
-/// How messages are compressed on a connection. Ours never refer to earlier ones, to which no
-/// server has to agree (RFC 7692, 7.1.1.2).
+/// The compression of messages on a connection. Ours never refer to earlier ones, which no server
+/// has to accept (RFC 7692, 7.1.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deflate {
     /// The window of our messages, as the exponent of 2.
     pub own_window_bits: u8,
     /// The window in which messages of the peer may refer to its earlier ones, as the exponent of
-    /// 2; None if each stands alone.
+    /// 2; `None` if each is compressed separately.
     pub peer_takeover_bits: Option<u8>,
 }
 
 impl Deflate {
-    /// Each message stands alone, in the largest window.
+    /// Each message is compressed separately, with the largest window.
     pub const NO_CONTEXT_TAKEOVER: Deflate =
         Deflate { own_window_bits: WINDOW_BITS_MAX, peer_takeover_bits: None };
 
-    /// What the peer may do if it answers a browser's offer without parameters.
+    /// The peer's freedom if it answers a browser's offer without parameters.
     pub const CONTEXT_TAKEOVER: Deflate =
         Deflate { own_window_bits: WINDOW_BITS_MAX, peer_takeover_bits: Some(WINDOW_BITS_MAX) };
 
@@ -57,7 +57,7 @@ impl Deflate {
     }
 }
 
-/// The parameters of a response. Each may come once.
+/// The parameters of a response. Each may occur once.
 #[derive(Default)]
 pub(super) struct Parameters {
     server_no_context_takeover: bool,
@@ -102,7 +102,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// What the response means as an answer to the offer.
+    /// The result of the negotiation.
     pub(super) fn agreed(&self, offer: DeflateOffer) -> Result<Deflate, UpgradeError> {
         let keeps_context = !self.server_no_context_takeover;
         if keeps_context && offer == DeflateOffer::NoContextTakeover {
@@ -116,7 +116,7 @@ impl Parameters {
     }
 }
 
-/// From 8 to 15, without zeros in front.
+/// From 8 to 15, without leading zeros.
 fn window_bits(value: &[u8]) -> Option<u8> {
     match value {
         [digit @ (b'8' | b'9')] => Some(digit - b'0'),

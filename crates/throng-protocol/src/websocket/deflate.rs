@@ -1,8 +1,8 @@
 //! permessage-deflate (RFC 7692).
 //!
 //! One [`Inflater`] and one [`Deflater`] serve all connections of a shard. Our messages refer to no
-//! earlier ones. Where messages of the peer do, a connection keeps their last bytes; without that
-//! an idle connection owns nothing.
+//! earlier ones. If messages of the peer do, a connection keeps their last bytes; otherwise an idle
+//! connection owns nothing.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
@@ -10,32 +10,32 @@ use super::agreement::WINDOW_BITS_MAX;
 use super::error::WebSocketError;
 use super::frame::{Opcode, write_frame};
 
-/// Messages shorter than this are sent as they are: compression would gain nothing worth its time.
+/// Shorter messages are sent uncompressed: the gain would not be worth the time.
 pub const DEFLATE_BYTES_MIN: usize = 128;
 
-/// What a sync flush ends with and a message leaves out (RFC 7692, 7.2.1).
+/// The end of a sync flush, which a message omits (RFC 7692, 7.2.1).
 const TAIL: [u8; 4] = [0x00, 0x00, 0xff, 0xff];
-/// An empty last block. Only after a message that is not cut does it end the stream.
+/// An empty last block. It ends the stream only after a complete message.
 const LAST_BLOCK: [u8; 5] = [0x01, 0x00, 0x00, 0xff, 0xff];
-/// The first output buffer. When it is too small the message is inflated anew into a larger one,
+/// The initial output buffer. If it is too small, the message is inflated again into a larger one,
 /// up to the limit of a message.
 const OUTPUT_BYTES_MIN: usize = 16 * 1024;
 const OUTPUT_GROWTH: usize = 4;
-/// How many blocks of a message may be marked as the last one. After each the decompressor is
-/// reset, so a message of nothing else would cost a thousand times what it should.
+/// How many blocks of a message may be marked as the last one. After each, the decompressor is
+/// reset, so a message of only such blocks would cost a thousand times as much.
 const LAST_BLOCKS_MAX: usize = 16;
 /// The header of a stored block: its type and its length, twice (RFC 1951, 3.2.4).
 const STORED_HEADER_BYTES: usize = 5;
-/// What an output buffer may keep between two messages.
+/// Capacity that an output buffer keeps between two messages.
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
-/// Inflates messages, one after the other. Owns no memory before its first message.
+/// Inflates messages, one after another. Allocates nothing before its first message.
 #[derive(Debug, Default)]
 pub struct Inflater {
     raw: Option<Decompress>,
-    /// What the message may refer to, and the payload with its tail put back.
+    /// The data that the message may refer to, and the payload with its tail restored.
     input: Vec<u8>,
-    /// All initialised; what the message may refer to fills a first part of it, then the message.
+    /// All initialized; first the data that the message may refer to, then the message.
     output: Vec<u8>,
 }
 
@@ -51,15 +51,15 @@ impl Inflater {
         Inflater::default()
     }
 
-    /// The memory that the buffers take now; the decompressor has some 40 KiB beside them.
+    /// The current size of the buffers; the decompressor takes some 40 KiB in addition.
     pub fn heap_bytes(&self) -> usize {
         self.input.capacity() + self.output.capacity()
     }
 
-    /// Inflates one message, which may become `limit` bytes long and not one longer. It may refer
-    /// to the `history`: at most 32 KiB of what was inflated on its connection.
+    /// Inflates one message of at most `limit` bytes. It may refer to the `history`: at most 32 KiB
+    /// of earlier inflated data of its connection.
     ///
-    /// An empty payload is taken for an empty message, as other implementations do.
+    /// An empty payload counts as an empty message, as in other implementations.
     pub fn inflate(
         &mut self,
         payload: &[u8],
@@ -71,7 +71,7 @@ impl Inflater {
         }
         self.load(payload, history);
         let message_start = history.len();
-        // One byte beyond the limit shows that the message goes beyond it.
+        // One extra byte shows that the message exceeds the limit.
         let room_max = limit.saturating_add(1).saturating_add(message_start);
         let mut room = self.output.len().max(OUTPUT_BYTES_MIN + message_start).min(room_max);
         loop {
@@ -98,8 +98,8 @@ impl Inflater {
         }
     }
 
-    /// Puts the history in front of the message as a stored block, which any decompressor reads
-    /// into its window.
+    /// Puts the history before the message as a stored block, which any decompressor reads into its
+    /// window.
     fn load(&mut self, payload: &[u8], history: &[u8]) {
         trim(&mut self.input);
         trim(&mut self.output);
@@ -118,8 +118,8 @@ impl Inflater {
 
     /// Inflates the input from its start into the first `room` bytes of the output.
     ///
-    /// All in one go, because only so the decompressor refuses a message that refers to what is
-    /// not in front of it; piece by piece it would read whatever its window holds.
+    /// In one step, because only then the decompressor rejects a message that refers to data before
+    /// its start; piece by piece, it would read whatever its window contains.
     fn attempt(&mut self, room: usize) -> Attempt {
         let payload_end = self.input.len() - TAIL.len() - LAST_BLOCK.len();
         let raw = self.raw.get_or_insert_with(|| Decompress::new(false));
@@ -133,7 +133,7 @@ impl Inflater {
             match status {
                 Err(_) => return Attempt::Broken,
                 // A block marked as the last one may end the message early (RFC 7692, 7.2.3.4).
-                // What follows it begins a new stream; usually that is our own last block.
+                // What follows starts a new stream; usually that is our own last block.
                 Ok(Status::StreamEnd) if taken == payload_end || taken == self.input.len() => {
                     return Attempt::Whole { bytes: filled };
                 }
@@ -146,7 +146,7 @@ impl Inflater {
     }
 }
 
-/// Compresses messages, one after the other. Owns no memory before its first message.
+/// Compresses messages, one after another. Allocates nothing before its first message.
 #[derive(Debug)]
 pub struct Deflater {
     raw: Option<Compress>,
@@ -161,23 +161,23 @@ impl Default for Deflater {
 }
 
 impl Deflater {
-    /// `level` goes from 1, fast, to 9, small.
+    /// `level` ranges from 1, fast, to 9, small.
     pub fn new(level: u32) -> Deflater {
         let level = Compression::new(level.clamp(1, 9));
         Deflater { raw: None, level, output: Vec::new() }
     }
 
-    /// The payload of a compressed message (RFC 7692, 7.2.1) for a peer with such a window, 8 to
-    /// 15 bits; `None` when the compressor fails.
+    /// The payload of a compressed message (RFC 7692, 7.2.1) for a peer with this window, 8 to 15
+    /// bits; `None` if the compressor fails.
     ///
-    /// No reference reaches further back than a piece is long. A message is therefore compressed in
-    /// pieces of the window's size, each by itself, and one compressor serves every window.
+    /// References never reach further back than the length of a piece. A message is therefore
+    /// compressed in separate pieces of the window's size, and one compressor serves every window.
     pub fn deflate(&mut self, payload: &[u8], window_bits: u8) -> Option<&[u8]> {
         let level = self.level;
         let raw = self.raw.get_or_insert_with(|| Compress::new(level, false));
         let piece_bytes_max = match window_bits {
             bits if bits < WINDOW_BITS_MAX => 1 << bits,
-            // The compressor keeps to the largest window by itself.
+            // The compressor respects the largest window by itself.
             _ => payload.len().max(1),
         };
         trim(&mut self.output);
@@ -191,8 +191,8 @@ impl Deflater {
     }
 }
 
-/// Writes a piece that refers to nothing before it, up to a sync flush, behind what `filled` the
-/// output; how much of the output is filled then.
+/// Appends a piece that refers to nothing before it, up to a sync flush, after the `filled` part of
+/// the output; returns the new filled length.
 fn compress_piece(
     raw: &mut Compress,
     piece: &[u8],
@@ -208,7 +208,7 @@ fn compress_piece(
         let (taken, written) = (raw.total_in() as usize, filled + raw.total_out() as usize);
         raw.compress(&piece[taken..], &mut output[written..], FlushCompress::Sync).ok()?;
         let written = filled + raw.total_out() as usize;
-        // Only room that is left over shows that the flush is complete.
+        // Only unused space shows that the flush is complete.
         if raw.total_in() as usize == piece.len() && written < output.len() {
             return Some(written);
         }
@@ -216,7 +216,7 @@ fn compress_piece(
     }
 }
 
-/// Appends a message as one compressed frame, or as it is when that is not longer or the message
+/// Appends a message as one compressed frame, or uncompressed if that is not longer or the message
 /// is shorter than [`DEFLATE_BYTES_MIN`].
 pub fn write_message_deflated(
     out: &mut Vec<u8>,
@@ -235,7 +235,7 @@ pub fn write_message_deflated(
     write_frame(out, opcode, true, false, mask, payload);
 }
 
-/// Gives back the memory of an exceptional message.
+/// Releases the memory of an exceptionally large message.
 fn trim(output: &mut Vec<u8>) {
     if output.len() > KEPT_BYTES_MAX {
         output.truncate(KEPT_BYTES_MAX);

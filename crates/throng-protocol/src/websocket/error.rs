@@ -1,5 +1,5 @@
-//! What a peer can do wrong once the connection is a WebSocket. All of it is the peer's blame,
-//! but for the two limits, which are ours.
+//! Violations of a peer on a WebSocket. All are the fault of the peer, except for the two limits,
+//! which are ours.
 
 use std::fmt;
 
@@ -7,36 +7,36 @@ use throng_base::Said;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WebSocketError {
-    /// A reserved bit is set that no negotiated extension gives a meaning, or on a frame that may
-    /// not carry it. Holds the three bits as a number, RSV1 being 4.
+    /// A reserved bit is set that no negotiated extension defines, or on a frame that must not have
+    /// it. Contains the three bits as a number, RSV1 being 4.
     ReservedBits(u8),
     ReservedOpcode(u8),
     ControlFragmented,
     ControlTooLong(u64),
-    /// A continuation frame came, and no message was begun.
+    /// A continuation frame without a message.
     ContinuationWithoutStart,
-    /// A new message came inside an unfinished one.
+    /// A new message inside an unfinished one.
     MessageInsideMessage,
     /// A server masked a frame.
     Masked,
     /// A client did not mask a frame.
     NotMasked,
-    /// A length was written in more bytes than it needs.
+    /// A length is encoded in more bytes than necessary.
     LengthNotMinimal(u64),
-    /// A length of 64 bits whose highest bit is set.
+    /// A 64-bit length whose highest bit is set.
     LengthTooLarge,
     FrameTooLarge {
         size: u64,
         limit: u64,
     },
-    /// `size` is what is known so far; the message may be larger still.
+    /// `size` is what is known so far; the message may be larger.
     MessageTooLarge {
         size: u64,
         limit: u64,
     },
     TextNotUtf8,
     CloseReasonNotUtf8,
-    /// A close frame with one byte of payload, which is no code.
+    /// A close frame with one byte of payload, which is not a code.
     CloseCodeCut,
     CloseCodeForbidden(u16),
     /// A message marked as compressed cannot be inflated.
@@ -44,7 +44,7 @@ pub enum WebSocketError {
 }
 
 impl WebSocketError {
-    /// The code to put into our close frame (RFC 6455, 7.4.1).
+    /// The code for our close frame (RFC 6455, 7.4.1).
     pub fn close_code(&self) -> u16 {
         match self {
             WebSocketError::TextNotUtf8
@@ -108,7 +108,7 @@ impl fmt::Display for WebSocketError {
 
 impl std::error::Error for WebSocketError {}
 
-/// How the target closed a WebSocket, in words.
+/// Describes how the target closed a WebSocket.
 pub(crate) fn closed(code: Option<u16>, reason: &str) -> Said {
     match code {
         Some(code) if reason.is_empty() => {

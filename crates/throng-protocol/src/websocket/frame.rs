@@ -1,6 +1,6 @@
 //! The frame of RFC 6455, section 5: its header, its mask, and how it is written.
 //!
-//! Reading messages out of frames is the reader's work.
+//! The reader assembles messages from frames.
 
 use super::error::WebSocketError;
 
@@ -8,7 +8,7 @@ use super::error::WebSocketError;
 pub const CONTROL_PAYLOAD_BYTES_MAX: usize = 125;
 /// The longest frame header: two bytes, a length of eight, a mask of four.
 pub const HEADER_BYTES_MAX: usize = 14;
-/// What a close frame has left for its reason, after the code.
+/// Room for the reason in a close frame, after the code.
 pub const CLOSE_REASON_BYTES_MAX: usize = CONTROL_PAYLOAD_BYTES_MAX - 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +40,8 @@ impl Opcode {
     }
 }
 
-/// Appends one frame. It writes what it is told, also what the RFC forbids: a test of a target
-/// may want just that.
+/// Appends one frame. It writes whatever is requested, even if the RFC forbids it: a test of a
+/// target may need that.
 pub fn write_frame(
     out: &mut Vec<u8>,
     opcode: Opcode,
@@ -72,8 +72,8 @@ pub fn write_frame(
     }
 }
 
-/// Appends a close frame. A reason longer than [`CLOSE_REASON_BYTES_MAX`] is cut between two
-/// characters; without a code there is no reason either (RFC 6455, 5.5.1).
+/// Appends a close frame. A reason longer than [`CLOSE_REASON_BYTES_MAX`] is truncated between two
+/// characters; without a code there is no reason (RFC 6455, 5.5.1).
 pub fn write_close(out: &mut Vec<u8>, code: Option<u16>, reason: &str, mask: Option<[u8; 4]>) {
     let mut payload = [0; CONTROL_PAYLOAD_BYTES_MAX];
     let mut length = 0;
@@ -86,7 +86,7 @@ pub fn write_close(out: &mut Vec<u8>, code: Option<u16>, reason: &str, mask: Opt
     write_frame(out, Opcode::Close, true, false, mask, &payload[..length]);
 }
 
-/// Masks or unmasks in place; `offset` is where in the frame's payload `bytes` begin.
+/// Masks or unmasks in place; `offset` is the position of `bytes` in the frame's payload.
 pub fn apply_mask(bytes: &mut [u8], mask: [u8; 4], offset: u64) {
     let turn = (offset % 4) as usize;
     let mask: [u8; 8] = std::array::from_fn(|index| mask[(index + turn) % 4]);
@@ -102,7 +102,7 @@ pub fn apply_mask(bytes: &mut [u8], mask: [u8; 4], offset: u64) {
     }
 }
 
-/// A frame header that keeps all rules.
+/// A valid frame header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     pub(super) opcode: Opcode,
@@ -113,20 +113,21 @@ pub(super) struct Header {
     pub(super) header_bytes: usize,
 }
 
-/// What decides whether a header is allowed here and now.
+/// The context that decides whether a header is allowed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Situation {
     pub(super) masked: bool,
     pub(super) deflate: bool,
-    /// The bytes of the unfinished message, if there is one.
+    /// The size of the unfinished message, if there is one.
     pub(super) message_bytes: Option<usize>,
     pub(super) frame_bytes_max: u64,
     pub(super) message_bytes_max: usize,
 }
 
 impl Header {
-    /// Reads the header at the start of `bytes`; `None` when it is cut. Rules are checked in the
-    /// order of the bytes, so that the same error comes however the stream is cut, and early.
+    /// Reads the header at the start of `bytes`; `None` if it is incomplete. Rules are checked in
+    /// the order of the bytes, so that errors are found early and do not depend on how the stream
+    /// is split.
     pub(super) fn parse(
         bytes: &[u8],
         situation: &Situation,
@@ -167,7 +168,7 @@ fn check_first_byte(
     let reserved = first >> 4 & 0b111;
     let opcode =
         Opcode::from_bits(first & 0x0f).ok_or(WebSocketError::ReservedOpcode(first & 0x0f))?;
-    // RSV1 marks the first frame of a compressed message and no other (RFC 7692, 6).
+    // RSV1 marks only the first frame of a compressed message (RFC 7692, 6).
     let may_be_compressed = situation.deflate && matches!(opcode, Opcode::Text | Opcode::Binary);
     if reserved & 0b011 != 0 || (reserved != 0 && !may_be_compressed) {
         return Err(WebSocketError::ReservedBits(reserved));
@@ -180,7 +181,7 @@ fn check_first_byte(
     }
 }
 
-/// The payload's length and how many bytes after the second one it took.
+/// The payload's length, and how many bytes after the second one encode it.
 fn read_length(short: u64, rest: &[u8]) -> Result<Option<(u64, usize)>, WebSocketError> {
     let (length, bytes, shorter_max) = match short {
         126 => {

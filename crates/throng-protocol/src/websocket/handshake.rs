@@ -1,6 +1,6 @@
-//! The opening handshake of RFC 6455, section 4: writes the request, checks the answer.
+//! The opening handshake of RFC 6455, section 4: writes the request, checks the response.
 //!
-//! It does not read HTTP; the answer comes as a status and as pairs of header bytes.
+//! It does not parse HTTP; the response is given as a status and pairs of header bytes.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ mod tests;
 /// RFC 6455, 1.3.
 const ACCEPT_SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// What `Sec-WebSocket-Key` carries: 16 random bytes in base64.
+/// The value of `Sec-WebSocket-Key`: 16 random bytes in base64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key([u8; 24]);
 
@@ -38,7 +38,7 @@ impl Key {
         &self.0
     }
 
-    /// What the server must answer in `Sec-WebSocket-Accept` (RFC 6455, 4.2.2).
+    /// The server's expected `Sec-WebSocket-Accept` (RFC 6455, 4.2.2).
     pub fn expected_accept(&self) -> [u8; 28] {
         let mut hash = sha1_smol::Sha1::new();
         hash.update(&self.0);
@@ -50,8 +50,8 @@ impl Key {
     }
 }
 
-/// Whether the handshake writes this header itself, so that [`write_upgrade`] leaves out a given
-/// one. A request copied from a browser brings them all. Sub-protocols have their own argument.
+/// Whether the handshake writes this header itself, so that [`write_upgrade`] skips a given one. A
+/// request copied from a browser contains them all. Sub-protocols have their own argument.
 pub fn is_own_header(name: &str) -> bool {
     const OWN: [&str; 7] = [
         "host",
@@ -65,10 +65,10 @@ pub fn is_own_header(name: &str) -> bool {
     OWN.iter().any(|own| name.eq_ignore_ascii_case(own))
 }
 
-/// Appends the upgrade request. After an error `out` is as it was.
+/// Appends the upgrade request. After an error `out` is unchanged.
 ///
-/// `host` is the value of `Host`, with the port where it is not the usual one. Headers for which
-/// [`is_own_header`] is true are left out.
+/// `host` is the value of `Host`, with the port unless it is the default. Headers for which
+/// [`is_own_header`] is true are skipped.
 pub fn write_upgrade<'h, P: AsRef<str>>(
     out: &mut Vec<u8>,
     host: &str,
@@ -141,7 +141,7 @@ fn write_header(out: &mut Vec<u8>, name: &[u8], value: &[u8]) -> Result<(), Requ
     if !is_token(name) {
         return Err(RequestError::HeaderName(shown(name)));
     }
-    // A line break in a value would begin a header that nobody wrote (RFC 9110, 5.5).
+    // A line break in a value would start another header (RFC 9110, 5.5).
     if value.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
         return Err(RequestError::HeaderValue(shown(name)));
     }
@@ -155,18 +155,18 @@ fn append(out: &mut Vec<u8>, parts: &[&[u8]]) {
     }
 }
 
-/// What the server agreed to.
+/// The result of the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accepted {
-    /// Which of the offered sub-protocols.
+    /// Index of the chosen sub-protocol among those offered.
     pub protocol: Option<usize>,
-    /// How messages are compressed, if permessage-deflate is in use.
+    /// The compression of messages, if permessage-deflate is in use.
     pub deflate: Option<Deflate>,
 }
 
-/// Checks the answer to an upgrade request (RFC 6455, 4.1; RFC 7692, 7.1).
+/// Checks the response to an upgrade request (RFC 6455, 4.1; RFC 7692, 7.1).
 ///
-/// A server that chooses none of the offered sub-protocols is accepted, as the RFC has it.
+/// A server that chooses none of the offered sub-protocols is accepted, as in the RFC.
 pub fn check_upgrade<'h, P: AsRef<str>>(
     status: u16,
     headers: impl IntoIterator<Item = (&'h [u8], &'h [u8])>,
@@ -200,7 +200,7 @@ pub fn check_upgrade<'h, P: AsRef<str>>(
     Ok(Accepted { protocol: seen.protocol, deflate })
 }
 
-/// What the headers read so far say.
+/// The headers read so far.
 #[derive(Default)]
 struct Seen {
     upgrade: bool,
@@ -306,7 +306,7 @@ impl<'a> Text<'a> {
         Some(token)
     }
 
-    /// A token, or a token in quotes. One with escapes inside is refused; no value needs them.
+    /// A token, or a quoted token. Escapes are rejected; no value needs them.
     fn value(&mut self) -> Option<&'a [u8]> {
         if !self.accept(b'"') {
             return self.token();
@@ -326,13 +326,13 @@ fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// Why an upgrade request cannot be written. The scenario or its data is to blame.
+/// Why an upgrade request cannot be written. The scenario or its data is at fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestError {
     Host(Box<str>),
     Path(Box<str>),
     HeaderName(Box<str>),
-    /// Holds the header's name.
+    /// Contains the header's name.
     HeaderValue(Box<str>),
     Protocol(Box<str>),
 }

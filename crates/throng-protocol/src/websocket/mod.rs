@@ -1,10 +1,10 @@
 //! WebSocket (RFC 6455) with permessage-deflate (RFC 7692): frames and the opening handshake.
 //!
-//! - [`FrameReader`] takes bytes as they come and hands out whole messages; an idle connection
+//! - [`FrameReader`] takes bytes as they arrive and returns complete messages; an idle connection
 //!   owns no buffer.
-//! - [`frame`] writes frames; [`deflate`] holds what a shard needs to compress and inflate.
-//! - [`agreement`] is what both ends agree on for compression.
-//! - [`handshake`] writes the upgrade request and checks the answer. It reads no HTTP itself.
+//! - [`frame`] writes frames; [`deflate`] compresses and inflates for a shard.
+//! - [`agreement`] negotiates compression.
+//! - [`handshake`] writes the upgrade request and checks the response. It does not parse HTTP.
 
 pub mod agreement;
 pub mod deflate;

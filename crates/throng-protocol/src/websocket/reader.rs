@@ -1,8 +1,8 @@
-//! Reads frames in any cuts and hands out whole messages.
+//! Reads frames, however they are split, and returns complete messages.
 //!
-//! A connection between two messages owns no memory but the reader itself; what is needed while
-//! a message is cut lives in one box. The box stays where messages may refer to earlier ones: it
-//! then holds their last bytes.
+//! Between two messages, a connection owns no memory but the reader itself; state for an incomplete
+//! message is in one box. The box is kept if messages may refer to earlier ones: it then contains
+//! their last bytes.
 
 use super::agreement::Deflate;
 use super::deflate::Inflater;
@@ -11,10 +11,10 @@ use super::frame::{
     CONTROL_PAYLOAD_BYTES_MAX, HEADER_BYTES_MAX, Header, Opcode, Situation, apply_mask,
 };
 
-/// What an announced length may reserve at once. A peer that announces more has to send it.
+/// Most bytes reserved for an announced length. A peer that announces more must send it.
 const RESERVE_BYTES_MAX: u64 = 64 * 1024;
 
-/// Which end of the connection reads.
+/// The end of the connection that reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Reads what a server sends: never masked.
@@ -23,10 +23,10 @@ pub enum Role {
     Server,
 }
 
-/// How large things may become. Control frames have at most 125 bytes by the RFC.
+/// Size limits. Control frames have at most 125 bytes by the RFC.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The payload of a whole message, both as it came and inflated.
+    /// The payload of a complete message, both as received and inflated.
     pub message_bytes_max: usize,
     /// The payload of one frame.
     pub frame_bytes_max: u64,
@@ -38,7 +38,7 @@ impl Default for Limits {
     }
 }
 
-/// A whole message, or a control frame. It borrows nothing from the reader.
+/// A complete message, or a control frame. It does not borrow from the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
     Text(&'a str),
@@ -60,50 +60,50 @@ pub struct FrameReader {
 
 const _: () = assert!(size_of::<FrameReader>() <= 16);
 
-/// A message or a frame of which a part has come, and what the next message may refer to.
+/// An incomplete message or frame, and the data that the next message may refer to.
 #[derive(Debug)]
 struct Buffers {
-    /// The first bytes of a header that is cut.
+    /// The start of an incomplete header.
     header: [u8; HEADER_BYTES_MAX],
     header_bytes: usize,
     /// The frame whose payload is being read.
     frame: Option<Header>,
-    /// How much of that payload has come.
+    /// How much of that payload has arrived.
     frame_bytes: u64,
     /// The message being read: opcode, and whether it is compressed.
     message: Option<(Opcode, bool)>,
     data: Vec<u8>,
-    /// The payload of a cut control frame. It may come between the frames of a message.
+    /// The payload of an incomplete control frame. It may arrive between the frames of a message.
     control: [u8; CONTROL_PAYLOAD_BYTES_MAX],
     /// The last bytes of the compressed messages so far, with context takeover.
     history: Vec<u8>,
 }
 
-/// A whole frame that ends a message, or a control frame.
+/// A complete frame that ends a message, or a control frame.
 enum Whole<'a> {
-    /// It lies in what came, neither masked nor cut.
+    /// In the input, neither masked nor split.
     Here(Header, &'a [u8]),
     Held(Header, Box<Buffers>),
 }
 
 impl FrameReader {
-    /// What was agreed on for permessage-deflate.
+    /// The negotiated permessage-deflate.
     pub fn deflate(&self) -> Option<Deflate> {
         self.deflate
     }
 
-    /// `deflate` is what was agreed on, if messages may be compressed.
+    /// `deflate` is the negotiated compression, if any.
     pub fn new(role: Role, deflate: Option<Deflate>) -> FrameReader {
         FrameReader { buffers: None, role, deflate, done: false }
     }
 
-    /// Reads `bytes` up to the end of the next message, which is given out; None when they are used
-    /// up before.
+    /// Reads `bytes` up to the end of the next message, which is returned; `None` if they end
+    /// before.
     ///
-    /// A message that lies in `bytes` whole, in one frame, neither masked nor compressed, is
-    /// given out where it lies; another one lies in `room` or in the inflater. What follows a close
-    /// frame is ignored (RFC 6455, 5.5.1). After an error nothing more is read;
-    /// [`WebSocketError::close_code`] says what to send.
+    /// A message that is complete in `bytes`, in one frame, neither masked nor compressed, is not
+    /// copied; any other is in `room` or in the inflater. Data after a close frame is ignored (RFC
+    /// 6455, 5.5.1). After an error nothing more is read; [`WebSocketError::close_code`] is the
+    /// code to send.
     pub fn next<'a: 'r, 'r>(
         &mut self,
         bytes: &mut &'a [u8],
@@ -136,8 +136,7 @@ impl FrameReader {
         message_of(header.opcode, payload).map(Some)
     }
 
-    /// True when no message is half read. Without context takeover the reader then owns no heap
-    /// memory.
+    /// True between messages. Without context takeover the reader then owns no heap memory.
     pub fn is_idle(&self) -> bool {
         self.buffers.as_ref().is_none_or(|buffers| buffers.is_empty())
     }
@@ -147,7 +146,7 @@ impl FrameReader {
         self.done
     }
 
-    /// The heap memory that the reader owns now.
+    /// The heap memory that the reader owns.
     pub fn heap_bytes(&self) -> usize {
         self.buffers.as_ref().map_or(0, |buffers| {
             size_of::<Buffers>() + buffers.data.capacity() + buffers.history.capacity()
@@ -164,7 +163,7 @@ impl FrameReader {
         }
     }
 
-    /// Reads frames up to one that is given out.
+    /// Reads frames up to one that is returned.
     fn frame<'a>(
         &mut self,
         bytes: &mut &'a [u8],
@@ -182,7 +181,7 @@ impl FrameReader {
         Ok(None)
     }
 
-    /// Reads at the border of two messages.
+    /// Reads between two messages.
     fn begin<'a>(
         &mut self,
         bytes: &mut &'a [u8],
@@ -203,7 +202,7 @@ impl FrameReader {
         Ok(self.read_payload(buffers, bytes))
     }
 
-    /// Goes on inside a header, a payload, or between two frames of a message.
+    /// Continues inside a header, a payload, or between two frames of a message.
     fn resume<'a>(
         &mut self,
         mut buffers: Box<Buffers>,
@@ -245,7 +244,7 @@ impl FrameReader {
         }
     }
 
-    /// Gives out what was held, and keeps what the next message may refer to.
+    /// Returns what was held, and keeps what the next message may refer to.
     fn held<'a>(
         &mut self,
         header: Header,
@@ -277,7 +276,7 @@ impl FrameReader {
         Ok(message)
     }
 
-    /// Whether a message is one to which later ones may refer.
+    /// Whether later messages may refer to this one.
     fn keeps_history(&self, header: &Header) -> bool {
         header.compressed && self.deflate.is_some_and(|deflate| deflate.history_bytes() > 0)
     }
@@ -297,7 +296,7 @@ impl Buffers {
         })
     }
 
-    /// Whether no frame and no message is half read.
+    /// Whether no frame and no message is incomplete.
     fn is_empty(&self) -> bool {
         self.header_bytes == 0 && self.frame.is_none() && self.message.is_none()
     }
@@ -319,7 +318,8 @@ impl Buffers {
         }
     }
 
-    /// Takes what `bytes` hold of the frame's payload; the frame's header when it is whole.
+    /// Takes the part of the frame's payload in `bytes`; returns the frame's header when it is
+    /// complete.
     fn take_payload(&mut self, bytes: &mut &[u8]) -> Option<Header> {
         let header = self.frame?;
         let missing = usize::try_from(header.payload_bytes - self.frame_bytes);
@@ -359,7 +359,7 @@ fn message_of(opcode: Opcode, payload: &[u8]) -> Result<Message<'_>, WebSocketEr
     })
 }
 
-/// Keeps the last bytes of all messages so far, and no more memory than for them.
+/// Keeps the last bytes of all messages so far, and no more memory than that.
 fn note_history(history: &mut Vec<u8>, inflated: &[u8], bytes_max: usize) {
     let inflated = &inflated[inflated.len().saturating_sub(bytes_max)..];
     let kept = history.len().min(bytes_max - inflated.len());

@@ -5,7 +5,7 @@ use std::fmt;
 /// How much of a server's text an error shows.
 const SHOWN_BYTES_MAX: usize = 40;
 
-/// Why an answer to an upgrade request is refused. The server is to blame.
+/// Why the response to an upgrade request is refused. The server is at fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpgradeError {
     Status(u16),
@@ -23,7 +23,7 @@ pub enum UpgradeError {
     DeflateParameterUnknown(Box<str>),
     /// A parameter, and the section of RFC 7692 that defines it.
     DeflateParameterTwice(Box<str>, &'static str),
-    /// A parameter with a value that it cannot have, and the section that defines it.
+    /// A parameter with an invalid value, and the section that defines it.
     DeflateParameter(Box<str>, &'static str),
 }
 
@@ -79,7 +79,7 @@ impl fmt::Display for UpgradeError {
 
 impl std::error::Error for UpgradeError {}
 
-/// A start of what somebody wrote, safe to print.
+/// The start of a text from the server, safe to print.
 pub(super) fn shown(bytes: &[u8]) -> Box<str> {
     let mut text = String::new();
     for byte in bytes {

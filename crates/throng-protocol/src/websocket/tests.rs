@@ -150,7 +150,7 @@ fn control_frames_may_come_between_fragments() {
 }
 
 #[test]
-fn a_close_in_the_middle_of_a_message_ends_all() {
+fn a_close_inside_a_message_ends_the_stream() {
     let stream = b"\x01\x02ab\x88\x00\x80\x01c\x81\x01d";
     check(stream, Role::Client, false, &["close None "]);
 }
@@ -182,7 +182,7 @@ fn a_close_frame_is_written_within_125_bytes() {
 }
 
 #[test]
-fn every_broken_rule_is_an_error() {
+fn every_violated_rule_is_an_error() {
     use WebSocketError as E;
     let client: &[(&[u8], E)] = &[
         (b"\x91\x00", E::ReservedBits(1)),
@@ -242,7 +242,7 @@ fn every_broken_rule_is_an_error() {
 }
 
 #[test]
-fn errors_say_what_to_send_and_are_short() {
+fn errors_contain_a_close_code_and_are_short() {
     use WebSocketError as E;
     let max = u64::MAX;
     for (error, code) in [
@@ -279,7 +279,7 @@ fn after_an_error_nothing_more_is_read() {
 }
 
 #[test]
-fn a_whole_message_is_handed_out_where_it_lies() {
+fn a_complete_message_is_not_copied() {
     let stream = b"\x81\x05Hello\x82\x03\x01\x02\x03\x89\x01p";
     let mut inflater = Inflater::new();
     let mut offsets = Vec::new();
@@ -305,7 +305,7 @@ fn an_announced_length_reserves_little() {
 }
 
 #[test]
-fn limits_hold_to_the_byte() {
+fn limits_are_exact_to_the_byte() {
     let limits = Limits { message_bytes_max: 200, frame_bytes_max: 150 };
     let frames = |lengths: &[usize]| {
         let mut out = Vec::new();
@@ -353,15 +353,15 @@ fn the_examples_of_rfc_7692_section_7_2_3_are_read() {
     let two_blocks = b"\xc1\x0d\xf2\x48\x05\x00\x00\x00\xff\xff\xca\xc9\xc9\x07\x00";
     check(two_blocks, Role::Client, true, hello);
     check(b"\xc1\x01\x00", Role::Client, true, &["text "]);
-    // Three that the RFC does not show: nothing at all, a stream that ends without the byte
-    // after it, and a message sent as it is although compression was agreed on.
+    // Three cases that the RFC does not show: an empty message, a stream that ends without the byte
+    // after it, and an uncompressed message although compression was negotiated.
     check(b"\xc2\x00", Role::Client, true, &["binary "]);
     check(b"\xc1\x07\xf3\x48\xcd\xc9\xc9\x07\x00", Role::Client, true, hello);
     check(b"\x81\x05Hello", Role::Client, true, hello);
 }
 
 #[test]
-fn what_zlib_compresses_is_read() {
+fn messages_compressed_by_zlib_are_read() {
     let text = r#"{"type":"chat","from":"alice","to":"bob","text":"hello hello hello"}"#;
     for payload in [
         "aa562aa92c4855b2524ace482c51d2514a2bcacf05f2127332935381dc927c2027293f09c44cad28017232\
@@ -399,17 +399,17 @@ fn a_decompression_bomb_stops_at_the_limit() {
 }
 
 #[test]
-fn a_message_has_few_last_blocks() {
+fn the_number_of_last_blocks_is_limited() {
     let mut inflater = Inflater::new();
     for (count, expected) in [(16, Ok(&b""[..])), (17, Err(WebSocketError::CompressionBroken))] {
-        // Empty last blocks, and the byte that a sender puts behind them.
+        // Empty last blocks, and the byte that a sender appends to them.
         let message = [b"\x03\x00".repeat(count), vec![0]].concat();
         assert_eq!(inflater.inflate(&message, &[], 10), expected, "{count}");
     }
 }
 
 #[test]
-fn deflated_messages_come_back() {
+fn deflated_messages_are_inflated_again() {
     let mut random = Random::new(throng_fuzz::seed());
     let mut deflater = Deflater::new(1);
     for length in [0, 1, 127, 128, 129, 5_000, 65_535, 65_536, 300_000, 2_000_000] {
@@ -436,7 +436,7 @@ fn deflated_messages_come_back() {
 }
 
 #[test]
-fn masking_wide_equals_masking_byte_by_byte() {
+fn wide_masking_equals_byte_by_byte_masking() {
     let mut random = Random::new(7);
     for length in 0..70 {
         for offset in 0..9 {
@@ -505,7 +505,7 @@ fn conversation(random: &mut Random, role: Role, deflate: bool) -> (Vec<u8>, Vec
 }
 
 #[test]
-fn fuzz_what_is_written_is_read_however_it_is_cut() {
+fn fuzz_written_messages_are_read_however_they_are_split() {
     for case in throng_fuzz::cases(10) {
         let mut random = case.random();
         let role = if random.chance(0.5) { Role::Client } else { Role::Server };
@@ -521,7 +521,7 @@ fn fuzz_what_is_written_is_read_however_it_is_cut() {
 }
 
 #[test]
-fn fuzz_damaged_streams_give_the_same_however_they_are_cut() {
+fn fuzz_damaged_streams_do_not_depend_on_the_split() {
     let corpus: &[&[u8]] = &[
         b"\x81\x05Hello\x01\x03Hel\x89\x02hi\x80\x02lo",
         b"\xc1\x07\xf2\x48\xcd\xc9\xc9\x07\x00\x41\x03\xf2\x48\xcd\x80\x04\xc9\xc9\x07\x00",

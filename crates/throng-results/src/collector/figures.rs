@@ -1,5 +1,5 @@
-//! What is kept of the lines of seconds: all figures of a run but those of its events. They can be
-//! written down, so that who sums up a long run need not read what has been summed up before.
+//! The sums of interval lines: everything in a run except its events. They can be stored, so that a
+//! long run is summed up without rereading its first lines.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::summary::picture::Picture;
 use crate::summary::{Attempts, HOST_CPU_BUSY, LATENESS_NS_MAX, LabelRow};
 use crate::window::{Behind, Stretches};
 
-/// So long at least a load has to go on without users.
+/// The load must continue without users for at least this time.
 const DESERTED_SECONDS_MIN: u64 = 2;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub(crate) struct Figures {
     pub(super) gauges: AllGauges,
     pub(super) users_online_max: u64,
     pub(super) users_present_max: u64,
-    /// The second behind the last one at whose end a user was there.
+    /// One past the last second at whose end a user was present.
     #[serde(default)]
     present_until: u64,
     pub(super) connections_open_max: u64,
@@ -41,35 +41,32 @@ pub(crate) struct Figures {
     second: Second,
     pub(super) pace: Pace,
     pub(super) machines: Machines,
-    /// By threshold: of those over stretches of seconds.
+    /// By threshold: state of thresholds over stretches of seconds.
     pub(super) stretches: Vec<Option<Stretches>>,
-    /// By threshold: of those around moments.
+    /// By threshold: state of thresholds around marks.
     #[serde(default)]
     pub(super) behind: Vec<Option<Behind>>,
     pub(super) held: Seconds,
-    /// None where an older version has summed up the first lines.
+    /// `None` if an older version summed up the first lines; the same applies below.
     #[serde(default)]
     pub(super) pieces: Option<Pieces>,
-    /// None as well.
     #[serde(default)]
     pub(super) labels: Option<Labels>,
-    /// None as well.
     #[serde(default)]
     pub(super) levels: Option<Levels>,
-    /// The seconds that findings are drawn from; None as well.
+    /// The seconds that findings use.
     #[serde(default)]
     pub(super) timeline: Option<Timeline>,
-    /// None as well.
     #[serde(default)]
     pub(super) picture: Option<Picture>,
 }
 
-/// The latest second, until a later one begins.
+/// The current second, until a later one starts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Second {
     second: u64,
     ok: u64,
-    /// With those behind the end of the load.
+    /// Includes those after the end of the load.
     #[serde(default)]
     ok_at_all: u64,
     #[serde(default)]
@@ -79,7 +76,7 @@ struct Second {
     filled: bool,
 }
 
-/// What only whole seconds tell.
+/// Values that need complete seconds.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Pace {
     pub(super) seconds: u64,
@@ -126,7 +123,7 @@ impl Figures {
         }
     }
 
-    /// Those that were written down of this run; None of another one.
+    /// Stored sums of this run; `None` for another run.
     pub(crate) fn restored(self, info: &RunInfo) -> Option<Figures> {
         let new = Figures::new(info);
         let same = self.phases.iter().map(|it| &it.info).eq(new.phases.iter().map(|it| &it.info))
@@ -176,7 +173,7 @@ impl Figures {
         }
     }
 
-    /// Takes what says how seconds are counted. An event may come twice.
+    /// Processes an event that determines how seconds count. An event may be passed twice.
     pub(crate) fn event(&mut self, event: &Event) {
         match event {
             Event::PhaseBegun { at_ns, phase } => {
@@ -208,8 +205,8 @@ impl Figures {
         }
     }
 
-    /// From which second on no user was there, where loads have a number of users and the last
-    /// phase has a time, and went on for so long that it is not just its end.
+    /// The second after which no user was present, if loads have a number of users and the last
+    /// phase has a duration that continued for a while.
     pub(super) fn deserted_s(&self) -> Option<u64> {
         let begun = || self.phases.iter().filter(|phase| phase.begun_ns.is_some());
         let is_closed = |phase: &PhaseSum| phase.info.users_planned.is_some_and(|users| users > 0);
@@ -222,7 +219,7 @@ impl Figures {
         is_deserted.then_some(from_s)
     }
 
-    /// What ends after the last phase counts to it, and so does what no phase claims.
+    /// What ends after the last phase, or belongs to no phase, counts toward the last phase.
     pub(super) fn index(&self, phase: u16) -> usize {
         usize::from(phase).min(self.phases.len() - 1)
     }
@@ -256,7 +253,7 @@ impl Figures {
         self.labels.iter().flat_map(|labels| labels.rows(info, measured)).collect()
     }
 
-    /// The second that goes on is over.
+    /// Ends the current second.
     pub(super) fn end_second(&mut self) {
         let second = std::mem::take(&mut self.second);
         if !second.filled {

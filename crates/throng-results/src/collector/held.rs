@@ -1,6 +1,6 @@
-//! Thresholds on how many there are at a moment: users online, users present, connections. Once
-//! such a threshold is met, it has to hold in every second until the end of its phase: users are
-//! let in before all of them are there, and users that drop out in the middle are back at the end.
+//! Thresholds on gauges: users online, users present, connections. Once such a threshold is met, it
+//! must be met in every second until the end of its phase. The time before that is the ramp, and
+//! the value at the end would miss users that were lost in between.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use throng_metrics::{Gauges, Interval, Threshold, Verdict};
 use crate::directory::RunInfo;
 use crate::window::phases;
 
-/// One of them in one phase, second by second.
+/// One such threshold in one phase.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Held {
-    /// Its number among the thresholds of the run.
+    /// Index among the thresholds of the run.
     pub(super) row: usize,
     threshold: Threshold,
-    /// The worst figure since it was met first.
+    /// The worst value since it was first met.
     worst: Option<f64>,
 }
 
 impl Held {
-    /// Those that are about a phase.
+    /// The thresholds that apply to a phase.
     pub(super) fn of_phase(info: &RunInfo, phase: usize) -> Vec<Held> {
         let thresholds = info.tables.thresholds.iter().map(|it| &it.threshold).enumerate();
         let is_held = |it: &Threshold| it.over_s == 0 && it.around.is_none();
@@ -31,7 +31,7 @@ impl Held {
             .collect()
     }
 
-    /// Takes what there was at the end of a second, in the order of seconds.
+    /// Processes the gauges at the end of a second; seconds must be in order.
     pub(super) fn second(&mut self, gauges: &Gauges) {
         let interval = Interval { gauges: gauges.clone(), ..Interval::default() };
         let Some(figure) = self.threshold.figure(&interval, Duration::from_secs(1)) else { return };
@@ -42,7 +42,7 @@ impl Held {
     }
 }
 
-/// What is said of one, in all its phases, beside what is said of the end.
+/// The verdict over all phases, given the verdict at the end.
 pub(super) fn verdict<'a>(phases: impl Iterator<Item = &'a Held>, at_end: Verdict) -> Verdict {
     phases.fold(at_end, |verdict, held| match (held.worst, verdict) {
         (Some(worst), Verdict::Met(_)) if !held.threshold.holds(worst) => Verdict::NotMet(worst),
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_of_a_moment_holds_once_it_is_met() {
+    fn a_gauge_threshold_must_stay_met_once_it_is_met() {
         let threshold = Threshold::new(
             "users.online >= 10",
             Subject::UsersOnline,

@@ -1,5 +1,5 @@
-//! The figures by what the machines of a run are called: of those in the east apart from those in
-//! the west. A label counts where its machines differ in it.
+//! Results by machine label, for example by region. Labels with the same value on all machines are
+//! ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,27 +13,27 @@ use crate::directory::RunInfo;
 use crate::gauges::AllGauges;
 use crate::summary::{Attempts, LabelRow, Latency, Row};
 
-/// Of the labels of a run, in the order of their names.
+/// Maximum number of labels, in the order of their names.
 const LABELS_MAX: usize = 4;
-/// Of a label; what more there are have a row together.
+/// Maximum number of values per label; the remaining values share a row.
 const VALUES_MAX: usize = 32;
-/// Of all values together; where there would be more, they are told of all steps as one.
+/// Maximum number of step rows for all values together; beyond it, only totals are kept.
 const STEP_ROWS_MAX: usize = 1_000;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Labels {
     groups: Vec<Group>,
-    /// By machine: the groups that it is in, one for each label.
+    /// By machine: its groups, one per label.
     of_machines: Vec<Vec<usize>>,
     with_steps: bool,
 }
 
-/// Machines that have a label alike.
+/// Machines with the same value of a label.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Group {
     label: String,
     value: Option<String>,
-    /// How many values are together here; none where it is the one above.
+    /// The number of values in this row; 0 if it is the one above.
     others: usize,
     machines: u64,
     gauges: AllGauges,
@@ -62,7 +62,7 @@ impl Labels {
 
     fn group(&mut self, label: &str, values: &BTreeSet<Option<&String>>, info: &RunInfo) {
         let first = self.groups.len();
-        // The last row has room for one value, or for all that are left.
+        // The last row contains one value, or all remaining ones.
         let apart = if values.len() > VALUES_MAX { VALUES_MAX - 1 } else { values.len() };
         let group = |value: Option<&String>| Group {
             label: label.to_string(),
@@ -82,7 +82,7 @@ impl Labels {
         }
     }
 
-    /// Takes an interval of a measured phase.
+    /// Adds an interval of a measured phase.
     pub(super) fn add(&mut self, load: usize, interval: &Interval, attempts: &Attempts) {
         let Some(own) = self.of_machines.get(usize::from(interval.machine)) else { return };
         if own.is_empty() {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_that_are_called_alike_are_added_up() {
+    fn machines_with_equal_labels_are_added_up() {
         let info = info(&[Some("east"), Some("west"), Some("east"), None], 2);
         let told = rows(&info);
         let told: Vec<_> = told
@@ -191,14 +191,14 @@ mod tests {
     }
 
     #[test]
-    fn what_all_are_called_tells_nothing() {
+    fn a_label_with_a_single_value_is_ignored() {
         assert_eq!(rows(&info(&[Some("east"), Some("east")], 1)), []);
         assert_eq!(rows(&info(&[None, None], 1)), []);
         assert_eq!(rows(&info(&[], 1)), []);
     }
 
     #[test]
-    fn values_labels_and_rows_of_steps_are_limited() {
+    fn values_labels_and_step_rows_are_limited() {
         let names: Vec<String> = (0..100).map(|at| format!("r{at:03}")).collect();
         let regions: Vec<Option<&str>> = names.iter().map(|name| Some(name.as_str())).collect();
         let told = rows(&info(&regions, 1));

@@ -1,5 +1,5 @@
-//! Levels: loads that a run kept for a while. Each phase is one. Changes of its load (by a search,
-//! or by a command) and the steps of a staircase divide it into several.
+//! Levels: loads that a run held for a while. Each phase is one. Changes of its load (by a search
+//! or a command) and the steps of a staircase divide it into several.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use super::{Attempts, rows, total_row};
 use crate::directory::RunInfo;
 use crate::summary::{LevelRow, per_second};
 
-/// Further changes do not begin a level: what is kept of a level grows with the number of steps.
+/// Maximum number of levels, because the memory for each grows with the number of steps.
 const LEVELS_MAX: usize = 256;
 
-/// The part of a phase from one change of its load to the next.
+/// Part of a phase between two changes of its load.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Part {
     phase: usize,
-    /// None: as the scenario has it.
+    /// `None` if it is unchanged.
     change: Option<String>,
     at_ns: u64,
     sum: Interval,
@@ -34,15 +34,15 @@ impl Part {
     }
 }
 
-/// The parts of phases whose load was changed, in the order of time.
+/// The parts of phases with changed load, in the order of time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Levels {
     parts: Vec<Part>,
 }
 
 impl Levels {
-    /// The load of a phase changes. An event may come twice, and before the lines of earlier
-    /// seconds.
+    /// The load of a phase has changed. An event may be passed twice, and before the lines of
+    /// earlier seconds.
     pub(super) fn changed(&mut self, at_ns: u64, (index, phase): (usize, &PhaseSum), change: &str) {
         let is_load = ["times ", "users ", "rate "].iter().any(|word| change.starts_with(word));
         let is_known = |part: &Part| part.phase == index && part.at_ns == at_ns;
@@ -60,7 +60,7 @@ impl Levels {
         self.parts.sort_by_key(|part| part.at_ns);
     }
 
-    /// A phase with steps begins: each of them is a level.
+    /// A phase with steps starts: each step is a level.
     pub(super) fn begun(&mut self, at_ns: u64, (index, phase): (usize, &PhaseSum)) {
         let Some(stairs) = phase.info.stairs.filter(|stairs| stairs.size > 0) else { return };
         if self.parts.iter().any(|part| part.phase == index) {
@@ -76,8 +76,8 @@ impl Levels {
         }
     }
 
-    /// A line of a phase. A second with a change in it belongs to the level before, but what is so
-    /// at its end does not.
+    /// Adds a line of a phase. A second with a change belongs to the level before it, but its final
+    /// gauges do not.
     pub(super) fn add(&mut self, index: usize, interval: &Interval, gauges: &Gauges) {
         let begin_ns = interval.second.saturating_mul(SECOND_NS);
         let is_own = |part: &Part| part.phase == index;
@@ -88,14 +88,14 @@ impl Levels {
         let is_whole = next.is_none_or(|next| begin_ns + SECOND_NS <= next.at_ns);
         let part = &mut self.parts[place];
         part.sum.merge_later(&counted(interval));
-        // When all have left at the end of the run, the level is over.
+        // The level ends when users leave at the end of the run.
         if gauges.users_online > 0 && (is_whole || part.users_online == 0) {
             part.users_online = gauges.users_online;
             part.connections_open = gauges.connections_open;
         }
     }
 
-    /// One row for each level that has begun: phases by their number, and the parts of each.
+    /// One row per level that has started: phases by number, and the parts of each.
     pub(super) fn rows(
         &self,
         info: &RunInfo,
@@ -117,7 +117,7 @@ impl Levels {
                 let row = row(&phase.sum, None, span.start, span.end);
                 return vec![LevelRow { users_online, connections_open, ..row }];
             }
-            // As in `add`: a second belongs to one level as a whole.
+            // As in `add`, a second belongs to one level as a whole.
             let changes = || own.iter().skip(1).map(|part| part.at_ns);
             let seconds = changes().map(|at| at.next_multiple_of(SECOND_NS));
             let seconds = seconds.map(|at| at.clamp(span.start, span.end));
@@ -158,7 +158,7 @@ fn level(
     }
 }
 
-/// Of a line, what rows of levels are made of.
+/// The part of a line that level rows use.
 fn counted(interval: &Interval) -> Interval {
     Interval {
         second: interval.second,
@@ -201,13 +201,13 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_the_load_divide_a_phase_and_lose_nothing() {
+    fn load_changes_divide_a_phase_into_levels() {
         let plain = sample::summary();
         let each = plain.parts.phases[1].count / 10;
         let mut events = sample::events();
         events.insert(3, amended(5 * SECOND_NS, "rate 820"));
         events.insert(4, amended(9 * SECOND_NS + 500_000_000, "users 1500"));
-        // Neither a repeated event nor another kind of change begins a level.
+        // Repeated events and other kinds of changes start no level.
         events.insert(5, amended(5 * SECOND_NS, "rate 820"));
         events.insert(6, amended(8 * SECOND_NS, "pause"));
         let (info, intervals) = (sample::info(), sample::intervals());
@@ -219,7 +219,7 @@ mod tests {
             ("load, 1,500 users", 2, 2 * each),
         ];
         assert_eq!(told(&summary), expected(&levels));
-        // While a run goes on, a change is known only after the seconds before it.
+        // During a run, a change arrives after the earlier seconds.
         let mut live = Collector::new(&info);
         for interval in &intervals {
             let now = interval.second * SECOND_NS;
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_steps_of_a_staircase_are_levels() {
+    fn each_step_of_a_staircase_is_a_level() {
         let mut info = sample::info();
         info.tables.phases[1].users_planned = Some(250);
         info.tables.phases[1].stairs = Some(Stairs { from: 0, size: 100, every_ns: 3 * SECOND_NS });

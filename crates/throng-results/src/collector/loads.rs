@@ -1,4 +1,4 @@
-//! What each of several loads did.
+//! The results of each of several loads.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::phase::PhaseSum;
 use crate::directory::RunInfo;
 use crate::summary::{Attempts, Latency, LoadRow, per_second};
 
-/// A row for each load, where there are several.
+/// One row per load; empty for a single load.
 pub(super) fn rows(
     info: &RunInfo,
     phases: &[PhaseSum],
@@ -52,7 +52,7 @@ pub(super) fn rows(
     (0..).zip(&info.tables.loads).map(row).collect()
 }
 
-/// The phases of a load that count, together, and their time; None where none has begun.
+/// The measured phases of a load, and their time; `None` if none has started.
 pub(super) fn measured(
     phases: &[PhaseSum],
     spans: &[Range<u64>],
@@ -67,7 +67,7 @@ pub(super) fn measured(
     counted().next().map(|_| (sum, time))
 }
 
-/// The time that is in any of these spans.
+/// The length of the union of these spans.
 pub(super) fn time_of(spans: impl Iterator<Item = Range<u64>>) -> Duration {
     let mut spans: Vec<Range<u64>> = spans.collect();
     spans.sort_by_key(|span| span.start);

@@ -1,4 +1,4 @@
-//! What each of several machines says about itself: what is true of all together may not be of one.
+//! The state of each machine, because a problem of one machine can vanish in the total.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use throng_metrics::{Histogram, Interval, Merge as _, Resources, Together};
 use crate::directory::RunInfo;
 use crate::summary::{Generator, HOST_CPU_BUSY, LATENESS_NS_MAX, Latency, MachineRow, per_second};
 
-/// By machine; none where there is only one.
+/// By machine; empty for a single machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Machines(Vec<Machine>);
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Machine {
-    /// When it was gone before its load was over, and how.
+    /// When and how it was lost.
     lost: Option<(u64, Said)>,
     shards: u16,
     lateness: Histogram,
@@ -29,7 +29,7 @@ struct Machine {
     host_busy_from: Option<u64>,
     seconds: u64,
     late_seconds: u64,
-    /// The second that goes on, and how late the machine was in it.
+    /// The current second, and the lateness in it.
     second: Option<(u64, Histogram)>,
 }
 
@@ -39,7 +39,7 @@ impl Machines {
         Machines(vec![Machine::default(); if count > 1 { count } else { 0 }])
     }
 
-    /// Takes an interval of a measured phase; each machine's come in the order of their seconds.
+    /// Adds an interval of a measured phase; each machine's intervals are in order.
     pub(super) fn add(&mut self, interval: &Interval) {
         let Some(machine) = self.0.get_mut(usize::from(interval.machine)) else { return };
         machine.shards = machine.shards.max(interval.shards);
@@ -73,17 +73,17 @@ impl Machines {
         }
     }
 
-    /// Whether none was lost, so that every attempt that was begun has ended somewhere.
+    /// Whether no machine was lost, so that every attempt has an end.
     pub(super) fn are_all_there(&self) -> bool {
         self.0.iter().all(|machine| machine.lost.is_none())
     }
 
-    /// What all machines together needed at most, each in its own worst second.
+    /// The sum of the peak memory of all machines.
     pub(super) fn memory_bytes(&self) -> u64 {
         self.0.iter().map(|machine| machine.resources.memory_bytes).sum()
     }
 
-    /// The shards of all machines; `most` are those of the machine with the most.
+    /// The shards of all machines; `most` is the number on the machine with the most.
     pub(super) fn shards(&self, most: u16) -> u64 {
         let all: u64 = self.0.iter().map(|machine| u64::from(machine.shards)).sum();
         all.max(u64::from(most)).max(1)

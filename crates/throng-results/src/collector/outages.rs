@@ -1,18 +1,18 @@
-//! When nothing succeeded for a while in a run in which much did.
+//! Detects times in which nothing succeeded in a run with many successes.
 
 use serde::{Deserialize, Serialize};
 
 use crate::summary::Outage;
 
-/// So long at least; a second alone may be one in which a slow step was not over.
+/// Minimum length: in a single second, a slow step may just not have ended.
 const SECONDS_MIN: u64 = 2;
-/// So many would have succeeded at the pace before it.
+/// Minimum number of successes that the previous rate would have given.
 const MISSED_MIN: u64 = 10;
 
-/// Whole seconds of a run, in their order.
+/// Full seconds of a run, in order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Outages {
-    /// Before the seconds without a success.
+    /// Successes before the seconds without one.
     ok: u64,
     seconds: u64,
     silent: Option<Silent>,
@@ -34,7 +34,7 @@ impl Outages {
             self.ok += ok;
             self.seconds += 1;
         } else if self.ok > 0 {
-            // A phase that does not count lies between.
+            // An unmeasured phase is in between.
             let is_next = |silent: &Silent| second == silent.outage.from_s + silent.outage.seconds;
             if !self.silent.as_ref().is_none_or(is_next) {
                 self.longest = self.longest();
@@ -47,7 +47,8 @@ impl Outages {
         }
     }
 
-    /// The longest one. Without a failure nothing was asked, or nothing is known to be wrong.
+    /// The longest outage. Seconds without a failure do not count, because nothing may have been
+    /// sent.
     pub(super) fn longest(&self) -> Option<Outage> {
         let is_one = |silent: &Silent| {
             let missed = self.ok / self.seconds.max(1) * silent.outage.seconds;
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_is_a_while_without_a_success_among_many() {
+    fn an_outage_is_a_time_without_successes_among_many() {
         let up = (100, 0);
         assert_eq!(longest(&[up, up, (0, 3), (0, 0), (0, 9), up, up]), Some((2, 3)));
         assert_eq!(longest(&[up, (0, 3), (0, 1), up, (0, 0), (0, 1), (0, 0), up]), Some((4, 3)));

@@ -1,4 +1,4 @@
-//! What one phase did, of the lines that came of it so far.
+//! The results of one phase so far.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::directory::PhaseInfo;
 use crate::summary::{Attempts, Latency, PhaseRow, per_second};
 
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
-/// How many seconds of gauges are kept of a phase: as late as a line of a second may come.
+/// Number of seconds whose gauges are kept, because lines can arrive that late.
 const RECENT_SECONDS_MAX: usize = 8;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -20,19 +20,19 @@ pub(super) struct PhaseSum {
     pub(super) seconds: Option<(u64, u64)>,
     pub(super) begun_ns: Option<u64>,
     pub(super) ended_ns: Option<u64>,
-    /// The gauges of the latest seconds in which the phase went on.
+    /// Gauges of the latest seconds of the phase.
     recent: Vec<(u64, Gauges)>,
-    /// Another phase has followed: the last line of this one tells how it was at its very end.
-    /// Behind the last phase users leave, and its last line tells how it was when they had.
+    /// Another phase follows, so the last line has the gauges at the end of this phase. After the
+    /// last phase, the last line has the gauges after all users have left.
     is_followed: bool,
-    /// What the seconds before them tell.
+    /// Minimum and maximum of the seconds before those.
     range: Range,
-    /// The second behind the last one that is in `range`.
+    /// One past the last second in `range`.
     ranged_until: u64,
     pub(super) host_cpu_sum: f64,
     pub(super) host_cpu_count: u64,
     held: Seconds,
-    /// Thresholds that have to hold in every second of it.
+    /// Thresholds that must be met in every second of the phase.
     #[serde(default)]
     thresholds: Vec<Held>,
 }
@@ -45,7 +45,7 @@ struct Range {
     present_max: u64,
 }
 
-/// How many seconds there were, of lines in their order.
+/// Counts distinct seconds of ordered lines.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Seconds {
     pub(super) count: u64,
@@ -75,7 +75,7 @@ impl Range {
     }
 }
 
-/// Records from before there were users who are not online have no other number.
+/// Old run directories do not distinguish present and online users.
 pub(super) fn present(gauges: &Gauges) -> u64 {
     gauges.users_present.max(gauges.users_online)
 }
@@ -112,15 +112,15 @@ impl PhaseSum {
         }
     }
 
-    /// Takes the gauges of the interval's second to those of the other parts of it.
+    /// Adds an interval's gauges to those of the same second.
     pub(super) fn gauges(&mut self, interval: &Interval) {
         let (second, gauges) = (interval.second, &interval.gauges);
         if let Some((_, sum)) = self.recent.iter_mut().find(|(known, _)| *known == second) {
             sum.merge(gauges);
             return;
         }
-        // When the phase is over users leave: what is online then is nothing to judge it by. What
-        // comes much too late is a part of a second that has been told without it.
+        // Users leave after the end of the phase, so gauges after it do not count. A line that is
+        // much too late would be a second without its other parts.
         let over = self.ended_ns.is_some_and(|end| second.saturating_mul(SECOND_NS) >= end);
         if (!over || self.recent.is_empty()) && second >= self.ranged_until {
             if self.recent.len() == RECENT_SECONDS_MAX {
@@ -140,18 +140,18 @@ impl PhaseSum {
         }
     }
 
-    /// A threshold of the run that has to hold in every second, by its number.
+    /// The state of a threshold that must be met in every second.
     pub(super) fn held(&self, row: usize) -> Option<&Held> {
         self.thresholds.iter().find(|held| held.row == row)
     }
 
-    /// Whether what is told of the second was so while the phase went on.
+    /// Whether the second was within the phase.
     fn is_within(&self, second: u64, end_ns: u64) -> bool {
         let told = if self.is_followed { second } else { second.saturating_add(1) };
         told.saturating_mul(SECOND_NS) < end_ns.saturating_add(u64::from(!self.is_followed))
     }
 
-    /// The gauges of a phase are those of the end of its last second.
+    /// Sets the gauges of the phase to those of its last second.
     pub(super) fn settle_gauges(&mut self, end_ns: u64, is_followed: bool) {
         self.is_followed = is_followed;
         let mut recent = std::mem::take(&mut self.recent);
@@ -172,7 +172,7 @@ impl PhaseSum {
         self.begun_ns.is_some() || self.seconds.is_some()
     }
 
-    /// From when to when it was, in nanoseconds; no time for one that never began.
+    /// The time span of the phase in nanoseconds; empty if it never started.
     pub(super) fn span(&self, end_ns: u64) -> std::ops::Range<u64> {
         let first = self.seconds.map(|(first, _)| first.saturating_mul(SECOND_NS));
         let begin = self.begun_ns.or(first).unwrap_or(end_ns);

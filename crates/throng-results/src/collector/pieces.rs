@@ -1,5 +1,5 @@
-//! The points of small curves, kept while lines are summed up, so that a run without a record has
-//! them too.
+//! The points of sparklines, computed while lines are summed up, so that a run without a directory
+//! has them, too.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use super::phase::SECOND_NS;
 use crate::summary::{Attempts, Curves, Latency, POINTS_MAX, per_second};
 
 merged! {
-    /// What is kept of a few seconds.
+    /// The sums of a few seconds.
     #[derive(Clone, Debug, Default, Serialize, Deserialize)]
     struct Piece {
         in_time: u64 => Sum,
@@ -21,13 +21,13 @@ merged! {
     }
 }
 
-/// Takes lines in any order. Of a longer run a piece is of more seconds: there are never more than
-/// twice [`POINTS_MAX`].
+/// Accepts lines in any order. Longer runs have longer pieces, so that there are at most twice
+/// [`POINTS_MAX`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Pieces {
-    /// Of a piece.
+    /// The length of a piece.
     seconds: u64,
-    /// By their place: its second divided by `seconds`.
+    /// By index: the second divided by `seconds`.
     pieces: BTreeMap<u64, Piece>,
 }
 
@@ -36,7 +36,7 @@ impl Pieces {
         Pieces { seconds: 1, pieces: BTreeMap::new() }
     }
 
-    /// Takes a line of a measured phase, and how many users of all loads are online.
+    /// Adds a line of a measured phase; `users` is the number online in all loads.
     pub(crate) fn add(&mut self, interval: &Interval, attempts: &Attempts, users: u64) {
         let mut piece = Piece { users, ..Piece::default() };
         let is_attempt = |row: &&StepInterval| attempts.holds(throng_base::StepId(row.step));
@@ -50,7 +50,7 @@ impl Pieces {
         }
     }
 
-    /// From the first piece to the last.
+    /// The number of pieces from the first to the last.
     fn places(&self) -> u64 {
         let ends = self.pieces.first_key_value().zip(self.pieces.last_key_value());
         ends.map_or(0, |((first, _), (last, _))| (last - first).saturating_add(1))
@@ -63,8 +63,8 @@ impl Pieces {
         }
     }
 
-    /// The points, now that it is known from when to when measured phases went. A piece of which
-    /// less than a half was measured is no point at the ends, where it would look like a fall.
+    /// The points, given the time spans of measured phases. A piece at the ends that was measured
+    /// for less than half its time is dropped, because it would look like a decrease.
     pub(crate) fn finish(mut self, measured: &[Range<u64>]) -> Curves {
         if self.places() > POINTS_MAX as u64 {
             self.widen(2);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_run_has_a_point_for_each_second() {
+    fn a_short_run_has_one_point_per_second() {
         let all = 2 * SECOND_NS..12 * SECOND_NS + SECOND_NS / 4;
         let mut pieces = Pieces::new();
         (2..13).for_each(|second| pieces.add(&interval(second, 1), &attempts(), 64));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_run_has_no_more_points_and_the_same_rate() {
+    fn a_long_run_has_a_limited_number_of_points_and_the_same_rate() {
         for count in [41, 80, 81, 1_000, 5_000] {
             let all = 0..count * SECOND_NS;
             let curves = seconds(count).finish(&[all]);
@@ -136,12 +136,12 @@ mod tests {
         }
         let all = 0..5_000 * SECOND_NS;
         let users = seconds(5_000).finish(&[all]).users;
-        // The last piece was measured for less than a half of its time.
+        // The last piece was measured for less than half of its time.
         assert_eq!(users.last(), Some(&Some(4_991.0)));
     }
 
     #[test]
-    fn lines_of_a_hostile_record_cost_nothing() {
+    fn a_malicious_run_directory_uses_little_memory() {
         let mut pieces = seconds(3);
         let hostile = Interval { second: u64::MAX, ..interval(0, 1) };
         pieces.add(&hostile, &attempts(), 1);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_a_gap() {
+    fn unmeasured_time_is_a_gap() {
         let mut pieces = Pieces::new();
         for second in [0, 1, 5, 6] {
             pieces.add(&interval(second, 1), &attempts(), 1);

@@ -1,4 +1,4 @@
-//! Sums, durations, gauges, verdicts and exit codes.
+//! Tests sums, durations, gauges, verdicts and exit codes.
 
 use throng_base::{Exit, Said};
 use throng_metrics::{Connections, Percentile, Population, StepKind, Subject};
@@ -28,7 +28,7 @@ fn only_measured_phases_are_summed() {
     assert_eq!(summary.info.end.outcome.as_ref().unwrap().exit_code, 0);
 }
 
-/// Every interval in two parts, as two shards or machines would write them.
+/// Each interval in two parts, as if from two shards or machines.
 fn in_parts(intervals: &[Interval]) -> Vec<Interval> {
     let part = |interval: &Interval, is_first: bool| {
         let mut part = interval.clone();
@@ -46,7 +46,7 @@ fn in_parts(intervals: &[Interval]) -> Vec<Interval> {
 }
 
 #[test]
-fn lines_of_the_same_second_are_parts_of_it() {
+fn lines_of_the_same_second_are_added() {
     let whole = sample::summary();
     let mut parts = in_parts(&sample::intervals());
     let compare = |parts: &[Interval]| {
@@ -68,7 +68,7 @@ fn lines_of_the_same_second_are_parts_of_it() {
 }
 
 #[test]
-fn times_come_from_events_and_without_them_from_the_seconds() {
+fn times_come_from_events_or_else_from_seconds() {
     let lasted = |events: &[Event]| {
         let summary = summary_of(sample::info(), &sample::intervals(), events);
         (summary.measured.as_secs(), summary.lasted.as_secs())
@@ -76,7 +76,7 @@ fn times_come_from_events_and_without_them_from_the_seconds() {
     assert_eq!(lasted(&sample::events()), (10, 12));
     assert_eq!(lasted(&[]), (10, 12));
     assert_eq!(lasted(&sample::events()[..3]), (10, 12), "killed in the second phase");
-    // A late shard was still in the first phase when the others had begun the second.
+    // A late shard was still in the first phase when the others had started the second.
     let mut all_measured = sample::info();
     all_measured.tables.phases[0].measured = true;
     let second = Duration::from_secs(1);
@@ -97,10 +97,10 @@ fn times_come_from_events_and_without_them_from_the_seconds() {
     assert_eq!(lasted(&backwards).0, 0);
 }
 
-/// The last line of a phase that another one follows was written at its very end, and tells how it
-/// was then; of the last phase it tells how it was when all had left.
+/// The last line of a phase followed by another has the gauges at its end; the last line of the
+/// last phase has the gauges after all users have left.
 #[test]
-fn a_phase_is_what_it_was_at_its_end_though_a_second_is_not_over() {
+fn a_phase_has_the_gauges_of_its_end() {
     let info = sample::info();
     let mut collector = Collector::new(&info);
     let second = 1_000_000_000;
@@ -127,7 +127,7 @@ fn a_phase_is_what_it_was_at_its_end_though_a_second_is_not_over() {
 }
 
 #[test]
-fn users_online_are_judged_before_they_leave() {
+fn online_users_are_judged_before_they_leave() {
     let mut info = sample::info();
     info.tables.thresholds = [(64.0, Some(1)), (65.0, None), (1.0, Some(9))]
         .map(|(value, phase)| {
@@ -149,7 +149,7 @@ fn users_online_are_judged_before_they_leave() {
         leaving.gauges.users_online = 40 - second;
         intervals.push(leaving);
     }
-    // The end of the phase may be told after some seconds of leaving have come.
+    // The end of the phase can arrive after seconds in which users leave.
     for told_after in [0, 12, 14, 16] {
         let mut collector = Collector::new(&info);
         let events = sample::events();
@@ -167,7 +167,7 @@ fn users_online_are_judged_before_they_leave() {
 }
 
 #[test]
-fn a_load_without_users_is_named() {
+fn a_load_without_users_is_reported() {
     let second = 1_000_000_000;
     let phase = |planned| PhaseInfo {
         planned_ns: Some(5 * second),
@@ -204,7 +204,7 @@ fn a_load_without_users_is_named() {
 }
 
 #[test]
-fn a_figure_that_only_an_unmeasured_phase_has_is_named() {
+fn a_value_of_an_unmeasured_phase_only_is_reported() {
     let mut info = sample::info();
     info.tables.phases[0].measured = false;
     let (name, step) = (info.tables.phases[0].name.clone(), Subject::Steps(vec![StepId(0)]));
@@ -220,7 +220,7 @@ fn a_figure_that_only_an_unmeasured_phase_has_is_named() {
 }
 
 #[test]
-fn a_phase_that_never_began_fails_its_thresholds() {
+fn a_phase_that_never_started_fails_its_thresholds() {
     let mut info = sample::info();
     let name = "later".to_string();
     info.tables.phases.push(PhaseInfo { name, measured: true, ..PhaseInfo::default() });
@@ -233,7 +233,7 @@ fn a_phase_that_never_began_fails_its_thresholds() {
 }
 
 #[test]
-fn the_worst_decides_the_exit_code() {
+fn the_worst_verdict_decides_the_exit_code() {
     let exit = |info: &RunInfo, change: &dyn Fn(&mut Interval)| {
         let mut intervals = sample::intervals();
         intervals.iter_mut().for_each(change);
@@ -271,7 +271,7 @@ fn the_worst_decides_the_exit_code() {
 }
 
 #[test]
-fn a_generator_that_is_late_is_accused_and_users_who_are_too_few() {
+fn a_late_generator_and_too_few_users_are_reported() {
     let validity = |lateness_ns: u64, unmet: u64| {
         let mut intervals = sample::intervals();
         for interval in &mut intervals {
@@ -293,7 +293,7 @@ fn a_generator_that_is_late_is_accused_and_users_who_are_too_few() {
     assert_eq!(validity(200_000_000, 500), ["starts-unmet", "late"]);
 }
 
-/// A run whose steps are of these kinds; they all do the same.
+/// A run with steps of these kinds and equal counts.
 fn of_kinds(kinds: &[&str], figures: &StepInterval) -> Summary {
     let mut info = sample::info();
     let attempts = (0u16..).zip(kinds).filter(|(_, kind)| StepKind::from(**kind).is_attempt());
@@ -321,10 +321,10 @@ fn of_kinds(kinds: &[&str], figures: &StepInterval) -> Summary {
     summary_of(info, &[interval], &sample::events())
 }
 
-/// One definition: the row of all attempts, the threshold without a subject, the shares of
-/// failures, the phase and the row of the generator count the same.
+/// The total row, thresholds without a subject, error shares, phases and the generator use the same
+/// definition of an attempt.
 #[test]
-fn an_attempt_is_the_same_everywhere() {
+fn all_sums_use_the_same_definition_of_an_attempt() {
     let mut figures = StepInterval { begun: 11, count: 10, ok: 7, ..StepInterval::default() };
     figures.errors = vec![(Cause::Reset, 3)];
     figures.interrupted = 1;
@@ -353,7 +353,7 @@ fn an_attempt_is_the_same_everywhere() {
 }
 
 #[test]
-fn what_comes_after_the_load_is_in_no_rate() {
+fn responses_after_the_load_are_in_no_rate() {
     let mut figures = StepInterval { begun: 10, count: 10, ok: 10, ..StepInterval::default() };
     figures.ok_after = 4;
     let summary = of_kinds(&["http"], &figures);
@@ -368,7 +368,7 @@ fn what_comes_after_the_load_is_in_no_rate() {
 }
 
 #[test]
-fn a_record_whose_rows_do_not_add_up_does_not_stand() {
+fn a_run_with_unbalanced_rows_is_invalid() {
     let sound = StepInterval { begun: 11, count: 10, ok: 10, interrupted: 1, ..<_>::default() };
     assert_eq!(of_kinds(&["http"], &sound).verdict.unbalanced, []);
     for (begun, interrupted) in [(12, 1), (10, 1), (11, 0)] {
@@ -381,7 +381,7 @@ fn a_record_whose_rows_do_not_add_up_does_not_stand() {
         let reasons: Vec<String> = reasons.iter().map(throng_base::Said::english).collect();
         assert_eq!((exit, reasons), (Exit::ResultInvalid, vec![text]));
     }
-    // A record from before there was `begun` says nothing about it.
+    // Old run directories without `begun` are not checked.
     let old = StepInterval { begun: 0, interrupted: 0, ..sound };
     assert_eq!(of_kinds(&["http"], &old).verdict.unbalanced, []);
 }
@@ -399,7 +399,7 @@ fn transactions_and_rendezvous_are_in_no_sum() {
     assert_eq!((transaction.count, transaction.failed), (500, 20));
     assert!(transaction.latency.at(Percentile::P95) < 7_000_000);
     assert!(transaction.with_pauses.at(Percentile::P95) > 2_900_000_000);
-    // What failed in a transaction stands with the step that failed.
+    // Failures within a transaction belong to the step that failed.
     let errors: Vec<_> =
         shop.steps.errors.iter().map(|row| (row.step.as_str(), row.count)).collect();
     assert_eq!(errors, [("GET /", 80), ("GET /", 20), ("doors open", 20)]);
@@ -408,7 +408,7 @@ fn transactions_and_rendezvous_are_in_no_sum() {
 }
 
 #[test]
-fn whoever_only_waits_for_others_has_not_reached_the_target() {
+fn waiting_at_a_rendezvous_does_not_reach_the_target() {
     let mut figures = StepInterval { count: 10, ok: 0, ..StepInterval::default() };
     figures.errors = vec![(Cause::ConnectRefused, 10)];
     let mut summary = of_kinds(&["connect", "rendezvous", "transaction"], &figures);
@@ -419,7 +419,7 @@ fn whoever_only_waits_for_others_has_not_reached_the_target() {
 }
 
 #[test]
-fn a_rule_that_stopped_the_run_decides_unless_the_result_does_not_stand() {
+fn a_stop_by_a_rule_decides_unless_the_result_is_invalid() {
     let stopped = sample::shop(true);
     assert_eq!(exit_code(&stopped), Exit::TargetUnreachable);
     let reason =
@@ -429,14 +429,14 @@ fn a_rule_that_stopped_the_run_decides_unless_the_result_does_not_stand() {
     let lossy = RunInfo { lines_lost: 1, ..sample::shop_info() };
     let lossy = summary_of(lossy, &sample::shop_intervals(), &sample::shop_events());
     assert_eq!(exit_code(&lossy), Exit::ResultInvalid);
-    // The end of the data is an end like any other: the thresholds decide.
+    // If the data ends the run, the thresholds decide.
     let by_data =
         [Event::Stopped { at_ns: 1, reason: Said::of_others(String::new()), by: StopBy::Data }];
     let events = [&by_data[..], &sample::shop_events()].concat();
     let summary = summary_of(sample::info(), &sample::intervals(), &events);
     assert_eq!(summary.events.stopped.as_ref().unwrap().at_ns, 1, "the first one counts");
     assert_eq!(exit_code(&summary), Exit::Success);
-    // Whatever else can be said of a run in which throng itself failed: it is a bug.
+    // A bug in throng takes precedence over every other result.
     let by_bug = Event::Stopped { at_ns: 1, reason: Said::of_others("it waits"), by: StopBy::Bug };
     for info in [sample::info(), RunInfo { interrupted: true, ..sample::info() }] {
         let summary = summary_of(info, &sample::intervals(), std::slice::from_ref(&by_bug));
@@ -444,7 +444,7 @@ fn a_rule_that_stopped_the_run_decides_unless_the_result_does_not_stand() {
         let reasons = &summary.info.end.outcome.as_ref().unwrap().reasons;
         assert_eq!(*reasons, ["throng has a bug: it waits"]);
     }
-    // A rule that stops a run before anything was answered did what it was for.
+    // A rule may stop a run before any response.
     let mut interval = Interval { phase: 1, ..Interval::default() };
     interval.population.interrupted = 5;
     let summary = summary_of(sample::shop_info(), &[interval], &sample::shop_events());
@@ -459,7 +459,7 @@ fn log_lines_are_counted_and_the_first_are_kept() {
 }
 
 #[test]
-fn a_target_that_lets_users_connect_is_reachable() {
+fn a_target_that_accepts_connections_is_reachable() {
     let mut figures = StepInterval { count: 10, ok: 7, ..StepInterval::default() };
     figures.errors = vec![(Cause::ConnectRefused, 3)];
     let mut summary = of_kinds(&["connect", "request"], &figures);
@@ -471,7 +471,7 @@ fn a_target_that_lets_users_connect_is_reachable() {
 }
 
 #[test]
-fn a_target_that_was_lost_decides_the_exit_code() {
+fn a_lost_target_decides_the_exit_code() {
     let mut events = sample::events();
     events.insert(5, Event::TargetLost { at_ns: 11 * sample::SECOND_NS });
     let summary = summary_of(sample::info(), &sample::intervals(), &events);
@@ -481,7 +481,7 @@ fn a_target_that_was_lost_decides_the_exit_code() {
 }
 
 #[test]
-fn a_run_without_any_answer_does_not_stand() {
+fn a_run_without_responses_is_invalid() {
     let mut interval = Interval { phase: 1, ..Interval::default() };
     interval.population.interrupted = 5;
     interval.gauges.connections_open = 5;
@@ -504,7 +504,7 @@ fn a_run_without_any_answer_does_not_stand() {
 }
 
 #[test]
-fn what_was_due_while_a_person_let_nobody_come_is_not_missed() {
+fn starts_due_while_growth_is_paused_by_the_operator_are_not_missed() {
     let mut info = sample::info();
     info.tables.thresholds.clear();
     let mut interval = sample::interval(2, 1);
@@ -522,13 +522,13 @@ fn what_was_due_while_a_person_let_nobody_come_is_not_missed() {
 }
 
 #[test]
-fn starts_that_never_happened_say_how_many_users_were_needed() {
+fn unmet_starts_report_the_required_users() {
     let mut info = sample::info();
     info.tables.thresholds.clear();
     info.users_planned = 10;
     let mut interval = sample::interval(2, 1);
     (interval.population.iterations_started, interval.population.unmet) = (60, 240);
-    // A busy host is a little late, but users are busy for more than a second.
+    // A busy host is slightly late, but users are busy for more than a second.
     interval.generator.lateness.record_times(20_000_000, 500);
     let summary = summary_of(info, &[interval], &sample::events());
     assert_eq!(exit_code(&summary), Exit::ResultInvalid);
@@ -555,7 +555,7 @@ fn starts_that_never_happened_say_how_many_users_were_needed() {
 }
 
 #[test]
-fn a_run_of_less_than_a_second_had_users_too() {
+fn a_run_of_less_than_a_second_has_users() {
     let mut interval = sample::interval(0, 1);
     (interval.gauges.users_online, interval.gauges.connections_open) = (0, 0);
     interval.population.started = 1_000;
@@ -565,7 +565,7 @@ fn a_run_of_less_than_a_second_had_users_too() {
 }
 
 #[test]
-fn what_the_run_file_does_not_know_is_counted_all_the_same() {
+fn steps_missing_in_the_run_file_are_counted() {
     let mut interval = sample::interval(0, 65_535);
     interval.steps[1].step = 40_000;
     let summary = summary_of(RunInfo::default(), &[interval], &[]);
@@ -575,7 +575,7 @@ fn what_the_run_file_does_not_know_is_counted_all_the_same() {
 }
 
 #[test]
-fn a_million_users_are_summed_up() {
+fn a_run_with_a_million_users_is_summed_up() {
     let summary = sample::im();
     assert_eq!((summary.users.online_max, summary.users.present_max), (1_000_000, 1_000_000));
     assert_eq!(summary.connections.opening.per_s_max, 20_000);
@@ -594,7 +594,7 @@ fn a_million_users_are_summed_up() {
         Some(2.0 / summary.messages.heartbeats.counts.sent as f64)
     );
     assert!(summary.complete_share().is_some_and(|share| share < 1.0));
-    // What nobody asked for is in no sum, and no step.
+    // Unsolicited messages are in no sum and belong to no step.
     assert_eq!((summary.steps.pushed.len(), summary.steps.pushed[0].count), (2, 10_500_000));
     let rows = summary.steps.rows.iter().filter(|row| row.kind.is_attempt());
     assert_eq!(summary.steps.total.count, rows.map(|row| row.count).sum::<u64>());
@@ -602,8 +602,8 @@ fn a_million_users_are_summed_up() {
 }
 
 #[test]
-fn a_user_lost_for_a_second_is_seen_whoever_tells_it_and_when() {
-    // Two shards, of which the second is three seconds late.
+fn a_user_lost_for_a_second_is_counted_in_any_order_of_lines() {
+    // Two shards; the second one is three seconds late.
     let half = |interval: &Interval| {
         let mut half = interval.clone();
         let gauges = &mut half.gauges;
@@ -620,7 +620,7 @@ fn a_user_lost_for_a_second_is_seen_whoever_tells_it_and_when() {
     }
     lines.sort_by_key(|(when, _)| *when);
     let info = sample::im_info();
-    // The events come before all, as from a record, or as time goes by.
+    // Events are read first from a run directory, and in order during a run.
     for is_live in [false, true] {
         let mut collector = Collector::new(&info);
         let mut events = sample::im_events();
@@ -647,7 +647,7 @@ fn a_user_lost_for_a_second_is_seen_whoever_tells_it_and_when() {
 }
 
 #[test]
-fn a_part_that_comes_much_too_late_is_not_taken_for_a_second_of_its_own() {
+fn a_very_late_line_is_not_a_separate_second() {
     let mut collector = Collector::new(&sample::im_info());
     let mut intervals = sample::im_intervals();
     let mut late = intervals[100].clone();
@@ -674,7 +674,7 @@ fn a_phase_of_less_than_a_second_has_its_users() {
 }
 
 #[test]
-fn users_whom_the_generator_held_back_make_the_result_invalid() {
+fn users_missing_due_to_paused_growth_make_the_result_invalid() {
     let words = |summary: &Summary| match &summary.verdict.validity {
         Validity::Valid => Vec::new(),
         Validity::Invalid { reasons } => reasons.iter().map(InvalidReason::word).collect(),
@@ -693,7 +693,7 @@ fn users_whom_the_generator_held_back_make_the_result_invalid() {
     let given_up = sample::im_held(true);
     assert_eq!(words(&given_up), ["growth-given-up"]);
     assert_eq!(exit_code(&given_up), Exit::ResultInvalid);
-    // Held for a while, but all came in the end.
+    // Growth was paused for a while, but all users started in the end.
     let mut intervals = sample::im_intervals();
     intervals[20..40]
         .iter_mut()
@@ -701,7 +701,7 @@ fn users_whom_the_generator_held_back_make_the_result_invalid() {
     let late = summary_of(sample::im_info(), &intervals, &sample::im_events());
     assert_eq!((late.growth.held_seconds, late.parts.phases[0].held_seconds), (20, 20));
     assert_eq!((words(&late), exit_code(&late)), (Vec::new(), Exit::Success));
-    // Who ended the run in the meantime misses no users.
+    // A run that was stopped in the meantime misses no users.
     intervals.truncate(30);
     let events = [&sample::im_events()[..1], &[Event::Interrupted { at_ns: 1 }]].concat();
     let stopped = summary_of(sample::im_info(), &intervals, &events);
@@ -709,7 +709,7 @@ fn users_whom_the_generator_held_back_make_the_result_invalid() {
 }
 
 #[test]
-fn what_was_neither_well_nor_failed_was_cut_off() {
+fn attempts_without_a_result_were_interrupted() {
     let intervals = sample::im_intervals();
     let mut info = sample::im_info();
     let cut = |info: &RunInfo, seconds: usize| {
@@ -719,13 +719,13 @@ fn what_was_neither_well_nor_failed_was_cut_off() {
     };
     assert_eq!(cut(&info, 100).last(), Some(&("steady", 1_000_000, Some(1_000_000))));
     assert_eq!(cut(&info, 100)[3], ("first-message", 1_000_000, None));
-    // Those who came in a phase that is not measured were cut off all the same.
+    // Attempts of users that started in an unmeasured phase were interrupted, too.
     info.tables.phases[0].measured = false;
     assert_eq!(cut(&info, 400).last(), Some(&("steady", 3, Some(1_000_000))));
 }
 
 #[test]
-fn users_whose_hearts_have_not_beaten_yet_are_there() {
+fn users_without_a_heartbeat_yet_are_online() {
     let mut info = sample::im_info();
     info.tables.thresholds.clear();
     info.tables.steps.remove(1);
@@ -737,7 +737,7 @@ fn users_whose_hearts_have_not_beaten_yet_are_there() {
 }
 
 #[test]
-fn who_has_no_connection_is_not_online_in_a_run_of_less_than_a_second() {
+fn users_without_a_connection_are_not_online_in_a_short_run() {
     let mut interval = sample::im_intervals().swap_remove(0);
     (interval.gauges, interval.connections.counts.opened) =
         (throng_metrics::Gauges::default(), 15_000);
@@ -747,7 +747,7 @@ fn who_has_no_connection_is_not_online_in_a_run_of_less_than_a_second() {
 }
 
 #[test]
-fn a_machine_that_was_late_is_named_where_all_together_were_not() {
+fn a_late_machine_is_named_even_if_the_total_is_not_late() {
     let mut info = sample::info();
     info.generator.machines = ["one", "two", "three"]
         .map(|name| MachineInfo { name: name.into(), shards: 2, ..MachineInfo::default() })
@@ -786,7 +786,7 @@ fn a_machine_that_was_late_is_named_where_all_together_were_not() {
     let text = told(&other);
     assert!(text.contains(", on two; three also fell behind\n"), "{text}");
     assert!(text.contains("lower the rate") && text.contains("which these machines"), "{text}");
-    // Users of all machines are there together.
+    // Users of all machines are present at the same time.
     let one = sample::summary();
     assert_eq!(summary.users.present_max, 3 * one.users.present_max);
     assert_eq!(summary.steps.total.count, 3 * one.steps.total.count);

@@ -1,4 +1,4 @@
-//! What findings are drawn from: the facts of a run, with its seconds and the sums of its phases.
+//! Prepares the input of findings: the seconds of a run and the sums of its phases.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -19,11 +19,12 @@ use crate::directory::ThresholdInfo;
 use crate::summary::{Damage, Summary, Validity};
 use crate::verdict::record_trouble;
 
-/// How far apart merged runs may start. Rules ignore two seconds at each end of a phase.
+/// Maximum difference of the starts of merged runs. Rules ignore two seconds at each end of a
+/// phase.
 const APART_NS_MAX: i64 = 2_000_000_000;
 
 impl Figures {
-    /// None where the seconds of the first lines are not known.
+    /// `None` if the seconds of the first lines are unknown.
     pub(super) fn why(
         &mut self,
         summary: &Summary,
@@ -42,7 +43,7 @@ impl Figures {
 impl Figures {
     /// Both sides of Little's law, for each level.
     pub(super) fn fill_levels(&self, summary: &mut Summary) {
-        // Of users who stay online it is not known what they do meanwhile.
+        // The activity of staying users between requests is unknown.
         let is_known =
             |kind: StepKind| kind != StepKind::Connect && (kind.is_asked() || !kind.is_attempt());
         let is_known = summary.info.tables.steps.iter().all(|step| is_known(step.kind));
@@ -55,7 +56,7 @@ impl Figures {
         }
     }
 
-    /// Fills in what the events of the run changed.
+    /// Computes what the events of the run changed.
     pub(super) fn effects(&self, summary: &mut Summary, spans: &[Range<u64>]) {
         let Some(timeline) = &self.timeline else { return };
         let facts = Facts { phases: phases(self, spans), ..facts(summary) };
@@ -127,8 +128,8 @@ fn generator(validity: &Validity) -> Vec<Said> {
     }
 }
 
-/// Why no finding may be drawn. Lines that appear twice count once, and a torn last line is that of
-/// a run that was killed.
+/// Reasons to draw no findings. Duplicate lines count once, and a torn last line only means that
+/// the run was killed.
 fn doubts(summary: &Summary) -> Vec<Said> {
     let damage = Damage { doubled: 0, torn: false, ..summary.verdict.damage.clone() };
     let adds_up = damage == Damage::default()

@@ -1,4 +1,4 @@
-//! What two searches for the highest load found: they differ only where their intervals do not
+//! Compares the results of two capacity searches: they differ only if their intervals do not
 //! overlap.
 
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use throng_metrics::capacity::{Basis, Capacity, LoadUnit, load_text, number};
 pub struct Carried {
     pub unit: LoadUnit,
     pub carries: Option<f64>,
-    /// With 95 %; None where the search found only a bracket, or nothing.
+    /// The 95 % interval; `None` if the search found only a bracket, or nothing.
     pub interval: Option<(f64, f64)>,
 }
 
@@ -23,7 +23,7 @@ words! {
         Lower, "worse", "lower: the intervals do not overlap";
         /// The intervals overlap.
         Unchanged, "unchanged", "no difference: the intervals overlap";
-        /// One of them has no interval, or they are not of the same unit.
+        /// An interval is missing, or the units differ.
         Unknown, "unknown", "unknown whether they differ: an interval is missing";
     }
 }
@@ -35,7 +35,7 @@ impl Carried {
         Some(Carried { unit: *unit, carries: *carries, interval })
     }
 
-    /// Held against an earlier one.
+    /// Compared with an earlier capacity.
     pub fn since(&self, before: &Carried) -> CapacityChange {
         match (before.interval, self.interval) {
             (Some(before), Some(now)) if now.0 > before.1 => CapacityChange::Higher,
@@ -67,7 +67,7 @@ impl Carried {
     }
 }
 
-/// Of two runs that both looked for it.
+/// The capacities of two runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Capacities {
     pub baseline: Carried,

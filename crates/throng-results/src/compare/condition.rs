@@ -1,6 +1,6 @@
-//! `--fail-if`: a condition on how a figure has changed, `[SUBJECT] FIGURE COMPARISON CHANGE`, such
-//! as `http p99 > +10%`. It is written as a threshold is; the change is told in percent of the
-//! baseline, that of a share of failures in points.
+//! `--fail-if`: a condition on the change of a value, `[SUBJECT] FIGURE COMPARISON CHANGE`, such as
+//! `http p99 > +10%`. The syntax is that of thresholds. The change is in percent of the baseline
+//! or, for error shares, in percentage points.
 
 use throng_base::diagnostic::{Source, Span};
 use throng_base::units::parse_share;
@@ -26,7 +26,7 @@ pub struct Condition {
     limit: f64,
 }
 
-/// What became of a condition.
+/// The result of a condition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
     pub text: String,
@@ -35,7 +35,6 @@ pub struct Judged {
 }
 
 impl Condition {
-    // sentences
     pub fn parse(text: &str) -> Result<Condition, Box<Diagnostic>> {
         let wrong = |part: &str, message: Said, help: Said| {
             let source = Source::new("--fail-if", text);
@@ -85,8 +84,7 @@ impl Condition {
         Ok(Condition { text: text.trim().to_string(), subject, measure, comparison, limit })
     }
 
-    /// That the run it is compared with, whose steps are these, knows what it speaks of.
-    // sentences
+    /// Checks that the compared run contains the subject of the condition.
     pub fn check(&self, info: &RunInfo) -> Result<(), Box<Diagnostic>> {
         if subject(info, &self.subject).is_some() {
             return Ok(());
@@ -106,7 +104,7 @@ impl Condition {
         self.measure
     }
 
-    /// What it looks at, in a run whose steps are these.
+    /// The subject of the condition in this run.
     pub(super) fn looks_at(&self, info: &RunInfo) -> Option<Subject> {
         match OF_GENERATOR.contains(&self.measure) {
             true => Some(Subject::Generator(attempts(info))),
@@ -114,19 +112,19 @@ impl Condition {
         }
     }
 
-    /// What it looks at, of one run.
+    /// The row of the condition in one run.
     pub(super) fn side(&self, run: &Sampled) -> Option<Side> {
         Some(measured(run, &self.looks_at(&run.summary.info)?, &[self.measure]))
     }
 
-    /// It holds where the change is beyond the limit and beyond noise: the whole interval is on
-    /// that side of no change.
+    /// The condition is true if the change exceeds the limit and is significant: the whole interval
+    /// is on that side of zero.
     pub(super) fn judge(&self, before: Option<&Side>, after: Option<&Side>) -> Judged {
         let both = before.zip(after);
         self.judge_change(both.and_then(|(one, two)| figure(self.measure, 0, one, two).change))
     }
 
-    /// The same of a change that is known.
+    /// The same for a known change.
     pub(super) fn judge_change(&self, change: Option<Change>) -> Judged {
         let judge = |change: &Change| {
             if !self.comparison.holds(change.by, self.limit) {

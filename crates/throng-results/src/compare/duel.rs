@@ -1,5 +1,5 @@
-//! Two targets under the same load, in turn: the slices of each pair are compared with each other,
-//! so that whatever slows both for a while, or more and more, hardly counts.
+//! Two targets under the same load, in turn. The slices of each pair are compared with each other,
+//! so that temporary or gradual changes on the host affect both sides.
 
 use std::collections::BTreeMap;
 
@@ -14,28 +14,28 @@ use super::units::{Subject, Unit};
 use super::{Change, attempts};
 use crate::directory::RunInfo;
 
-/// A duel does not end early with fewer pairs: of these the width of an interval is known.
+/// Minimum number of pairs for an early end, because the width of the interval needs them.
 const PAIRS_MIN: usize = 10;
-/// The first slice of each side opens connections and warms caches.
+/// The first slice of each side is not counted: it opens connections and warms caches.
 const WARM_UP_SLICES: u64 = 2;
-/// The first second of a slice is not counted either; the processors' caches still hold what the
-/// other side needed.
+/// The first second of a slice is not counted: the processors' caches still contain the other
+/// side's data.
 const SETTLING_S: u64 = SETTLING.as_secs();
-/// A slice has at least one second that counts.
+/// A slice has at least one counted second.
 pub const SLICE_S_MIN: u64 = SETTLING_S + 1;
 
-/// How a duel goes.
+/// The settings of a duel.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The targets A and B, as written.
     pub sides: [String; 2],
-    /// Of the run: it decides on the order in each pair.
+    /// Seed of the run; determines the order in each pair.
     pub seed: u64,
     pub slice_s: u64,
     /// A share; see [`Duel::within`].
     pub within: f64,
     pub budget_s: u64,
-    /// The load has a rate, so that the throughput of both sides is the same.
+    /// The load has a rate, so both sides have the same throughput.
     pub is_paced: bool,
     pub conditions: Vec<Condition>,
 }
@@ -43,22 +43,22 @@ pub struct Plan {
 /// CPU time used in a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cpu {
-    /// By this process.
+    /// Of this process.
     pub own_ns: u64,
-    /// By the target of the side that worked, if it is on this host.
+    /// Of the active side's target, if it is on this host.
     pub target_ns: Option<u64>,
 }
 
-/// Takes the figures of each second, and compares the sides.
+/// Collects the results of each second, and compares the sides.
 #[derive(Debug)]
 pub struct Referee {
     plan: Plan,
     attempts: Vec<u16>,
     subjects: Vec<Option<Subject>>,
     slices: BTreeMap<u64, Slice>,
-    /// So many seconds are complete.
+    /// Number of complete seconds.
     seconds: u64,
-    /// Attempts of each side that went well, those of the warm-up included.
+    /// Successful attempts of each side, including the warm-up.
     ok: [u64; 2],
 }
 
@@ -68,7 +68,7 @@ struct Slice {
     target_cpu_ns: Option<u64>,
 }
 
-/// After the first one, which decides.
+/// Compared in addition to the first quantity, which decides.
 const OTHERS: [Quantity; 5] = [
     Quantity::Quantile(0.5),
     Quantity::Quantile(0.99),
@@ -89,15 +89,15 @@ impl Referee {
         }
     }
 
-    /// The slice of a second that counts.
+    /// The slice of a second, unless the second is not counted.
     fn counted(&mut self, second: u64) -> Option<(u64, &mut Slice)> {
         let slice = second / self.plan.slice_s;
         let counts = slice >= WARM_UP_SLICES && second % self.plan.slice_s >= SETTLING_S;
         counts.then(|| (slice, self.slices.entry(slice).or_default()))
     }
 
-    /// Figures of one side, A as machine 0 and B as machine 1. What it ends in the other's slices
-    /// is left out.
+    /// Adds results of one side, A as machine 0 and B as machine 1. Attempts that end in a slice of
+    /// the other side are not counted.
     pub fn add(&mut self, interval: &Interval) {
         let (seed, side) = (self.plan.seed, usize::from(interval.machine).min(1));
         let attempts = interval.steps.iter().filter(|row| self.attempts.contains(&row.step));
@@ -116,14 +116,14 @@ impl Referee {
         }
     }
 
-    /// All figures of a second have come. Whether a pair is complete by that.
+    /// All results of a second have arrived. Returns whether this completes a pair.
     pub fn second(&mut self, second: u64) -> bool {
         self.seconds = self.seconds.max(second + 1);
         let pair = 2 * self.plan.slice_s;
         self.seconds.is_multiple_of(pair) && self.seconds > WARM_UP_SLICES * self.plan.slice_s
     }
 
-    /// A side that has had its first slice, and for which nothing has gone well by now.
+    /// A side without a success after its first slice.
     pub fn silent(&self) -> Option<Side> {
         let ended = (self.seconds / self.plan.slice_s).min(WARM_UP_SLICES);
         let worked = (0..ended).map(|slice| self.side_of(slice));
@@ -138,7 +138,7 @@ impl Referee {
         Subject::Generator(self.attempts.clone())
     }
 
-    /// Complete pairs, A first.
+    /// The complete pairs, A first.
     fn pairs(&self) -> Vec<[&Slice; 2]> {
         let ended = self.seconds / self.plan.slice_s;
         let pair = |pair: u64| {
@@ -166,14 +166,14 @@ impl Referee {
         }
     }
 
-    /// What B is to A, of all pairs in which both have the figure.
+    /// The change from A to B over all pairs in which both have the value.
     fn change(&self, of: Quantity, subject: &Subject) -> Option<Change> {
         let differ = |pair: [&Slice; 2]| {
             let [a, b] = pair.map(|it| self.value(it, of, subject, self.counted_s()));
             let (a, b) = (a?, b?);
             match of.is_by_points() {
                 true => Some(b - a),
-                // Nothing is relative to nothing.
+                // A ratio needs two positive values.
                 false => (a > 0.0 && b > 0.0).then(|| (b / a).ln()),
             }
         };
@@ -190,7 +190,7 @@ impl Referee {
         first.into_iter().chain(OTHERS)
     }
 
-    /// What is known by now.
+    /// The result so far.
     pub fn duel(&self, ended_by: DuelEnd) -> Duel {
         let (all, pairs) = (self.all(), self.pairs());
         let changes: Vec<(Quantity, Option<Change>)> =
@@ -216,7 +216,7 @@ impl Referee {
         }
     }
 
-    /// All slices of each side together.
+    /// The sum of all slices of each side.
     fn whole(&self, pairs: &[[&Slice; 2]]) -> [Slice; 2] {
         [0, 1].map(|side| {
             let mut whole = Slice::default();
@@ -240,7 +240,7 @@ impl Referee {
                 let value = |subject| self.value(slice, of, subject, self.counted_s());
                 subject.as_ref().and_then(value).is_some()
             };
-            // It exists, but there is too little of it.
+            // The value exists, but in too few pairs.
             let is_there = pairs.iter().flatten().any(|slice| has(slice));
             if judged.fails == Fails::Unknown && is_there {
                 judged.fails = Fails::Perhaps;
@@ -250,7 +250,7 @@ impl Referee {
         self.plan.conditions.iter().zip(&self.subjects).map(judged).collect()
     }
 
-    /// Whether the difference is known as closely as was asked for.
+    /// Whether the interval is as narrow as requested.
     pub fn is_decided(&self, duel: &Duel) -> bool {
         let first = duel.figures.first().and_then(|figure| figure.change);
         let is_narrow = first.is_some_and(|change| change.reach() <= self.plan.within);
@@ -258,7 +258,7 @@ impl Referee {
     }
 }
 
-/// A change as the record has it; named if its chance is at most this.
+/// The change for the run directory; named if its p-value is at most `largest`.
 fn told(change: &Change, largest: f64) -> Option<DuelChange> {
     let (low, high) = change.interval?;
     let named = change.chance <= largest && (low > 0.0 || high < 0.0);

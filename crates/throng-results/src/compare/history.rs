@@ -1,8 +1,8 @@
-//! The runs of a folder, by scenario and in the order of time: each held against the one before
-//! it, or all against one baseline.
+//! The runs of a folder by scenario and time, each compared with the previous one, or all with one
+//! baseline.
 //!
-//! Runs are read one after another, and only a few figures of each are kept: a thousand need no
-//! more memory than one.
+//! Runs are read one after another, and only a few values of each are kept, so memory does not grow
+//! with the size of runs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,24 +22,24 @@ use crate::read::Run;
 use crate::summary::{Damage, Summary};
 use crate::verdict::{exit_code, is_unreachable};
 
-/// So many of what was passed over stand in an error.
+/// Maximum number of skipped directories that an error names.
 const NOTES_MAX: usize = 10;
 
-/// Which runs, and what is looked at.
+/// The selection of runs and values.
 #[derive(Debug, Default)]
 pub struct Asked {
-    /// A step, a kind of steps or `connect`; all attempts if left out.
+    /// A step, a kind of steps or `connect`; by default, all attempts.
     pub step: Option<String>,
-    /// Runs that have all of them.
+    /// Only runs with all these labels.
     pub labels: Vec<(String, String)>,
-    /// Of each scenario the newest.
+    /// Only the newest runs of each scenario.
     pub last: Option<usize>,
-    /// What all runs of its scenario are held against, and no others are read; a directory, or its
-    /// name in the folder.
+    /// Compare all runs of its scenario with this run, and read no other scenario: a directory, or
+    /// its name in the folder.
     pub baseline: Option<PathBuf>,
-    /// On the newest run of each scenario.
+    /// Applied to the newest run of each scenario.
     pub conditions: Vec<Condition>,
-    /// Directories that are links to others are none of the folder's.
+    /// Ignore directories that are symbolic links.
     pub without_links: bool,
 }
 
@@ -47,12 +47,12 @@ pub struct Asked {
 pub struct History {
     pub folder: PathBuf,
     pub step: Option<String>,
-    /// By their names.
+    /// Sorted by name.
     pub scenarios: Vec<Trend>,
     pub passed_over: Vec<PassedOver>,
 }
 
-/// A directory that is in no trend.
+/// A directory that was skipped.
 #[derive(Debug)]
 pub struct PassedOver {
     pub directory: PathBuf,
@@ -63,18 +63,18 @@ pub struct PassedOver {
 #[derive(Debug)]
 pub struct Trend {
     pub scenario: String,
-    /// What all are held against, where that is one run.
+    /// The common baseline, if there is one.
     pub baseline: Option<String>,
-    /// The oldest first.
+    /// Sorted by time.
     pub runs: Vec<Past>,
     pub shifts: Vec<Shift>,
-    /// How many changes were looked at.
+    /// Number of changes that were tested.
     pub compared: usize,
-    /// What became of the conditions, of the newest run.
+    /// The results of the conditions for the newest run.
     pub judged: Vec<Judged>,
 }
 
-/// A run of a history.
+/// A run in a history.
 #[derive(Debug)]
 pub struct Past {
     pub directory: PathBuf,
@@ -83,21 +83,21 @@ pub struct Past {
     pub started: String,
     pub exit: Exit,
     pub verdict: Said,
-    /// In the order of [`MEASURES`]; `before` is that of the run it is held against.
+    /// In the order of [`MEASURES`]; `before` is the value of the compared run.
     pub figures: Vec<Figure>,
-    /// Where it looked for the highest load.
+    /// The capacity, if it searched for it.
     pub carried: Option<Carried>,
-    /// Against the last run before it that has an interval.
+    /// Compared with the last earlier run that has an interval.
     pub capacity_change: Option<CapacityChange>,
-    /// What is no longer as in the run before, and so may be why its figures are not.
+    /// Other differences from the previous run, which may be the cause.
     pub unlike: Vec<Said>,
     side: Side,
     facts: Facts,
-    /// What conditions look at; empty where it is not needed.
+    /// Rows for the conditions; empty if not needed.
     looks: Vec<Option<Side>>,
 }
 
-/// A run directory that fits what was asked for.
+/// A run directory that matches the selection.
 struct Entry {
     directory: PathBuf,
     started: String,
@@ -121,7 +121,7 @@ impl History {
         if scenarios.is_empty() {
             return Err(nothing(folder, asked, &passed_over));
         }
-        // A condition has to mean something in one of the scenarios.
+        // Each condition must apply to at least one of the scenarios.
         for at in 0..asked.conditions.len() {
             let mut wrong: Vec<_> = unknown.iter_mut().map(|wrong| wrong[at].take()).collect();
             if wrong.iter().all(Option::is_some)
@@ -135,7 +135,7 @@ impl History {
     }
 }
 
-/// What is wrong with each of the conditions.
+/// The error of each condition.
 type Wrong = Vec<Option<Box<Diagnostic>>>;
 
 struct Baseline {
@@ -145,7 +145,6 @@ struct Baseline {
 }
 
 impl Baseline {
-    // sentences
     fn read(folder: &Path, path: &Path, asked: &Asked) -> Result<Baseline, Box<Diagnostic>> {
         let inside = folder.join(path);
         let run = Run::open(if inside.join(RUN_FILE).exists() { &inside } else { path })?;
@@ -167,7 +166,7 @@ fn wrong(run: &Sampled, asked: &Asked) -> Wrong {
     asked.conditions.iter().map(|condition| condition.check(&run.summary.info).err()).collect()
 }
 
-/// The directories of the folder that are to be read, by scenario, the oldest first.
+/// The directories to read, by scenario, oldest first.
 fn entries(
     folder: &Path,
     asked: &Asked,
@@ -198,7 +197,7 @@ fn entries(
     if let Some(step) = asked.step.as_ref().filter(|_| !found.values().any(any_knows)) {
         return Err(unknown_step(step, some.as_ref()));
     }
-    // A step of one scenario is none of another.
+    // A step of one scenario need not exist in another.
     found.retain(|_, entries| any_knows(entries));
     for entries in found.values_mut() {
         entries.sort_by(|a, b| (&a.started, &a.directory).cmp(&(&b.started, &b.directory)));
@@ -206,7 +205,6 @@ fn entries(
     Ok(found)
 }
 
-// sentences
 fn directories(folder: &Path, without_links: bool) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
     if folder.join(RUN_FILE).exists() {
         let message = say!("{} is the directory of a single run", folder.display());
@@ -229,7 +227,6 @@ fn knows(info: &RunInfo, step: &str) -> bool {
     subject(info, step).is_some()
 }
 
-// sentences
 fn unknown_step(step: &str, info: Option<&RunInfo>) -> Box<Diagnostic> {
     let message = say!("no run has a step named `{step}`");
     let help = match info.and_then(|info| did_you_mean(info, step)) {
@@ -239,7 +236,6 @@ fn unknown_step(step: &str, info: Option<&RunInfo>) -> Box<Diagnostic> {
     Box::new(Diagnostic::error("unknown-step", message).help(help))
 }
 
-// sentences
 fn nothing(folder: &Path, asked: &Asked, passed_over: &[PassedOver]) -> Box<Diagnostic> {
     let message = match asked.labels.as_slice() {
         [] => say!("no run in {} can be read", folder.display()),
@@ -266,8 +262,7 @@ impl PassedOver {
 }
 
 impl Trend {
-    // sentences
-    /// Reads the newest runs first, as far as is asked for; None where none can be used.
+    /// Reads the newest runs first, as many as requested; `None` if no run can be used.
     fn read(
         scenario: String,
         entries: Vec<Entry>,
@@ -277,7 +272,7 @@ impl Trend {
     ) -> Option<(Trend, Wrong)> {
         let mut runs: Vec<Past> = Vec::new();
         let mut wrong = baseline.map(|baseline| baseline.wrong.clone()).unwrap_or_default();
-        // The oldest that is shown is held against one more.
+        // The oldest displayed run is compared with one more.
         let most = asked.last.map_or(usize::MAX, |last| last.saturating_add(1));
         for entry in entries.into_iter().rev() {
             if runs.len() == most {
@@ -340,7 +335,7 @@ impl Trend {
     }
 }
 
-/// What a run is held against.
+/// The run to compare with.
 fn reference<'a>(
     before: &'a [Past],
     run: &Past,
@@ -356,7 +351,7 @@ fn judge(runs: &[Past], asked: &Asked, baseline: Option<&Baseline>) -> Vec<Judge
     let Some((newest, before)) = runs.split_last() else { return Vec::new() };
     let Some(reference) = reference(before, newest, baseline) else { return Vec::new() };
     let looks = asked.conditions.iter().zip(&reference.looks).zip(&newest.looks);
-    // A step of one scenario is none of another.
+    // A step of one scenario need not exist in another.
     let known = looks.filter(|((_, before), _)| before.is_some());
     let judged =
         known.map(|((condition, before), after)| condition.judge(before.as_ref(), after.as_ref()));
@@ -381,7 +376,6 @@ fn read(entry: &Entry, asked: &Asked, is_judged: bool) -> Result<(Past, Wrong), 
 }
 
 impl Past {
-    // sentences
     fn of(sampled: &Sampled, asked: &Asked, is_judged: bool) -> Result<Past, Said> {
         let (summary, info) = (&sampled.summary, &sampled.summary.info);
         if summary.verdict.unended {
@@ -421,7 +415,7 @@ impl Past {
         name_of(&self.directory)
     }
 
-    /// Whether its figures are those of a whole load that the generator could carry.
+    /// Whether its results describe a complete load that the generator sustained.
     pub fn is_comparable(&self) -> bool {
         matches!(self.exit, Exit::Success | Exit::ThresholdsNotMet)
     }
@@ -431,8 +425,7 @@ impl Past {
     }
 }
 
-/// One word for how a run ended.
-// sentences
+/// The result of a run in one word.
 fn verdict(summary: &Summary) -> Said {
     match exit_code(summary) {
         Exit::Success => say!("passed"),

@@ -1,4 +1,4 @@
-//! A comparison as a program sees it, as documented in `docs/json.md`.
+//! Comparisons as JSON, as documented in `docs/json.md`.
 
 use serde_json::{Value, json};
 use throng_base::Said;
@@ -8,10 +8,10 @@ use super::{
     Shift, Trend,
 };
 
-/// The version of the schema. New fields do not raise it.
+/// Version of the schema. New fields do not change it.
 const JSON_FORMAT: u32 = 1;
 
-/// The baseline and what was held against it, as one object.
+/// The baseline and the runs compared with it, as one object.
 pub fn comparisons_json(baseline: &Sampled, held: &[(&Sampled, &Comparison)]) -> Value {
     json!({
         "format": JSON_FORMAT,
@@ -120,7 +120,7 @@ fn figure(figure: &Figure) -> Value {
     })
 }
 
-/// The word for a change that is for the better or not; None is noise.
+/// The word for an improvement or a regression; `None` is noise.
 pub(crate) fn verdict_word(is_better: Option<bool>) -> &'static str {
     match is_better {
         None => "unchanged",

@@ -1,14 +1,13 @@
-//! How far a figure of a run may be off by chance, found by drawing the run again from its own
-//! seconds.
+//! Estimates the random error of a run's values by resampling its seconds.
 //!
-//! What a second brings depends on the second before: queues drain, caches fill, a pause of the
-//! target lasts. Seconds drawn one by one would lose that and make the noise too small, so that
-//! stretches of neighbouring units of time are drawn: the moving-block bootstrap (Künsch: "The
-//! jackknife and the bootstrap for general stationary observations", 1989), on a circle so that
-//! the ends count as much as the middle (Politis and Romano: "A circular block-resampling
-//! procedure for stationary data", 1992). Stretches are as long as the cube root of their number
-//! asks for. The spread of the figures so drawn is the standard error; with few stretches it is
-//! uncertain itself, and Student's t takes that into account.
+//! Consecutive seconds are correlated: queues drain, caches fill, a pause of the target lasts.
+//! Resampling single seconds would underestimate the noise, so blocks of consecutive units are
+//! drawn: the moving-block bootstrap (Künsch: "The jackknife and the bootstrap for general
+//! stationary observations", 1989), on a circle so that all units have equal weight (Politis and
+//! Romano: "A circular block-resampling procedure for stationary data", 1992). The length of a
+//! block is the cube root of the number of units. The standard deviation of the resampled values is
+//! the standard error. With few blocks, it is itself uncertain, which Student's t takes into
+//! account.
 
 use throng_base::random::Random;
 use throng_metrics::Quantity;
@@ -16,30 +15,30 @@ use throng_metrics::histogram::bucket;
 
 use super::units::Cell;
 
-/// How often a run is drawn again.
+/// Number of resamples.
 const DRAWS: usize = 1_000;
-/// Of fewer units of time in which something happened nothing is said about noise.
+/// Minimum number of units with results for an estimate of noise.
 pub(super) const UNITS_MIN: usize = 5;
-/// Intervals hold the true change in so many of all cases.
+/// Confidence level of the intervals.
 pub const CONFIDENCE: f64 = 0.95;
-/// The same, as a quantile of the normal distribution, on both sides.
+/// The same as a two-sided quantile of the normal distribution.
 pub(super) const NORMAL_95: f64 = 1.959_964;
-/// More standard errors than that are as good as any number.
+/// Larger multiples of the standard error are treated as equal.
 const ERRORS_MAX: f64 = 1e6;
 
-/// What a percentile is off, being the middle of a bucket: one 64th of the value divided by the
-/// root of 12, as all of the bucket is as likely.
+/// The standard error of a percentile that is reported as the middle of its bucket: 1/64 of the
+/// value divided by the square root of 12 (uniform distribution within the bucket).
 const BUCKET_ERROR: f64 = 1.0 / 64.0 / 3.464;
 
-/// The standard errors of some figures of one run.
+/// The standard errors of several values of one run.
 #[derive(Clone, Debug)]
 pub(super) struct Noise {
     pub(super) errors: Vec<f64>,
-    /// How many stretches there are that know nothing of each other.
+    /// Effective number of independent blocks.
     pub(super) stretches: f64,
 }
 
-/// The cells of a row as plain numbers: what is drawn a thousand times.
+/// The cells of a row as plain numbers, for fast resampling.
 struct Drawn {
     count: u64,
     failed: u64,
@@ -95,7 +94,7 @@ impl Drawn {
         }
     }
 
-    /// Between the ends of its bucket: whole buckets would hide noise that is finer.
+    /// Interpolated within its bucket: whole buckets would hide smaller noise.
     fn quantile(&self, quantile: f64, places: &[usize]) -> Option<f64> {
         let rank = quantile * self.timed as f64;
         let mut before = 0;
@@ -111,8 +110,8 @@ impl Drawn {
     }
 }
 
-/// A figure of one cell that took so many seconds. A percentile lies between the ends of its
-/// bucket, and has at least one value above it.
+/// The value of one cell that covers this many seconds. A percentile is interpolated within its
+/// bucket, and requires at least one value above it.
 pub(super) fn figure_of_cell(cell: &Cell, measure: Quantity, seconds: f64) -> Option<f64> {
     let places: Vec<usize> = cell.latency.buckets().map(|(index, _)| index).collect();
     let drawn = Drawn::of(cell, &places);
@@ -123,7 +122,8 @@ pub(super) fn figure_of_cell(cell: &Cell, measure: Quantity, seconds: f64) -> Op
 }
 
 impl Noise {
-    /// Of cells in the order of time, each of so many seconds; None where there are too few.
+    /// For cells in the order of time, each covering this many seconds; `None` if there are too
+    /// few.
     pub(super) fn of(
         cells: &[Cell],
         seconds: f64,
@@ -131,11 +131,11 @@ impl Noise {
         mut random: Random,
     ) -> Option<Noise> {
         let units = cells.len();
-        // What happened only once, such as connecting, has no noise that could be seen.
+        // What happened only once, such as connecting, has no measurable noise.
         if cells.iter().filter(|cell| cell.count > 0).count() < UNITS_MIN {
             return None;
         }
-        // Only percentiles need them, and they are most of the work.
+        // Only percentiles need histograms, which are most of the work.
         let is_asked = measures.iter().any(|measure| matches!(measure, Quantity::Quantile(_)));
         let buckets = cells.iter().filter(|_| is_asked).flat_map(|cell| cell.latency.buckets());
         let mut places: Vec<usize> = buckets.map(|(index, _)| index).collect();
@@ -156,7 +156,7 @@ impl Noise {
                 sum.figure(*measure, &places, time).into_iter().for_each(|one| spread.add(one));
             }
         }
-        // Stretches of neighbours vary less among themselves than all of them do.
+        // Blocks of neighbors vary less than independent units.
         let widened = (units as f64 / (units - length) as f64).sqrt();
         let errors = figures.iter().zip(measures).map(|(spread, measure)| {
             let rounded = match measure {
@@ -170,7 +170,7 @@ impl Noise {
     }
 }
 
-/// How often each unit is in a run of as many units, drawn in stretches of this length.
+/// How often each unit occurs in one resample with this block length.
 fn draw(units: usize, length: usize, random: &mut Random) -> Vec<u64> {
     let mut times = vec![0; units];
     let mut left = units;
@@ -183,8 +183,8 @@ fn draw(units: usize, length: usize, random: &mut Random) -> Vec<u64> {
     times
 }
 
-/// Mean and deviation in one pass (Welford: "Note on a method for calculating corrected sums of
-/// squares and products", 1962).
+/// Mean and standard deviation in one pass (Welford: "Note on a method for calculating corrected
+/// sums of squares and products", 1962).
 #[derive(Clone, Debug, Default)]
 struct Spread {
     count: f64,
@@ -205,7 +205,7 @@ impl Spread {
     }
 }
 
-/// How many standard errors an interval reaches to each side.
+/// Half the width of an interval in standard errors.
 pub(super) fn reach(freedom: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1e3);
     for _ in 0..60 {
@@ -215,7 +215,7 @@ pub(super) fn reach(freedom: f64) -> f64 {
     high
 }
 
-/// How likely chance alone gives a change of so many standard errors or more, to either side.
+/// The two-sided p-value of a change of this many standard errors.
 pub(super) fn chance(change: f64, error: f64, freedom: f64) -> f64 {
     if change == 0.0 {
         return 1.0;
@@ -224,13 +224,14 @@ pub(super) fn chance(change: f64, error: f64, freedom: f64) -> f64 {
     upper_tail(as_normal(errors, freedom)) * 2.0
 }
 
-/// Student's t as a value of the normal distribution (Abramowitz and Stegun: "Handbook of
+/// Student's t converted to a value of the normal distribution (Abramowitz and Stegun: "Handbook of
 /// Mathematical Functions", 26.7.8).
 fn as_normal(errors: f64, freedom: f64) -> f64 {
     errors * (1.0 - 1.0 / (4.0 * freedom)) / (1.0 + errors * errors / (2.0 * freedom)).sqrt()
 }
 
-/// The share of the normal distribution above a value of 0 or more (the same, 26.2.17).
+/// The probability that a normal value exceeds this one, which is at least 0 (same source,
+/// 26.2.17).
 pub(super) fn upper_tail(value: f64) -> f64 {
     let near = 1.0 / (1.0 + 0.231_641_9 * value);
     let terms = [0.319_381_53, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429];
@@ -238,8 +239,8 @@ pub(super) fn upper_tail(value: f64) -> f64 {
     sum * (-value * value / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt()
 }
 
-/// Which of these chances are a finding, so that of all findings one in twenty is none (Benjamini
-/// and Hochberg: "Controlling the false discovery rate", 1995): the largest that counts.
+/// The largest p-value that counts as a finding, so that one in twenty findings is false (Benjamini
+/// and Hochberg: "Controlling the false discovery rate", 1995).
 pub(super) fn largest_finding(mut chances: Vec<f64>) -> f64 {
     chances.sort_by(f64::total_cmp);
     let all = chances.len() as f64;

@@ -1,21 +1,20 @@
-//! What has changed for good in a row of runs: a run from which on a figure is another one.
+//! Lasting changes in a series of runs: a run from which on a value differs.
 //!
-//! A figure of each run is a point. The row is cut where the two sides differ most by Student's t,
-//! and each side is looked at in the same way. Where no cut is a finding, what was so for a while
-//! is looked for: a stretch that differs from all around it (circular binary segmentation; Olshen,
-//! Venkatraman and others, 2004). How far a difference may be chance is told by how runs differ
-//! that are alike, and at least by the noise within them. A stretch counts when it is still a
-//! finding after all that were tried, of all figures, are taken into account (Bonferroni).
+//! Each run is a point. The series is split where both sides differ most by Student's t, and each
+//! side is then split in the same way. If no split is significant, a stretch that differs from all
+//! around it is searched (circular binary segmentation; Olshen, Venkatraman and others, 2004). The
+//! variance is that between similar runs, and at least the noise within them. A split must remain
+//! significant after correction for all tests of all values (Bonferroni).
 
 use throng_metrics::Quantity;
 
 use super::{CONFIDENCE, matters_min};
 
-/// On each side of a cut: one run that is unlike the others has not changed anything for good.
+/// Minimum number of runs on each side: a single different run is not a lasting change.
 const SIDE_RUNS_MIN: usize = 2;
-/// Of a longer history the newest are looked at: the work grows with the square of the runs.
+/// Maximum number of runs, starting with the newest: the work grows with its square.
 const RUNS_MAX: usize = 1_000;
-/// Figures that are looked at.
+/// Values that are examined.
 pub(super) const SHIFTING: [Quantity; 5] = [
     Quantity::Rate,
     Quantity::Failed,
@@ -24,16 +23,16 @@ pub(super) const SHIFTING: [Quantity; 5] = [
     Quantity::Quantile(0.99),
 ];
 
-/// A figure is another one from a run on.
+/// A lasting change of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shift {
-    /// The first run of which it is so, by its place in the history.
+    /// Index of the first run with the new value.
     pub since: usize,
     pub measure: Quantity,
-    /// Of the runs before it, back to the shift before, and of those from it on.
+    /// Mean of the runs since the previous shift, and of those from this one on.
     pub before: f64,
     pub after: f64,
-    /// As a share of what was before; of a share of failures the difference.
+    /// Relative to the value before; a difference for error shares.
     pub by: f64,
 }
 
@@ -43,17 +42,17 @@ impl Shift {
     }
 }
 
-/// What a run has of a figure.
+/// The value of one run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Point {
-    /// Its place in the history.
+    /// Index in the history.
     pub(super) run: usize,
     pub(super) value: f64,
     /// The standard error by the noise between its seconds.
     pub(super) error: f64,
 }
 
-/// The shifts of one figure, in the order of time.
+/// The shifts of one value, in the order of time.
 pub(super) fn shifts(measure: Quantity, points: &[Point]) -> Vec<Shift> {
     let row = Row::new(measure, &points[points.len().saturating_sub(RUNS_MAX)..]);
     let mut cuts = Vec::new();
@@ -74,10 +73,10 @@ pub(super) fn shifts(measure: Quantity, points: &[Point]) -> Vec<Shift> {
     told.filter(|shift| shift.by.abs() >= matters_min(measure)).collect()
 }
 
-/// Sums over the first so many points, so that any stretch of them is summed up at once.
+/// Prefix sums, so that any stretch is summed up in constant time.
 struct Row {
     runs: Vec<usize>,
-    /// Shares of failures differ by points, everything else by its logarithm.
+    /// Error shares are compared by difference, everything else by its logarithm.
     by_points: bool,
     values: Vec<f64>,
     squares: Vec<f64>,
@@ -117,8 +116,8 @@ impl Row {
         if self.by_points { by } else { by.exp_m1() }
     }
 
-    /// Of a stretch and of the rest of the row from `from` to `to`: how many points, their sum,
-    /// the sum of their squares, and that of the squares of their errors.
+    /// For a stretch and for the rest of `from` to `to`: the number of points, their sum, the sum
+    /// of their squares, and the sum of their squared errors.
     fn sides(&self, (start, end): Stretch, (from, to): Stretch) -> [[f64; 4]; 2] {
         let sums = |from: usize, to: usize| {
             let of = |sums: &[f64]| sums[to] - sums[from];
@@ -128,7 +127,7 @@ impl Row {
         [inside, std::array::from_fn(|at| all[at] - inside[at])]
     }
 
-    /// How far a stretch differs from the rest, and by how many standard errors.
+    /// The difference between a stretch and the rest, and the difference in standard errors.
     fn apart(&self, stretch: Stretch, row: Stretch) -> (f64, f64) {
         let sides = self.sides(stretch, row);
         let [one, two] = sides.map(|[count, ..]| count);
@@ -137,13 +136,13 @@ impl Row {
         let between = spread / (one + two - 2.0) * (1.0 / one + 1.0 / two);
         let within: f64 = sides.map(|[count, _, _, errors]| errors / (count * count)).iter().sum();
         let [inside, outside] = sides.map(|[count, sum, ..]| sum / count);
-        // Sums of squares leave a rest where all points are equal.
+        // If all points are equal, rounding errors remain.
         let error = between.max(within).max(f64::EPSILON).sqrt();
         (inside - outside, (inside - outside).abs() / error)
     }
 
-    /// Cuts a row where its sides differ most, if they do, or else around what differs from the
-    /// rest, and then looks at each piece.
+    /// Splits a series where its sides differ most, or else around a different stretch, and
+    /// continues with each piece.
     fn cut(&self, from: usize, to: usize, cuts: &mut Vec<usize>) {
         let long = |length: usize| length >= SIDE_RUNS_MIN;
         let ends = (from..=to).filter(|cut| long(cut - from) && long(to - cut));
@@ -163,7 +162,7 @@ impl Row {
         self.cut(end, to, cuts);
     }
 
-    /// The stretch that differs most from the rest of a row, if that is no chance.
+    /// The stretch that differs most from the rest, if the difference is significant.
     fn finding(
         &self,
         stretches: impl Iterator<Item = Stretch> + Clone,
@@ -178,10 +177,10 @@ impl Row {
     }
 }
 
-/// From the first point to the one behind the last.
+/// From the first point to one past the last.
 type Stretch = (usize, usize);
 
-/// How likely Student's t is so far off 0, with so many degrees of freedom (Abramowitz and Stegun:
+/// The two-sided p-value of Student's t with these degrees of freedom (Abramowitz and Stegun:
 /// "Handbook of Mathematical Functions", 26.7.3 and 26.7.4).
 fn two_tails(errors: f64, freedom: usize) -> f64 {
     let angle = (errors / (freedom as f64).sqrt()).atan();
@@ -214,7 +213,7 @@ mod tests {
     const P99: Quantity = Quantity::Quantile(0.99);
 
     #[test]
-    fn students_t_is_as_in_the_tables() {
+    fn students_t_agrees_with_published_tables() {
         for (errors, freedom) in
             [(12.706, 1), (4.303, 2), (3.182, 3), (2.776, 4), (2.571, 5), (2.228, 10), (1.984, 100)]
         {
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_changed_for_good_is_found_where_it_has() {
+    fn a_lasting_change_is_found_where_it_happened() {
         let values = [20.0, 20.4, 19.8, 20.1, 26.0, 26.3, 25.9, 26.1, 26.2];
         let found = shifts(P99, &points(&values, 0.1));
         assert_eq!(found.len(), 1, "{found:?}");
@@ -239,23 +238,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_noise_is_not_found() {
-        // One run that is unlike the others is no change for good, at the end neither.
+    fn noise_is_not_a_lasting_change() {
+        // A single different run is not a lasting change, not even at the end.
         assert_eq!(shifts(P99, &points(&[20.0, 20.1, 19.9, 20.0, 20.1, 30.0], 0.1)), []);
-        // What differs less than the seconds of a run do.
+        // A difference smaller than that between the seconds of a run.
         let values = [20.0, 20.1, 19.9, 26.0, 26.3, 25.9];
         assert_eq!(shifts(P99, &points(&values, 8.0)), []);
-        // What does not matter, however certain it is.
+        // A certain but irrelevant change.
         let values = [20.0, 20.0, 20.0, 20.0, 20.2, 20.2, 20.2, 20.2];
         assert_eq!(shifts(P99, &points(&values, 0.0)), []);
         assert_eq!(shifts(P99, &points(&[20.0, 40.0, 40.0], 0.1)), []);
         assert_eq!(shifts(P99, &points(&[20.0; 9], 0.0)), []);
-        // Nothing can be relative to nothing.
+        // A relative change needs a positive base.
         assert_eq!(shifts(P99, &points(&[0.0, 0.0, 0.0, 5.0, 5.0, 5.0], 0.0)), []);
     }
 
     #[test]
-    fn shares_of_failures_change_by_points() {
+    fn error_shares_change_by_points() {
         let values = [0.0, 0.0, 0.0, 0.02, 0.021, 0.02];
         let found = shifts(Quantity::Failed, &points(&values, 0.0005));
         assert_eq!(found.len(), 1);
@@ -263,14 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_chance_are_as_rarely_cut_as_is_said() {
+    fn random_series_are_split_as_rarely_as_promised() {
         let mut cut = 0;
         for case in 0..500 {
             let mut random = Random::new(case);
             let values: Vec<f64> = (0..20).map(|_| random.uniform(90.0, 110.0)).collect();
             cut += usize::from(!shifts(P99, &points(&values, 1.0)).is_empty());
         }
-        // At most one in twenty for all five figures together.
+        // At most one in twenty for all five values together.
         assert!(cut <= 10, "{cut} of 500");
     }
 }

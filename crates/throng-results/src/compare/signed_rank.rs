@@ -1,28 +1,28 @@
-//! How far the two values of pairs lie apart, and how sure that is: the middle of all averages of
-//! two differences (Hodges and Lehmann: "Estimates of location based on rank tests", 1963), with
-//! the interval and the chance of the signed-rank test (Wilcoxon: "Individual comparisons by
-//! ranking methods", 1945). A few pairs that something else has disturbed hardly count, which they
-//! would in a mean; of undisturbed pairs it needs 5 % more than a mean.
+//! The typical difference within pairs, and its significance: the median of all averages of two
+//! differences (Hodges and Lehmann: "Estimates of location based on rank tests", 1963), with the
+//! interval and the p-value of the signed-rank test (Wilcoxon: "Individual comparisons by ranking
+//! methods", 1945). A few disturbed pairs have little effect, unlike on a mean; for undisturbed
+//! pairs, it needs 5 % more data than a mean.
 
 use super::CONFIDENCE;
 use super::noise::{NORMAL_95, upper_tail};
 
-/// Of fewer pairs no outcome is rarer than one in twenty.
+/// With fewer pairs, no result is significant at 5 %.
 pub(super) const PAIRS_MIN: usize = 6;
-/// Of more pairs the sum of ranks is as good as normal.
+/// With more pairs, the normal approximation of the rank sum is sufficient.
 const EXACT_PAIRS_MAX: usize = 50;
 
-/// Where the differences lie.
+/// The location of the differences.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Location {
     pub(super) middle: f64,
     pub(super) low: f64,
     pub(super) high: f64,
-    /// How likely chance alone puts them as far from 0.
+    /// The two-sided p-value.
     pub(super) chance: f64,
 }
 
-/// None of fewer than [`PAIRS_MIN`].
+/// `None` for fewer than [`PAIRS_MIN`].
 pub(super) fn location(differences: &[f64]) -> Option<Location> {
     let pairs = differences.len();
     if pairs < PAIRS_MIN {
@@ -34,10 +34,10 @@ pub(super) fn location(differences: &[f64]) -> Option<Location> {
     averages.sort_by(f64::total_cmp);
     let all = averages.len();
     let ranks = Ranks::of(pairs);
-    // The sum of the ranks of positive differences is the number of positive averages.
+    // The rank sum of positive differences equals the number of positive averages.
     let above = averages.iter().filter(|it| **it > 0.0).count();
     let below = averages.iter().filter(|it| **it < 0.0).count();
-    // Those that are 0 speak for neither side.
+    // Averages of 0 count for neither side.
     let rarer = (all as f64 - (above as f64 - below as f64).abs()) / 2.0;
     let left_out = ranks.left_out().min((all - 1) / 2);
     Some(Location {
@@ -48,10 +48,10 @@ pub(super) fn location(differences: &[f64]) -> Option<Location> {
     })
 }
 
-/// How the sum of ranks is spread if the differences lie around 0.
+/// The distribution of the rank sum if the differences are centered at 0.
 struct Ranks {
     pairs: f64,
-    /// The chance of each sum and of all below it; none of many pairs.
+    /// The cumulative probability of each sum; empty for many pairs.
     exact: Vec<f64>,
 }
 
@@ -61,10 +61,10 @@ impl Ranks {
         Ranks { pairs: pairs as f64, exact }
     }
 
-    /// The chance of a sum of at most this.
+    /// The probability of at most this sum.
     fn at_most(&self, sum: f64) -> f64 {
         if !self.exact.is_empty() {
-            // Of a half, both neighbours count half.
+            // A half sum is the mean of its neighbors.
             let [below, above] = [sum.floor(), sum.ceil()].map(|sum| self.exact[sum as usize]);
             return f64::midpoint(below, above);
         }
@@ -72,7 +72,7 @@ impl Ranks {
         upper_tail(((mean - sum - 0.5) / deviation).max(0.0))
     }
 
-    /// How many averages at each end do not belong to the interval.
+    /// How many averages at each end are outside the interval.
     fn left_out(&self) -> usize {
         if !self.exact.is_empty() {
             let tail = (1.0 - CONFIDENCE) / 2.0;
@@ -90,7 +90,7 @@ impl Ranks {
     }
 }
 
-/// Every rank is in the sum or not, each as likely.
+/// Each rank is in the sum with probability 1/2.
 fn exact(pairs: usize) -> Vec<f64> {
     let all = pairs * (pairs + 1) / 2;
     let mut chances = vec![0.0; all + 1];
@@ -116,21 +116,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_known_example_comes_out() {
+    fn a_published_example_is_reproduced() {
         // Darwin's first 8 pairs of plants ("The effects of cross and self fertilisation", 1876).
         let differences = [49.0, -67.0, 8.0, 16.0, 6.0, 23.0, 28.0, 41.0];
         let found = location(&differences).expect("enough pairs");
-        // 8 of 36 averages are negative: P(sum <= 8) = 25/256 (tables of Wilcoxon).
+        // 8 of 36 averages are negative: P(sum <= 8) = 25/256 (Wilcoxon's tables).
         assert!((found.chance - 2.0 * 25.0 / 256.0).abs() < 1e-9, "{found:?}");
         assert_eq!(found.middle, 18.75, "{found:?}");
-        // Three averages of each end are left out: P(sum <= 3) = 5/256 (0.0195), of 4 0.027.
+        // Three averages at each end are outside: P(sum <= 3) = 5/256 (0.0195), for 4 it is 0.027.
         assert_eq!((found.low, found.high), (-25.5, 38.5), "{found:?}");
         assert_eq!(location(&differences[..5]), None);
     }
 
     #[test]
-    fn many_pairs_are_as_few() {
-        // At the border between both ways the figures are the same.
+    fn the_exact_distribution_and_the_approximation_agree() {
+        // At the limit between both methods, the results are equal.
         let mut random = Random::new(3);
         let differences: Vec<f64> = (0..51).map(|_| random.uniform(-0.9, 1.1)).collect();
         let (exact, normal) = (location(&differences[..50]), location(&differences));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_hold_the_truth_in_nineteen_of_twenty_cases() {
+    fn intervals_contain_the_truth_in_nineteen_of_twenty_cases() {
         let mut random = Random::new(11);
         let mut held = 0;
         for _ in 0..1_000 {

@@ -1,4 +1,4 @@
-//! Comparisons of runs that are drawn from known distributions.
+//! Tests comparisons of runs drawn from known distributions.
 
 use throng_base::random::Random;
 use throng_metrics::{Cpu, Histogram, Interval, Percentile, Resources, StepInterval};
@@ -7,13 +7,13 @@ use super::*;
 use crate::directory::{PhaseInfo, RunInfo, StepInfo};
 use crate::tests::sample::summary_of;
 
-/// A run of as many seconds: some hundred answers in each, with times around `mean_ns`; a second
-/// is like the one before it.
+/// A run with about a hundred responses per second and times around `mean_ns`; consecutive seconds
+/// are correlated.
 fn run(seed: u64, seconds: u64, mean_ns: f64) -> Sampled {
     costing(seed, seconds, mean_ns, 0)
 }
 
-/// The same, with so much CPU time of the generator for each attempt, or a little less.
+/// The same, with at most this much CPU time of the generator per attempt.
 fn costing(seed: u64, seconds: u64, mean_ns: f64, cpu_ns: u64) -> Sampled {
     let mut random = Random::new(seed);
     let step = StepInfo { name: "GET /".into(), kind: "http".into(), ..StepInfo::default() };
@@ -49,20 +49,20 @@ fn mean_change(one: &Sampled, two: &Sampled) -> Change {
 }
 
 #[test]
-fn runs_that_are_alike_differ_as_rarely_as_is_said() {
+fn equal_runs_differ_as_rarely_as_promised() {
     let mut differ = 0;
     for case in 0..200 {
         let (low, high) =
             mean_change(&run(2 * case, 40, 1e6), &run(2 * case + 1, 40, 1e6)).interval.unwrap();
         differ += u32::from(low > 0.0 || high < 0.0);
     }
-    // One in twenty is ten; seconds that are like those before make it somewhat more.
+    // One in twenty is ten; correlation adds a few.
     assert!((2..=24).contains(&differ), "{differ} of 200");
 }
 
-/// However noisy they are: no time is less than none, and no share is more than all.
+/// Even for noisy runs, times are not negative and shares do not exceed 1.
 #[test]
-fn an_interval_has_no_end_that_cannot_be() {
+fn intervals_stay_within_possible_values() {
     let side = |value: f64| {
         let noise = Noise { errors: vec![value * 2.0], stretches: 3.0 };
         Side { figures: vec![Some(value)], noise: Some(noise) }
@@ -77,7 +77,7 @@ fn an_interval_has_no_end_that_cannot_be() {
 }
 
 #[test]
-fn a_change_that_is_there_is_found() {
+fn a_real_change_is_found() {
     let (one, two) = (run(1, 60, 1e6), run(2, 60, 1.1e6));
     let change = mean_change(&one, &two);
     let (low, high) = change.interval.unwrap();
@@ -92,7 +92,7 @@ fn a_change_that_is_there_is_found() {
 }
 
 #[test]
-fn what_the_load_costs_the_generator_is_compared() {
+fn the_generator_s_cost_is_compared() {
     let (one, two) = (costing(1, 30, 1e6, 10_000), costing(2, 30, 1e6, 15_000));
     let held = compare(&one, &two, &[]).unwrap();
     let row = held.rows.last().unwrap();
@@ -112,14 +112,14 @@ fn what_the_load_costs_the_generator_is_compared() {
     let held = compare(&one, &two, &conditions).unwrap();
     let fails: Vec<Fails> = held.judged.iter().map(|judged| judged.fails).collect();
     assert_eq!(fails, [Fails::Yes, Fails::No]);
-    // Where a record does not say it, there is nothing to compare.
+    // Without a recorded cost, there is nothing to compare.
     assert!(
         compare(&run(1, 30, 1e6), &two, &[]).unwrap().rows.iter().all(|row| row.kind != GENERATOR)
     );
 }
 
 #[test]
-fn of_a_run_that_is_too_short_nothing_is_named() {
+fn a_run_that_is_too_short_has_no_findings() {
     let (one, two) = (run(1, 6, 1e6), run(2, 6, 9e6));
     assert_eq!(mean_change(&one, &two).interval, None);
     let conditions = [Condition::parse("mean > +10%").unwrap()];
@@ -129,7 +129,7 @@ fn of_a_run_that_is_too_short_nothing_is_named() {
 }
 
 #[test]
-fn a_long_run_is_kept_in_few_units_and_loses_nothing() {
+fn a_long_run_is_merged_to_few_units_without_loss() {
     let long = run(3, 1_000, 1e6);
     assert_eq!(long.units.width, 16);
     let whole = long.units.whole(&long.attempts());
@@ -139,7 +139,7 @@ fn a_long_run_is_kept_in_few_units_and_loses_nothing() {
 }
 
 #[test]
-fn conditions_hold_beyond_their_limit_and_beyond_noise() {
+fn conditions_require_a_change_beyond_limit_and_noise() {
     let (one, two) = (run(1, 60, 1e6), run(2, 60, 1.1e6));
     let judge = |text: &str, two: &Sampled| {
         let condition = Condition::parse(text).unwrap();
@@ -158,7 +158,7 @@ fn conditions_hold_beyond_their_limit_and_beyond_noise() {
 }
 
 #[test]
-fn what_is_wrong_with_a_condition_is_told() {
+fn errors_in_conditions_are_reported() {
     for (text, message) in [
         ("p99", "has no comparison"),
         ("", "has no comparison"),
@@ -179,7 +179,7 @@ fn what_is_wrong_with_a_condition_is_told() {
 }
 
 #[test]
-fn what_else_differs_is_named() {
+fn other_differences_are_named() {
     let (one, mut two) = (run(1, 10, 1e6), run(1, 10, 1e6));
     two.summary.info.seed = 7;
     two.summary.info.targets.urls = vec!["http://other".into()];
@@ -199,7 +199,7 @@ fn what_else_differs_is_named() {
 }
 
 #[test]
-fn capacities_are_held_against_each_other() {
+fn capacities_are_compared() {
     let (mut one, mut two) = (run(1, 40, 1e6), run(2, 40, 1e6));
     assert_eq!(compare(&one, &two, &[]).unwrap().capacity, None);
     let found = crate::tests::sample::capacity::capacity();

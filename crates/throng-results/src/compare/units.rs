@@ -1,5 +1,5 @@
-//! The measured seconds of a run, put together into so few equal units of time that those of a day
-//! can be held.
+//! The measured seconds of a run, merged to a limited number of equal units, so that a day fits in
+//! memory.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,21 @@ use throng_metrics::{Histogram, Interval, Merge as _, Stage, merged};
 
 use crate::directory::RunInfo;
 
-/// Twice as many seconds go into each unit when there would be more.
+/// At this number, the length of units is doubled.
 const UNITS_MAX: usize = 120;
 
-/// What a figure is about.
+/// The subject of a compared value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
-    /// These steps together, by their index in the run.
+    /// These steps together, by index.
     Steps(Vec<u16>),
     Connect,
-    /// The generator, and the attempts that it made: these steps.
+    /// The generator and its attempts at these steps.
     Generator(Vec<u16>),
 }
 
 merged! {
-    /// What a row did in a unit of time.
+    /// The results of a row in one unit.
     #[derive(Clone, Debug, Default)]
     pub(super) struct Cell {
         pub(super) count: u64 => Sum,
@@ -33,7 +33,7 @@ merged! {
     }
 }
 
-/// What was done in a unit of time.
+/// The results of one unit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unit {
     steps: BTreeMap<u16, Cell>,
@@ -42,7 +42,7 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    /// Takes what was done, and not what it took of the host.
+    /// Adds the results of an interval without its host resources.
     pub(super) fn add(&mut self, interval: &Interval) {
         for row in &interval.steps {
             let cell = self.steps.entry(row.step).or_default();
@@ -58,7 +58,7 @@ impl Unit {
         }
     }
 
-    /// What the subject did in it.
+    /// The results of the subject.
     pub(super) fn cell(&self, subject: &Subject) -> Cell {
         match subject {
             Subject::Connect => self.connect.clone(),
@@ -84,11 +84,11 @@ impl Unit {
 
 #[derive(Debug)]
 pub(super) struct Units {
-    /// Whether the phases are measured, by their index.
+    /// By phase: whether it is measured.
     measured: Vec<bool>,
-    /// Of a unit, in seconds.
+    /// The length of a unit in seconds.
     pub(super) width: u64,
-    /// By their number; those of phases that are not measured are not there.
+    /// By number; unmeasured phases have none.
     units: BTreeMap<u64, Unit>,
 }
 
@@ -99,7 +99,7 @@ impl Units {
     }
 
     pub(super) fn add(&mut self, interval: &Interval) {
-        // What no phase claims counts to the last, as in the summary.
+        // Lines without a known phase count toward the last, as in the summary.
         let last = self.measured.len().saturating_sub(1);
         let phase = usize::from(interval.phase).min(last);
         if !self.measured.get(phase).copied().unwrap_or(true) {
@@ -118,19 +118,19 @@ impl Units {
         }
     }
 
-    /// Whether the step did anything.
+    /// Whether the step has results.
     pub(super) fn holds(&self, step: u16) -> bool {
         self.units.values().any(|unit| unit.steps.get(&step).is_some_and(|cell| cell.count > 0))
     }
 
-    /// Of the whole measured time.
+    /// The sum over the measured time.
     pub(super) fn whole(&self, subject: &Subject) -> Cell {
         let mut whole = Cell::default();
         self.units.values().for_each(|unit| whole.merge(&unit.cell(subject)));
         whole
     }
 
-    /// In the order of time, without the first and the last, which are only parts of a unit.
+    /// In the order of time, without the first and the last unit, which are incomplete.
     pub(super) fn inner(&self, subject: &Subject) -> Vec<Cell> {
         let inner = self.units.len().saturating_sub(2);
         self.units.values().skip(1).take(inner).map(|unit| unit.cell(subject)).collect()

@@ -1,4 +1,4 @@
-//! What else differs between two runs, and so may be why their figures do.
+//! Other differences between two runs, which may explain changed results.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -8,10 +8,9 @@ use super::Sampled;
 use crate::directory::RunInfo;
 use crate::summary::{Damage, Validity};
 
-/// Texts are told up to this many characters.
+/// Maximum number of characters quoted from a text.
 const TEXT_CHARS_MAX: usize = 60;
 
-// sentences
 pub(super) fn unlike(baseline: &Sampled, other: &Sampled) -> Vec<Said> {
     let mut all = Vec::new();
     for (run, is_baseline) in [(baseline, true), (other, false)] {
@@ -36,7 +35,7 @@ pub(super) fn unlike(baseline: &Sampled, other: &Sampled) -> Vec<Said> {
     all
 }
 
-/// What a run was made of, as far as its figures may depend on it.
+/// The inputs of a run that may affect its results.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Facts {
     /// A digest of the scenario.
@@ -45,7 +44,6 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    // sentences
     pub(super) fn of(run: &Sampled) -> Facts {
         let info = &run.summary.info;
         let host = &info.generator.host;
@@ -66,8 +64,7 @@ impl Facts {
         Facts { scenario: digest.finish(), facts: facts.into() }
     }
 
-    /// What of it is no longer so in the other.
-    // sentences
+    /// The differences to another run.
     pub(super) fn changed(&self, other: &Facts) -> Vec<Said> {
         let mut all = Vec::new();
         if self.scenario != other.scenario {
@@ -88,8 +85,7 @@ fn changes(info: &RunInfo) -> String {
     if all.is_empty() { "–".into() } else { all.join(", ") }
 }
 
-/// Why the figures of a run are to be taken with care.
-// sentences
+/// Reasons to interpret the results of a run with care.
 fn flaws(run: &Sampled) -> impl Iterator<Item = Said> {
     let summary = &run.summary;
     let invalid = match &summary.verdict.validity {

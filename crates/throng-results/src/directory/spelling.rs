@@ -1,4 +1,4 @@
-//! How fields of rows are written that JSON has in another form than Rust.
+//! Serializes row fields whose JSON form differs from their Rust form.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(crate) fn causes<S: Serializer>(counts: &[(Cause, u64)], to: S) -> Result<S:
     to.collect_map(counts.iter().map(|(cause, count)| (cause.word(), count)))
 }
 
-/// Each cause with what it means, who has to act, and its count.
+/// Each cause with its meaning, its blame and its count.
 pub(crate) fn failures<S: Serializer>(counts: &[(Cause, u64)], to: S) -> Result<S::Ok, S::Error> {
     let failure = |(cause, count): &(Cause, u64)| -> Value {
         json!({

@@ -1,4 +1,4 @@
-//! The events of a run as a program sees them.
+//! The events of a run as JSON.
 
 use serde_json::{Value, json};
 use throng_base::Said;

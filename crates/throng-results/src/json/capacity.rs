@@ -1,10 +1,10 @@
-//! What a search for the highest load found. Loads are in `unit`.
+//! The result of a capacity search as JSON. Loads are in `unit`.
 
 use serde_json::{Value, json};
 
 use throng_metrics::capacity::{Basis, Capacity, Collapse, EndedBy, FailedBy, Level, LevelVerdict};
 
-/// Null of a run that did not look for it.
+/// Null without a search.
 pub(super) fn capacity(found: Option<&Capacity>) -> Value {
     let Some(found) = found else { return Value::Null };
     let (ended_by, limited_by) = ended(&found.ended_by);
@@ -46,7 +46,7 @@ pub(super) fn capacity(found: Option<&Capacity>) -> Value {
     })
 }
 
-/// The word, and the limit of the generator.
+/// The word, and the generator's limit.
 fn ended(by: &EndedBy) -> (&'static str, Option<&'static str>) {
     match by {
         EndedBy::Found => ("found", None),

@@ -1,4 +1,4 @@
-//! What a duel found. Changes are those of B against A.
+//! The result of a duel as JSON. Changes are from A to B.
 
 use serde_json::{Value, json};
 use throng_metrics::duel::{Compared, Duel, DuelEnd, Outcome};

@@ -1,16 +1,16 @@
-//! Findings as a program sees them.
+//! Findings as JSON.
 
 use serde_json::{Value, json};
 use throng_why::{
     Code, Figure, Finding, GaveWay, Judged, Measured, Needs, Rival, Span, Trend, Unknown,
 };
 
-/// Null of a record that an older version has summed up.
+/// Null if an older version summed up the run.
 pub(super) fn findings(judged: Option<&Judged>) -> Value {
     judged.map_or(Value::Null, |judged| judged.findings.iter().map(finding).collect())
 }
 
-/// All that was judged: the findings, and what could not be.
+/// The findings, and the rules that lacked data.
 pub fn judged_json(judged: &Judged) -> Value {
     let unknown = judged.unknown.iter().map(|(code, why)| unknown(*code, why));
     json!({
@@ -23,7 +23,7 @@ pub fn judged_json(judged: &Judged) -> Value {
     })
 }
 
-/// Whether a long load stayed as it was; null of a load that is not long.
+/// Whether a long load was stable; null for other loads.
 pub(super) fn stability(judged: Option<&Judged>) -> Value {
     let Some(found) = judged.and_then(|judged| judged.stability.as_ref()) else {
         return Value::Null;
@@ -52,7 +52,7 @@ pub(super) fn stability(judged: Option<&Judged>) -> Value {
     })
 }
 
-/// What gave way at the border of a search.
+/// What limited the service at the border of a search.
 pub(super) fn gave_way(judged: Option<&Judged>) -> Value {
     let all = judged.map_or(&[][..], |judged| &judged.gave_way);
     let row = |it: &GaveWay| json!({ "code": it.code.map(Code::word), "text": it.text.english() });

@@ -1,4 +1,4 @@
-//! The schema and its document agree.
+//! Tests that the schema and its documentation agree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,11 +27,11 @@ use crate::tests::sample::{self, since};
 
 const DOCUMENT: &str = include_str!("../../../../docs/json.md");
 
-/// The objects of the summary by their paths, each field with the types that it had. Items of a
-/// list share a path that ends with `[]`; all latencies are one.
+/// The objects of the summary by path, each field with its observed types. Items of a list share a
+/// path that ends with `[]`; all latencies share one.
 type Objects = BTreeMap<String, BTreeMap<String, BTreeSet<&'static str>>>;
 
-/// Objects whose fields are names of others: causes, codes, labels.
+/// Objects whose keys are data: causes, codes, labels.
 const NAMED: [&str; 5] = ["codes", "labels", "retried", "row", "time_to_agree_by"];
 const LATENCY: &str = "latency";
 
@@ -58,7 +58,7 @@ fn walk(value: &Value, path: &str, found: &mut Objects) {
     }
 }
 
-/// The word that the document has for a value.
+/// The documentation's word for the type of a value.
 fn kind(name: &str, value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -73,7 +73,7 @@ fn kind(name: &str, value: &Value) -> &'static str {
     }
 }
 
-/// All that a summary may have.
+/// Objects of summaries that together contain every field.
 fn everything() -> Objects {
     let mut summary = sample::shop(true);
     let reasons = vec![InvalidReason::Late { p99_ns: 1, max_ns: 2 }];
@@ -132,7 +132,8 @@ fn everything() -> Objects {
     found
 }
 
-/// An audit of presence with two views, one of which could not be read at first, and one of books.
+/// A presence audit with two views, one of which could not be read at first, and an audit of
+/// counts.
 fn audits() -> Vec<AuditRow> {
     let presence = AuditInfo {
         name: "presence".into(),
@@ -164,7 +165,7 @@ fn audits() -> Vec<AuditRow> {
     audits.rows().into_iter().chain(never).collect()
 }
 
-/// An event that has all fields, and one that has none.
+/// An event with all fields, and one without any.
 fn actions() -> Vec<ActionRow> {
     let stretch = Stretch {
         error_share: Some(0.5),
@@ -197,7 +198,7 @@ fn actions() -> Vec<ActionRow> {
     vec![full, ActionRow::default()]
 }
 
-/// Two searches for the capacity that have all fields between them, and none.
+/// Two searches that together have all fields, and none.
 fn searches() -> [Summary; 2] {
     use throng_metrics::capacity::{Collapse, EndedBy, GeneratorLimit, LevelVerdict, Overload};
     let mut full = sample::capacity::capacity();
@@ -219,7 +220,7 @@ fn searches() -> [Summary; 2] {
     [full, bare].map(sample::capacity::searched)
 }
 
-/// Two duels that have all fields between them, and none.
+/// Two duels that together have all fields, and none.
 fn duels() -> [Summary; 2] {
     let full = sample::duel::duel();
     let mut bare = full.clone();
@@ -252,7 +253,7 @@ fn add_labels(summary: &mut Summary) {
     }
 }
 
-/// What few runs have: several loads and machines, changes, own metrics, a setup, evidence.
+/// Rare rows: several loads and machines, changes, own metrics, a setup, evidence.
 fn add_rare_rows(summary: &mut Summary) {
     add_monitors(summary);
     add_labels(summary);
@@ -326,14 +327,14 @@ fn add_rare_rows(summary: &mut Summary) {
     });
 }
 
-/// What the document says of objects: their paths, and their fields with their types.
+/// A documented table: the paths of its objects, and their fields with types.
 #[derive(Default)]
 struct Table<'t> {
     paths: Vec<String>,
     fields: BTreeMap<&'t str, &'t str>,
 }
 
-/// A row may be about several fields; `views[].kind` is one of an object within that of the table.
+/// A row can describe several fields; `views[].kind` is a field of a nested object.
 fn tables(document: &str) -> Vec<Table<'_>> {
     let (mut tables, mut paths): (Vec<Table<'_>>, Vec<String>) = Default::default();
     for line in document.lines() {
@@ -362,7 +363,7 @@ fn tables(document: &str) -> Vec<Table<'_>> {
     tables
 }
 
-/// Whether a value of this kind is what the document says.
+/// Whether a value of this type matches the documented type.
 fn agrees(kind: &str, told: &str) -> bool {
     let told = told.trim_start_matches('[');
     match kind {
@@ -373,7 +374,7 @@ fn agrees(kind: &str, told: &str) -> bool {
 }
 
 #[test]
-fn every_table_of_the_document_is_that_of_the_summary() {
+fn every_documented_table_matches_the_summary() {
     let objects = everything();
     let tables = tables(DOCUMENT);
     let mut wrong = Vec::new();
@@ -414,7 +415,7 @@ fn every_table_of_the_document_is_that_of_the_summary() {
 }
 
 #[test]
-fn figures_are_where_programs_look_for_them() {
+fn values_are_at_the_documented_paths() {
     let json = summary_json(&sample::summary());
     assert_eq!(json["format"], 1);
     assert_eq!(json["total"]["count"], 101_000);
@@ -425,7 +426,7 @@ fn figures_are_where_programs_look_for_them() {
     assert_eq!(json["outcome"]["exit_code"], 0);
     assert_eq!(json["outcome"]["headline"], "thresholds met");
     assert_eq!(json["outcome"]["warnings"], json!([]));
-    // 1,000 values have one above their p99.9, and none above a p99.99.
+    // Of 1,000 values, one is above p99.9, and none is above p99.99.
     assert_eq!(json["steps"][1]["latency"]["p99_99_ns"], Value::Null);
     assert!(json["steps"][1]["latency"]["p99_9_ns"].is_u64());
     assert_eq!(json["errors"][0]["blame"], "target");
@@ -472,10 +473,10 @@ fn figures_are_where_programs_look_for_them() {
     assert_eq!(shop["log_lines"], 12);
 }
 
-/// A row of a table: the field, its type, where the code knows it, and what it means.
+/// A row of a table: the field, its type if the code knows it, and its meaning.
 type DocumentedField = (String, Option<String>, String);
 
-/// What several fields of a row mean; the end of a meaning that all have is there once.
+/// The shared meaning of several fields, with a common end written once.
 fn joined(docs: &[&str]) -> String {
     let parts: Option<Vec<_>> = docs.iter().map(|doc| doc.rsplit_once("; ")).collect();
     match parts.as_deref() {
@@ -487,8 +488,8 @@ fn joined(docs: &[&str]) -> String {
     }
 }
 
-/// The document with the rows of a table as the code has them, also where a row is about several
-/// fields; new ones stand at its end.
+/// The document with the rows of a table as in the code. Rows can describe several fields; new rows
+/// are added at the end.
 fn with_rows(document: &str, path: &str, fields: &[DocumentedField]) -> String {
     let mark = format!("<!-- fields of: {path} -->\n");
     let (before, section) = document.split_once(&mark).unwrap();
@@ -527,7 +528,7 @@ fn with_times<T: Timed>(document: &str, path: &str) -> String {
     with_rows(document, path, &T::TIMES.iter().map(field).collect::<Vec<_>>())
 }
 
-/// Since which format records have what the summary tells.
+/// The first format that contains each field of the summary.
 fn formats() -> [(&'static str, since::Fields); 15] {
     let json = |it: &Figure| it.json;
     let mut generator = since::times::<GeneratorInterval>(|it| it.json);
@@ -552,7 +553,7 @@ fn formats() -> [(&'static str, since::Fields); 15] {
 }
 
 #[test]
-fn the_document_has_the_figures_of_the_tables() {
+fn the_document_matches_the_tables_in_the_code() {
     let groups = [
         ("users", Population::FIGURES),
         ("connections", Connections::FIGURES),
@@ -595,7 +596,7 @@ fn the_document_has_the_figures_of_the_tables() {
 }
 
 #[test]
-fn a_capacity_has_the_names_that_programs_know() {
+fn a_capacity_keeps_its_field_names() {
     let found = &summary_json(&sample::capacity::searched(sample::capacity::capacity()));
     assert_eq!(found["outcome"]["headline"], "carries 860/s");
     let found = &found["capacity"];

@@ -1,4 +1,4 @@
-//! The text is XML, says what it should, and agrees with the exit code.
+//! Tests that the text is valid XML and agrees with the exit code.
 
 use expect_test::expect;
 use roxmltree::{Document, Node};
@@ -10,7 +10,7 @@ use crate::event::Event;
 use crate::tests::sample;
 use crate::verdict::exit_code;
 
-/// What the schema allows and build servers look for.
+/// Checks what the schema allows and build servers read.
 fn check_form(text: &str) -> usize {
     let document = Document::parse(text).unwrap();
     let root = document.root_element();
@@ -48,7 +48,7 @@ fn check_form(text: &str) -> usize {
 }
 
 #[test]
-fn a_run_as_a_build_server_sees_it() {
+fn a_run_is_a_junit_test_suite() {
     let text = junit(&sample::shop(true));
     check_form(&text);
     expect![[r#"
@@ -99,7 +99,7 @@ fn a_run_as_a_build_server_sees_it() {
 }
 
 #[test]
-fn a_case_fails_when_and_only_when_the_exit_code_is_not_0() {
+fn a_case_fails_if_and_only_if_the_exit_code_is_not_0() {
     let good = sample::info();
     let intervals = sample::intervals();
     let summaries = [
@@ -148,7 +148,7 @@ fn equal_thresholds_have_different_names() {
 }
 
 #[test]
-fn fuzz_any_text_is_xml_and_comes_back() {
+fn fuzz_any_text_survives_as_xml() {
     let mut random = Random::new(throng_fuzz::seed());
     for _ in 0..200 {
         let any = |random: &mut Random| {
@@ -180,7 +180,7 @@ fn fuzz_any_text_is_xml_and_comes_back() {
 }
 
 #[test]
-fn a_wanted_capacity_is_a_test_case() {
+fn a_required_capacity_is_a_test_case() {
     use crate::tests::sample::capacity::{capacity, searched};
     use throng_metrics::capacity::Capacity;
     let of = |at_least| junit(&searched(Capacity { at_least, ..capacity() }));

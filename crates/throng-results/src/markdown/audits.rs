@@ -1,9 +1,9 @@
-//! What audits found, as a pull request shows it.
+//! The findings of audits as Markdown.
 
 use super::{escape, list, more};
 use crate::summary::Summary;
 
-/// Sentences that are shown; the JSON has all.
+/// Maximum number of sentences; JSON has all.
 const ROWS_MAX: usize = 20;
 
 /// Empty without audits.

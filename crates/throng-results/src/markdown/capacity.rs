@@ -1,4 +1,4 @@
-//! What a search for the highest load found, as a pull request shows it.
+//! The result of a capacity search as Markdown.
 
 use throng_metrics::Unit;
 
@@ -7,7 +7,7 @@ use crate::terminal::columns::{Columns, NOTHING};
 use crate::terminal::{figure_text, known_text};
 use throng_metrics::capacity::{Capacity, Level};
 
-/// The last ones; the JSON has all.
+/// Maximum number of levels, starting with the last; JSON has all.
 const LEVELS_MAX: usize = 40;
 
 /// The sentence, the levels, and the zones.
@@ -50,7 +50,7 @@ mod tests {
     use crate::tests::sample::capacity::{capacity, searched};
 
     #[test]
-    fn a_pull_request_shows_the_answer_and_the_levels() {
+    fn the_capacity_and_its_levels_are_shown() {
         let text = super::super::summary_markdown(&searched(capacity()));
         for part in [
             "### quick check: carries 860/s",

@@ -1,4 +1,4 @@
-//! A comparison as tables.
+//! A comparison as Markdown.
 
 use super::{escape, list, word};
 use crate::compare::{Comparison, Figure, Row, Sampled};
@@ -8,7 +8,7 @@ use crate::terminal::comparison::{changes, conclusion};
 use crate::terminal::table::Cell;
 use crate::terminal::text::better;
 
-/// A run held against the baseline: all attempts, and of the steps what has changed.
+/// A run compared with the baseline: all attempts, and the steps that changed.
 pub fn comparison_markdown(baseline: &Sampled, other: &Sampled, held: &Comparison) -> String {
     let (one, two) = (escape(&baseline.name()), escape(&other.name()));
     let mut out = format!("### {two} compared with {one}\n\n{}\n\n", conclusion(held).english());
@@ -39,7 +39,7 @@ pub fn comparison_markdown(baseline: &Sampled, other: &Sampled, held: &Compariso
     out + &list(judged.map(|it| format!("**{}**: {}", it.fails.shown(), escape(&it.text))))
 }
 
-/// The word for a change; what is worse stands out.
+/// The word for a change; regressions are bold.
 fn changed(figure: &Figure) -> Cell {
     match better(figure.verdict()) {
         (Ink::Bad, said) => Cell::new(Ink::Bold, said.english()),

@@ -1,4 +1,4 @@
-//! How two targets differ, as a pull request shows it.
+//! The result of a duel as Markdown.
 
 use super::{escape, list};
 use crate::terminal::{Style, report};
@@ -19,7 +19,7 @@ mod tests {
     use crate::tests::sample;
 
     #[test]
-    fn a_pull_request_shows_both_sides_and_what_differs() {
+    fn both_sides_and_their_differences_are_shown() {
         let text = duel_markdown(&sample::duel::duel());
         for part in [
             "**A is faster by 3.1 % \\(2.0 to 4.2\\)**: 12 pairs of slices, A is http:&#47;/a, B is",

@@ -1,4 +1,4 @@
-//! The events of a run, as a pull request shows them.
+//! The events of a run as Markdown.
 
 use throng_metrics::Unit;
 use throng_why::Stretch;
@@ -9,10 +9,10 @@ use crate::summary::Summary;
 use crate::terminal::columns::Columns;
 use crate::terminal::{figure_text, known_text};
 
-/// Events that are shown; the JSON has all.
+/// Maximum number of events; JSON has all.
 const ROWS_MAX: usize = 20;
 
-/// Empty where nothing was set or marked.
+/// Empty without events and marks.
 pub(super) fn events_markdown(summary: &Summary) -> String {
     let all = &summary.events.actions;
     if all.is_empty() {
@@ -23,7 +23,7 @@ pub(super) fn events_markdown(summary: &Summary) -> String {
     format!("\n{}\n{sentences}{}", around(shown), more(all.len(), ROWS_MAX, " events"))
 }
 
-/// The figures before, during and after each.
+/// The results before, during and after each event.
 fn around(shown: &[ActionRow]) -> String {
     let effects = shown.iter().filter_map(|row| Some((row, row.effect.as_ref()?)));
     let parts = effects.flat_map(|(row, effect)| {
@@ -44,7 +44,7 @@ fn around(shown: &[ActionRow]) -> String {
         .markdown(escape)
 }
 
-/// When it was, how it ended, what it changed.
+/// Its time, its result and its effect.
 fn sentence(row: &ActionRow) -> String {
     let name = escape(&row.name);
     let at = row.at_ns.map(|at| figure_text(Unit::Nanoseconds, at as f64));

@@ -1,4 +1,4 @@
-//! The runs of a folder as tables.
+//! The runs of a folder as Markdown.
 
 use throng_base::Said;
 
@@ -69,7 +69,7 @@ fn trend_markdown(trend: &Trend, step: Option<&str>) -> String {
     out + &list(notes)
 }
 
-/// What is beyond noise stands out.
+/// Significant changes are bold.
 fn change(figure: Option<&Figure>) -> Cell {
     let change = figure.and_then(|figure| Some((figure, figure.change.as_ref()?)));
     let Some((figure, change)) = change else { return NOTHING.into() };

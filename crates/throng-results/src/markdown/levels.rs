@@ -1,4 +1,4 @@
-//! What each step did at each level of the load, as a pull request shows it.
+//! The results of each step at each level of the load as Markdown.
 
 use throng_metrics::Unit;
 
@@ -7,10 +7,10 @@ use crate::summary::{LevelRow, Row, Summary};
 use crate::terminal::columns::{Columns, P50, P99};
 use crate::terminal::figure_text;
 
-/// Rows of the table; the JSON has all.
+/// Maximum number of rows; JSON has all.
 const ROWS_MAX: usize = 60;
 
-/// A row of the table: all steps of a level, or one of several.
+/// A row of the table: all steps of a level, or one of its steps.
 struct Line<'a> {
     level: &'a LevelRow,
     row: &'a Row,
@@ -23,7 +23,7 @@ impl Line<'_> {
     }
 }
 
-/// Empty for a run whose load was the same throughout.
+/// Empty if the load never changed.
 pub(super) fn levels_markdown(summary: &Summary) -> String {
     if !summary.has_levels() {
         return String::new();
@@ -45,7 +45,7 @@ pub(super) fn levels_markdown(summary: &Summary) -> String {
     format!("\n{}{}", table.markdown(escape), more(lines.len(), ROWS_MAX, " rows"))
 }
 
-/// A line for all steps of a level, and one for each if there are several.
+/// A row for all steps of a level, and one for each if there are several.
 fn lines(level: &LevelRow) -> Vec<Line<'_>> {
     let all = Line { level, row: &level.total, is_all: true };
     let steps = level.steps.iter().filter(|_| level.steps.len() > 1);

@@ -1,4 +1,4 @@
-//! A run as a pull request shows it.
+//! The summary of a run as Markdown.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ pub fn summary_markdown(summary: &Summary) -> String {
     let rows =
         summary.steps.rows.iter().chain(&summary.steps.transactions).filter(|row| row.count > 0);
     let rows: Vec<&Row> = rows.collect();
-    // One that is alone is the row of all attempts.
+    // The row of a single step would equal that of all attempts.
     let told = if rows.len() > 1 { &rows[..] } else { &[] };
     let shown = told.iter().take(ROWS_MAX).map(|row| (row.name.clone(), *row));
     out += &steps(attempts, &std::iter::once(total).chain(shown).collect::<Vec<_>>());
@@ -58,7 +58,7 @@ pub fn summary_markdown(summary: &Summary) -> String {
     if !drawn.is_empty() {
         out += &format!("\n```text\n{drawn}```\n");
     }
-    // A threshold that was missed has a line of its own.
+    // Thresholds that were not met have their own line.
     let is_threshold = |reason: &&Said| {
         let reason = reason.english();
         summary.verdict.thresholds.iter().any(|it| reason.ends_with(&format!(": {}", it.text)))
@@ -117,7 +117,7 @@ fn after(summary: &Summary) -> Option<String> {
     Some(format!("{after} {attempts} succeeded after the load ended; no rate includes them"))
 }
 
-/// The surest findings: what, from when to when, and what to do next.
+/// The most certain findings: what happened, when, and what to do next.
 fn findings(summary: &Summary) -> impl Iterator<Item = String> {
     let found = summary.verdict.why.iter().flat_map(|judged| &judged.findings);
     found.take(FINDINGS_MAX).map(|it| {
@@ -143,7 +143,7 @@ fn deliveries(summary: &Summary) -> impl Iterator<Item = String> {
     })
 }
 
-/// What persons changed while it ran.
+/// What the operator changed during the run.
 fn changes(summary: &Summary) -> impl Iterator<Item = String> {
     summary.events.changes.first.iter().take(ROWS_MAX).map(|change| {
         let at = figure_text(Unit::Nanoseconds, change.at_ns as f64);
@@ -175,7 +175,7 @@ mod tests {
     use crate::tests::sample;
 
     #[test]
-    fn a_run_as_a_pull_request_shows_it() {
+    fn a_run_as_a_pull_request_comment() {
         let mut summary = sample::summary();
         summary.curves = Curves {
             rate: vec![Some(10.0), Some(20.0)],
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_that_was_missed_stands_there_once() {
+    fn an_unmet_threshold_is_shown_once() {
         let mut summary = sample::summary();
         summary.verdict.thresholds[0].verdict = Verdict::NotMet(1e9);
         let text = summary_markdown(&summary);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_target_says_is_no_markup() {
+    fn a_target_s_text_is_never_markup() {
         let mut summary = sample::summary();
         summary.info.name = "<script>alert(1)</script>\n# x".into();
         summary.info.targets.urls = vec!["http://a|b`".into()];

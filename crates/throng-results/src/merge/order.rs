@@ -1,6 +1,6 @@
-//! Brings the lines of several machines into one order: a second is passed on when all machines
-//! have told it, so that how late a machine's lines come changes no figure. What waits grows with
-//! how far the machines are apart, not with the time.
+//! Sorts the lines of several machines: a second is passed on once all machines have reported it,
+//! so that delays change no result. The number of waiting lines depends on the delay between
+//! machines, not on the length of the run.
 
 use std::collections::VecDeque;
 
@@ -8,14 +8,14 @@ use throng_metrics::Interval;
 
 use crate::event::Event;
 
-/// A line of a record.
+/// A line of a run directory.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Line {
     Interval(Box<Interval>),
     Event(Event),
 }
 
-/// See the module's description.
+/// Lines that wait for other machines.
 #[derive(Debug)]
 pub struct Merge {
     machines: Vec<Machine>,
@@ -24,7 +24,7 @@ pub struct Merge {
 #[derive(Debug, Default)]
 struct Machine {
     waiting: VecDeque<Line>,
-    /// The second that it told last.
+    /// The last second that it reported.
     reached: Option<u64>,
     is_over: bool,
 }
@@ -34,7 +34,7 @@ impl Merge {
         Merge { machines: (0..machines).map(|_| Machine::default()).collect() }
     }
 
-    /// A line of a machine, whose intervals come in the order of their seconds.
+    /// Adds a line of a machine, whose intervals must be in order.
     pub fn push(&mut self, machine: usize, line: Line) {
         let machine = &mut self.machines[machine];
         if let Line::Interval(interval) = &line {
@@ -43,19 +43,18 @@ impl Merge {
         machine.waiting.push_back(line);
     }
 
-    /// Nothing more comes of this machine.
+    /// The machine has ended.
     pub fn over(&mut self, machine: usize) {
         self.machines[machine].is_over = true;
     }
 
-    /// The machine that all others wait for: the last one that goes on, with the second it has
-    /// reached.
+    /// The machine that all others wait for, with the last second it reported.
     pub fn slowest(&self) -> Option<(usize, Option<u64>)> {
         let going = self.machines.iter().enumerate().filter(|(_, machine)| !machine.is_over);
         going.map(|(number, machine)| (number, machine.reached)).min_by_key(|(_, it)| *it)
     }
 
-    /// The next line that is in order, and its machine.
+    /// The next line in order, and its machine.
     pub fn pop(&mut self) -> Option<(usize, Line)> {
         let whole = match self.slowest() {
             Some((_, reached)) => reached,
@@ -92,18 +91,18 @@ mod tests {
     }
 
     #[test]
-    fn a_second_is_passed_on_when_all_have_told_it() {
+    fn a_second_is_passed_on_once_all_machines_have_reported_it() {
         let mut merge = Merge::new(2);
         (0..12).for_each(|at| merge.push(0, second(at)));
         assert_eq!(seconds(&mut merge), []);
         assert_eq!(merge.slowest(), Some((1, None)));
-        // Ten seconds late, and with a gap: nothing happened there.
+        // Ten seconds late, with a gap in which nothing happened.
         merge.push(1, second(0));
         merge.push(1, second(0));
         assert_eq!(seconds(&mut merge), [(0, 0), (1, 0), (1, 0)]);
         merge.push(1, second(3));
         assert_eq!(seconds(&mut merge), [(0, 1), (0, 2), (0, 3), (1, 3)]);
-        // Events wait only for what their own machine told before.
+        // Events wait only for the earlier lines of their own machine.
         merge.push(1, Line::Event(Event::RunEnded { at_ns: 1 }));
         assert_eq!(seconds(&mut merge), [(1, u64::MAX)]);
         merge.over(1);
@@ -112,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_is_that_of_the_seconds_however_lines_come() {
+    fn seconds_are_in_order_for_any_order_of_arrival() {
         let mut random = Random::new(3);
         for _ in 0..200 {
             let machines = 1 + random.below(6) as usize;

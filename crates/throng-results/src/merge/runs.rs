@@ -1,5 +1,5 @@
-//! Makes one record of those of several machines: exactly, as every line is a part of a sum. What
-//! does not belong together is refused; what is missing is in the new record, too.
+//! Merges the run directories of several machines exactly, because each line is part of a sum. Runs
+//! that do not belong together are rejected; missing lines are also missing in the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,8 +17,7 @@ use crate::record::lines::Records;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// Writes the record of all these runs together into a new directory. Their order is that of the
-/// machines.
+/// Merges these runs into a new directory. Their order determines the order of the machines.
 pub fn merge_runs(runs: &[Run], directory: &Path) -> Result<(), Box<Diagnostic>> {
     let read: Result<Vec<Read>, _> = runs.iter().map(Read::of).collect();
     let read = read?;
@@ -54,10 +53,10 @@ pub fn merge_runs(runs: &[Run], directory: &Path) -> Result<(), Box<Diagnostic>>
     recorder.finish(&info).map_err(failed)
 }
 
-/// What has to be known of a run before it is merged.
+/// Properties of a run that the merge needs.
 struct Read {
     lasted_ns: i64,
-    /// Lines that are not there, or not to be read: so they are not in the new record either.
+    /// Lines that are missing or unreadable, and so missing in the result, too.
     lost: u64,
 }
 
@@ -79,13 +78,13 @@ fn first_of(heads: &[Option<Interval>]) -> Option<usize> {
     seconds.min().map(|(_, number)| number)
 }
 
-/// Where the lines of a run come to stand.
+/// The position of a run in the merged run.
 struct Place {
     /// The number of its first machine.
     first: u16,
-    /// The number of its first source of other series.
+    /// The number of its first monitor.
     monitors: u16,
-    /// What is added to its times.
+    /// Added to its times.
     offset_ns: i64,
 }
 
@@ -105,7 +104,7 @@ impl Place {
         }
     }
 
-    /// Seconds stay whole: no figure is taken apart.
+    /// Seconds are shifted as a whole.
     fn shifted(&self, mut interval: Interval) -> Interval {
         interval.machine = interval.machine.saturating_add(self.first);
         let seconds = self.offset_ns.div_euclid(SECOND_NS)
@@ -118,11 +117,11 @@ impl Place {
     }
 }
 
-/// What becomes of the runs.
+/// The plan of the merge.
 struct Plan {
     info: RunInfo,
     places: Vec<Place>,
-    /// Parts of the load whose records are not there, as machines that were lost.
+    /// Parts of the load without a run directory count as lost machines.
     missing: Vec<(u16, Said)>,
 }
 
@@ -164,10 +163,10 @@ impl Plan {
     }
 }
 
-/// The machines of a run; of one that knows of none, the one that it was.
+/// The machines of a run; a run without a list is itself a machine.
 fn own_machines(run: &Run) -> Vec<MachineInfo> {
     let info = &run.info;
-    // What the run is called, its machines are.
+    // Labels of the run become labels of its machines.
     let labels = |own: BTreeMap<String, String>| info.labels.clone().into_iter().chain(own);
     if !info.generator.machines.is_empty() {
         let machine = |machine: &MachineInfo| MachineInfo {
@@ -189,7 +188,7 @@ fn refused(run: &Run, what: &Said) -> Box<Diagnostic> {
     Box::new(Diagnostic::error("runs-unmergeable", message).help(help))
 }
 
-/// Whether both are of one load.
+/// Checks that both runs have the same load.
 fn alike(first: &Run, other: &Run) -> Result<(), Box<Diagnostic>> {
     let (one, two) = (&first.info, &other.info);
     let than = first.directory.display().to_string();
@@ -214,7 +213,7 @@ fn alike(first: &Run, other: &Run) -> Result<(), Box<Diagnostic>> {
     Ok(())
 }
 
-/// Whether they went on at the same time.
+/// Checks that the runs were concurrent.
 fn together(runs: &[Run], read: &[Read], places: &[Place]) -> Result<(), Box<Diagnostic>> {
     let ends = places.iter().zip(read).map(|(place, it)| place.offset_ns + it.lasted_ns);
     let first_end = ends.min();
@@ -232,8 +231,8 @@ fn together(runs: &[Run], read: &[Read], places: &[Place]) -> Result<(), Box<Dia
     Ok(())
 }
 
-/// Parts that overlap are refused; parts that nobody had become machines that were lost. Runs of
-/// the whole load each are added up: each had users of its own.
+/// Rejects overlapping parts, and reports missing parts as lost machines. Runs that each generated
+/// the whole load are added up, because their users differ.
 fn gaps(machines: &mut Vec<MachineInfo>) -> Result<Vec<(u16, Said)>, Box<Diagnostic>> {
     if machines.iter().all(|machine| machine.part.width == machine.part.of) {
         return Ok(Vec::new());
@@ -289,7 +288,7 @@ fn info_of(runs: &[Run], machines: Vec<MachineInfo>) -> RunInfo {
     let earliest =
         runs.iter().min_by_key(|run| run.info.time.zero_unix_ns).map_or(first, |it| &it.info);
     let ends: Option<Vec<&String>> = runs.iter().map(|run| run.info.time.ended.as_ref()).collect();
-    // What they are all called. The rest stands beside their machines.
+    // Labels common to all. The others remain labels of machines.
     let mut labels = first.labels.clone();
     labels.retain(|label, value| runs.iter().all(|run| run.info.labels.get(label) == Some(value)));
     RunInfo {

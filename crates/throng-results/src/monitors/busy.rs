@@ -1,6 +1,6 @@
-//! Processors and memory that the target used, over time: those of the processes that its monitor
-//! watches, or of its whole host. Divided by the attempts per second, the processors are the CPU
-//! time of an attempt (the utilisation law: U = X D).
+//! Processors and memory used by the target over time: by the processes that its monitor watches,
+//! or by its whole host. Dividing the processors by the attempts per second gives the CPU time per
+//! attempt (utilization law: U = X D).
 
 use std::collections::BTreeMap;
 
@@ -8,34 +8,34 @@ use throng_metrics::host;
 
 use super::{Known, Sight};
 
-/// Of a source; above it, two become one.
+/// Maximum per monitor; beyond it, pairs are merged.
 const READINGS_MAX: usize = 20_000;
-/// Of this much of a level there must be readings.
+/// Minimum share of a level that readings must cover.
 const COVERED_MIN: f64 = 0.5;
 
-/// See the module's description.
+/// The target's usage by all monitors.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Busy {
-    /// By their monitor.
+    /// By monitor.
     sources: BTreeMap<u16, Source>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Source {
     last_ns: Option<u64>,
-    /// The memory in the first reading that has it.
+    /// The memory in the first reading that contains it.
     first_bytes: Option<f64>,
     readings: Vec<Reading>,
 }
 
-/// Processors that worked from one moment to another, and the memory in use at the end.
+/// Average number of busy processors between two times, and the memory in use at the end.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
     from_ns: u64,
     to_ns: u64,
     cores: f64,
     bytes: Option<f64>,
-    /// All of the host, and not only watched processes.
+    /// Usage of the whole host instead of watched processes.
     is_host: bool,
 }
 
@@ -75,8 +75,8 @@ impl Busy {
         }
     }
 
-    /// Processors that worked between two moments, on average, for all sources together. A host
-    /// that generates the load, too, tells only of its watched processes.
+    /// Average number of busy processors between two times, summed over all sources. A host that
+    /// also generates load counts only with its watched processes.
     pub(crate) fn cores(&self, (from_ns, to_ns): (u64, u64), is_shared: bool) -> Option<f64> {
         let of = |source: &Source| {
             let is_inside = |it: &&Reading| it.from_ns >= from_ns;
@@ -90,8 +90,8 @@ impl Busy {
         self.sources.values().filter_map(of).reduce(|sum, cores| sum + cores)
     }
 
-    /// The memory in use at the end of a time, for all sources together, and how much more that is
-    /// than in the first reading.
+    /// The memory in use at the end of a time span, summed over all sources, and its growth since
+    /// the first reading.
     pub(crate) fn memory(&self, span: (u64, u64), is_shared: bool) -> Option<(f64, f64)> {
         let of = |source: &Source| {
             let last = source.ended(span, is_shared).filter_map(|it| it.bytes).next_back()?;
@@ -102,7 +102,7 @@ impl Busy {
     }
 }
 
-/// What is used, as far as the source reports it.
+/// Usage as far as the source reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Used {
     cores: Option<f64>,
@@ -110,7 +110,7 @@ struct Used {
 }
 
 impl Source {
-    /// The readings that ended in a time. Those of a host that also generates the load do not
+    /// The readings that end in a time span. Readings of a host that also generates load do not
     /// count.
     fn ended(
         &self,
@@ -130,7 +130,7 @@ impl Reading {
     }
 }
 
-/// Of neighbours, which are at least one.
+/// Merges consecutive readings, at least one.
 fn joined(pair: &[Reading]) -> Reading {
     let (first, last) = (pair[0], pair[pair.len() - 1]);
     let seconds: f64 = pair.iter().map(Reading::seconds).sum();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_has_the_readings_that_lie_in_it() {
+    fn a_level_has_the_readings_within_it() {
         let known = known(&[
             "node_cpu_seconds_total{mode=\"user\"}",
             "node_cpu_seconds_total{mode=\"idle\"}",
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_that_at_the_end_of_a_level_and_its_growth_that_since_the_begin() {
+    fn memory_growth_counts_from_the_first_reading() {
         let names = ["throng_process_resident_bytes{name=\"im\"}", "node_memory_MemTotal_bytes"];
         let names = [names[0], names[1], "node_memory_MemAvailable_bytes"];
         let names = known(&[&names[..], &["node_cpu_seconds_total{mode=\"user\"}"]].concat());
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn watched_processes_count_instead_of_the_host_and_many_readings_are_joined() {
+    fn watched_processes_replace_the_host_and_many_readings_are_merged() {
         let known = known(&[
             "node_cpu_seconds_total{mode=\"user\"}",
             "throng_process_cpu_seconds_total{name=\"nginx\",mode=\"user\"}",

@@ -1,4 +1,4 @@
-//! What conditions see of sources beside the run, while it goes on.
+//! Evaluates conditions on monitors during a run.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,25 +6,25 @@ use throng_metrics::{Measure, Monitored, Subject, Threshold};
 
 use super::MonitorRow;
 
-/// The readings of the last so many seconds that a condition looks at.
+/// The readings in the window of a condition.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
     monitored: Monitored,
     measure: Measure,
     seconds: u64,
-    /// By source: when it was read, and the figure.
+    /// By monitor: times and values.
     seen: BTreeMap<u16, VecDeque<(u64, f64)>>,
 }
 
 impl Watch {
-    /// None where the condition looks at something else.
+    /// `None` if the condition does not concern monitors.
     pub(crate) fn new(condition: &Threshold) -> Option<Watch> {
         let Subject::Monitored(monitored) = &condition.subject else { return None };
         let (measure, seconds) = (condition.measure, condition.over_s.max(1));
         Some(Watch { monitored: monitored.clone(), measure, seconds, seen: BTreeMap::new() })
     }
 
-    /// A source was read, or could not be read.
+    /// A monitor was read, or could not be read.
     pub(crate) fn see(&mut self, source: u16, row: Option<&MonitorRow>, second: u64) {
         let is_meant = |row: &&MonitorRow| {
             self.monitored.source.is_empty() || row.name == self.monitored.source
@@ -43,7 +43,7 @@ impl Watch {
         }
     }
 
-    /// Of several sources one for which the condition holds; None where none was read.
+    /// The value of the monitor that satisfies the condition best; `None` without readings.
     pub(crate) fn figure(&self, condition: &Threshold) -> Option<f64> {
         let figures = self.seen.values().filter_map(|seen| {
             let figures = seen.iter().map(|(_, figure)| *figure);

@@ -1,4 +1,4 @@
-//! Runs side by side: their curves, and the others held against the first.
+//! Several runs on one page: their curves, and comparisons with the first run.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use super::{Series, renderings};
 use crate::compare::{Comparison, Sampled, comparisons_json};
 use crate::read::Run;
 
-/// Runs on the same axes, each in a colour of its own.
+/// Maximum number of runs on the same axes, each in its own color.
 const RUNS_MAX: usize = 8;
 
-/// A run, held against the baseline.
+/// A run, and its comparison with the baseline.
 pub type Compared = (Sampled, Comparison);
 
-/// Whether a page can show so many runs side by side.
+/// Checks that a page can show this many runs.
 pub fn may_compare(runs: usize) -> Result<(), Box<Diagnostic>> {
     match (2..=RUNS_MAX).contains(&runs) {
         true => Ok(()),
@@ -26,7 +26,7 @@ pub fn may_compare(runs: usize) -> Result<(), Box<Diagnostic>> {
     }
 }
 
-/// What a page shows of runs side by side: their curves, and the others held against the first.
+/// The data of a page with several runs.
 pub fn compared_data(
     (names, runs): (&[String], &[Run]),
     baseline: &Sampled,

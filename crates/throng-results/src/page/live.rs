@@ -1,6 +1,6 @@
-//! The figures of a page while the run goes on: the columns so far, and a second more at a time.
-//! What is kept is bounded: each time there are too many points, two become one. A percentile of
-//! both is then the larger one; sums stay exact. The report at the end is made from the record.
+//! The data of a live page: all columns so far, and one more second at a time. Memory is limited:
+//! if there are too many points, pairs are merged. A percentile of a pair is then the larger one;
+//! sums stay exact. The final report is made from the run directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,20 +23,20 @@ use crate::event::Event;
 use crate::json::summary_json;
 use crate::summary::{Attempts, Summary};
 
-/// Points of all steps together: an hour of seconds, then coarser.
+/// Points of all steps together: an hour in seconds, then coarser.
 const POINTS_MAX: usize = 3_600;
-/// Numbers of all steps, and the fewest points of a step.
+/// Maximum number of values of all steps, and minimum number of points per step.
 const NUMBERS_MAX: u64 = 200_000;
 const STEP_POINTS_MIN: u64 = 60;
 
-/// See the module's description.
+/// The state of a live page.
 pub struct LivePage {
     info: Arc<RunInfo>,
     attempts: Attempts,
     collector: Collector,
     width_s: u64,
     rows: Vec<LiveRow>,
-    /// The point that goes on, behind the rows.
+    /// The current point, after the rows.
     point: Point,
     step_width_s: u64,
     step_points_max: u64,
@@ -46,13 +46,13 @@ pub struct LivePage {
     total: Histogram,
     monitors: Monitored,
     events: Vec<Value>,
-    /// Of the events.
+    /// Renderings of the events.
     renderings: Renderings,
-    /// Seconds that have begun.
+    /// Seconds that have started.
     seconds: u64,
 }
 
-/// A point that is over.
+/// A completed point.
 #[derive(Clone, Default)]
 struct LiveRow {
     figures: Vec<Option<f64>>,
@@ -84,7 +84,7 @@ impl LivePage {
         }
     }
 
-    /// Adds a line; true where points became coarser, so that all has to be told anew.
+    /// Adds a line. Returns true if points were merged, so that all data must be sent again.
     pub fn line(&mut self, interval: Interval) -> bool {
         self.collector.interval(&interval);
         let second = interval.second;
@@ -105,7 +105,7 @@ impl LivePage {
         widths != (self.width_s, self.step_width_s)
     }
 
-    /// To the point that goes on: what comes late counts to it, too.
+    /// Adds to the current point, even if the interval is late.
     fn add(&mut self, mut interval: Interval) {
         let phase = self.info.tables.phases.get(usize::from(interval.phase));
         let measured = phase.is_none_or(|phase| phase.measured);
@@ -142,8 +142,8 @@ impl LivePage {
         self.rows = pairs.collect();
     }
 
-    /// Takes what happened; what of it the page shows at once, by the name of the message: what
-    /// stands on the time axis, and readings of other sources.
+    /// Processes an event. Returns what the page shows immediately, by the name of the message:
+    /// events on the time axis, and readings of monitors.
     pub fn event(&mut self, event: &Event) -> Vec<(&'static str, Value)> {
         self.collector.event(event);
         let mut messages = Vec::new();
@@ -163,7 +163,7 @@ impl LivePage {
         messages
     }
 
-    /// What has changed with the last second: one point of each column.
+    /// The change by the last second: one point per column.
     pub fn second(&self) -> Value {
         let row = LiveRow::of(&self.point);
         let figures = FIGURES.iter().zip(&row.figures);
@@ -194,7 +194,7 @@ impl LivePage {
         })
     }
 
-    /// What the tables show, and curves that have no time axis.
+    /// The data of the tables and of curves without a time axis.
     pub fn figures(&self) -> Value {
         let steps = self.steps.iter().map(|(step, it)| json!([step, curve(&it.total)]));
         let summary = self.summary();
@@ -220,7 +220,7 @@ impl LivePage {
         all
     }
 
-    /// All that the page shows.
+    /// All data of the page.
     pub fn all(&self) -> Value {
         let rows = || self.rows.iter().cloned().chain([LiveRow::of(&self.point)]);
         let rows: Vec<LiveRow> = rows().collect();
@@ -247,7 +247,7 @@ impl LivePage {
         series.insert("heat".into(), heat);
         let summary = self.summary();
         let mut renderings = self.renderings(&summary);
-        // Of warm-ups the summary says nothing.
+        // The summary contains no causes of warm-ups.
         causes(&rows).into_iter().for_each(|cause| renderings.cause(cause));
         stages(&rows).into_iter().for_each(|stage| renderings.stage(stage));
         json!({
@@ -316,7 +316,7 @@ impl LiveRow {
         own
     }
 
-    /// With the one behind it.
+    /// Merges this point with the next one.
     fn folded(&self, later: &LiveRow) -> LiveRow {
         let mut both = self.clone();
         let figures = both.figures.iter_mut().zip(&later.figures).zip(FIGURES.iter());

@@ -1,5 +1,5 @@
-//! What each of several machines takes of its host over time, in columns. Many machines over a long
-//! time have coarser points.
+//! The host resources of each machine over time, in columns. Many machines and long runs have
+//! coarser points.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use throng_metrics::Interval;
 use super::number::number;
 use crate::directory::RunInfo;
 
-/// Of more machines those are shown that used the most.
+/// Maximum number of machines, starting with the busiest.
 const MACHINES_MAX: usize = 64;
-/// Numbers of all of them together.
+/// Maximum number of values of all machines together.
 const NUMBERS_MAX: usize = 100_000;
 
-/// By machine; none where there is only one.
+/// By machine; empty for a single machine.
 pub(super) struct Machines(Vec<Machine>);
 
 struct Machine {
@@ -24,7 +24,7 @@ struct Machine {
 
 #[derive(Clone, Default)]
 struct Point {
-    /// By load, as each has its own.
+    /// By load.
     users: BTreeMap<u16, u64>,
     cpu_ns: u64,
     memory_bytes: u64,
@@ -41,7 +41,7 @@ impl Machines {
         Machines(if all.len() > 1 { all } else { Vec::new() })
     }
 
-    /// Takes what one machine told of a point.
+    /// Adds the results of one machine at a point.
     pub(super) fn add(&mut self, at: usize, load: u16, sum: &Interval) {
         let Some(machine) = self.0.get_mut(usize::from(sum.machine)) else { return };
         if machine.points.len() <= at {
@@ -59,7 +59,7 @@ impl Machines {
         }
     }
 
-    /// Columns of each machine; a point is so many of the others.
+    /// The columns of each machine; a point covers several points of the run.
     pub(super) fn json(mut self) -> Value {
         if self.0.len() > MACHINES_MAX {
             let used = |machine: &Machine| machine.points.iter().map(|it| it.cpu_ns).sum::<u64>();
@@ -90,7 +90,7 @@ type Figure = (&'static str, fn(&Point) -> Option<f64>);
 
 const FIGURES: [Figure; 6] = [
     ("users_online", |it| Some(it.users.values().sum::<u64>() as f64)),
-    // Where nothing was read, as in a second that a phase divides, nothing is known.
+    // Unknown if nothing was read, as in one part of a second that a phase divides.
     ("cpu_ns", |it| it.host_cpu.map(|_| it.cpu_ns as f64)),
     ("memory_bytes", |it| it.host_cpu.map(|_| it.memory_bytes as f64)),
     ("host_cpu", |it| it.host_cpu),
@@ -99,7 +99,7 @@ const FIGURES: [Figure; 6] = [
 ];
 
 impl Point {
-    /// Of some that follow each other: counts are added up, of the rest it is the most.
+    /// Merges consecutive points: sums of counts, maximum of the rest.
     fn of(points: &[Point]) -> Point {
         let mut all = Point::default();
         for point in points {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn each_machine_has_columns_of_its_own() {
+    fn each_machine_has_its_own_columns() {
         let mut all = machines(2);
         all.add(0, 0, &told(0, 100, 1));
         all.add(0, 0, &told(1, 300, 2));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_machines_the_busiest_are_shown_in_coarser_points() {
+    fn the_busiest_of_many_machines_are_shown_in_coarser_points() {
         let mut all = machines(100);
         for machine in 0..100 {
             for at in 0..600 {

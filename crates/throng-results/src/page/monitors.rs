@@ -1,5 +1,5 @@
-//! Series of other sources over time, in columns at the points of the run's own: the mean of what
-//! was read in each.
+//! Series of monitors over time, in columns at the points of the run: the mean of the readings in
+//! each point.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use crate::event::Event;
 use crate::monitors::Readings;
 
-/// Numbers of all series together: of a long run the first ones are shown, the tables have all.
+/// Maximum number of values of all series. Of a long run, the first series are shown; tables have
+/// all.
 const NUMBERS_MAX: usize = 100_000;
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -19,23 +20,23 @@ pub(super) struct Place {
     point: usize,
 }
 
-/// See the module's description.
+/// The series of all monitors.
 #[derive(Default)]
 pub(super) struct Monitored {
     points_max: usize,
     width_s: u64,
     readings: Readings,
-    /// By monitor and number: the sum and the count of each point that has any.
+    /// By monitor and number: the sum and the count of readings per point.
     columns: BTreeMap<(u16, u16), BTreeMap<usize, (f64, u64)>>,
 }
 
 impl Monitored {
-    /// Of so many points, each so many seconds long.
+    /// `points_max` points of `width_s` seconds each.
     pub(super) fn new(points_max: usize, width_s: u64) -> Monitored {
         Monitored { points_max, width_s, ..Monitored::default() }
     }
 
-    /// The places that have another figure now.
+    /// The points that changed.
     pub(super) fn take(&mut self, event: &Event) -> Vec<Place> {
         let mut changed = Vec::new();
         let figures = self.readings.take(event);
@@ -53,7 +54,7 @@ impl Monitored {
         changed
     }
 
-    /// Each two points become one.
+    /// Merges pairs of points.
     pub(super) fn fold(&mut self) {
         self.width_s *= 2;
         for cells in self.columns.values_mut() {
@@ -66,7 +67,7 @@ impl Monitored {
         }
     }
 
-    /// A place with its series and its figure, which is the mean of what was read.
+    /// A point with its series and its mean.
     pub(super) fn reading(&self, place: &Place) -> Option<Value> {
         let key = (place.monitor, place.number);
         let (sum, count) = self.columns.get(&key)?.get(&place.point)?;
@@ -81,7 +82,7 @@ impl Monitored {
         }))
     }
 
-    /// By source and series, as in the summary; columns are so long.
+    /// By source and series, as in the summary. Columns have `points` values.
     pub(super) fn json(&self, points: usize) -> Value {
         let column = |cells: &BTreeMap<usize, (f64, u64)>| -> Value {
             let cell = |point: usize| cells.get(&point).map(|(sum, count)| sum / *count as f64);
@@ -101,7 +102,7 @@ impl Monitored {
     }
 }
 
-/// With six digits.
+/// Rounds to six digits.
 fn short(figure: f64) -> f64 {
     format!("{figure:.5e}").parse().unwrap_or(figure)
 }

@@ -1,5 +1,5 @@
-//! What the sentences of a page are in Chinese. The summary tells them in English, as `--json`
-//! does; a person may read the page in either language, and change it while reading.
+//! The Chinese renderings of a page's sentences. The summary contains them in English, as `--json`
+//! does; the reader can switch the language of the page.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::event::Event;
 use crate::summary::{Summary, Validity};
 use crate::verdict::{headline, judge};
 
-/// By their English; those that are the same in both are not in it.
+/// By English text; sentences that are the same in both languages are omitted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Renderings(BTreeMap<String, String>);
 
@@ -38,14 +38,14 @@ impl Renderings {
         all
     }
 
-    /// Of these.
+    /// Of these sentences.
     pub(super) fn of_all<'a>(sentences: impl IntoIterator<Item = &'a Said>) -> Renderings {
         let mut all = Renderings::default();
         sentences.into_iter().for_each(|said| all.add(said));
         all
     }
 
-    /// What was found, and why.
+    /// Of the findings.
     fn of_findings(&mut self, summary: &Summary) {
         if let Some(judged) = &summary.verdict.why {
             judged.gave_way.iter().for_each(|it| self.add(&it.text));
@@ -64,7 +64,7 @@ impl Renderings {
         }
     }
 
-    /// What went wrong with steps, stages, messages and sources.
+    /// Of errors of steps, stages, messages and monitors.
     fn of_rows(&mut self, summary: &Summary) {
         for row in &summary.steps.errors {
             self.cause(row.cause);
@@ -81,7 +81,7 @@ impl Renderings {
         summary.monitors.iter().filter_map(|it| it.trouble.as_ref()).for_each(|it| self.add(it));
     }
 
-    /// What happened in the run.
+    /// Of the events in the run.
     fn of_events(&mut self, summary: &Summary) {
         summary.info.changes.iter().for_each(|change| self.add(change));
         summary.events.stopped.iter().for_each(|stopped| self.add(&stopped.reason));
@@ -97,7 +97,7 @@ impl Renderings {
         failures.for_each(|failure| self.add(&failure.detail));
     }
 
-    /// Of one that is told while the run goes on, or stands on the time axis.
+    /// Of an event during the run, or on the time axis.
     pub(super) fn event(&mut self, event: &Event) {
         sentence(event).into_iter().for_each(|said| self.add(said));
     }
@@ -127,7 +127,7 @@ impl Renderings {
     }
 }
 
-/// What an event says, where that is a sentence.
+/// The sentence of an event, if it has one.
 pub(super) fn sentence(event: &Event) -> Option<&Said> {
     match event {
         Event::Stopped { reason, .. } => Some(reason),

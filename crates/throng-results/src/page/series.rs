@@ -1,6 +1,6 @@
-//! The figures of a run over time, in columns. A longer run has coarser points; the sums are exact,
-//! and so are the percentiles of each point. Steps together have so many numbers and no more, so
-//! their points may be coarser still.
+//! The results of a run over time, in columns. Longer runs have coarser points; sums and the
+//! percentiles of each point are exact. The number of values of all steps is limited, so their
+//! points can be coarser still.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -21,22 +21,22 @@ use crate::directory::RunInfo;
 use crate::read::Run;
 use crate::summary::{Attempts, Summary};
 
-/// The seconds of a point, up to so many seconds of a run.
+/// Seconds per point, and the maximum length of a run for it.
 const WIDTHS: [(u64, u64); 2] = [(1, 3_600), (10, 36_000)];
 const WIDTH_MAX: u64 = 60;
-/// Numbers of all steps together.
+/// Maximum number of values of all steps.
 const NUMBERS_MAX: u64 = 100_000;
-/// Columns of a step.
+/// Columns per step.
 pub(super) const COLUMNS: u64 = 8;
-/// What the page draws over time.
+/// The percentiles drawn over time.
 const QUANTILES: [Percentile; 4] = [P50, P90, P99, P999];
-/// Points of a percentile curve, as shares of what is longer: each third of a decade.
+/// Points of a percentile curve, by the share of longer times: three per decade.
 const CURVE_POINTS: i32 = 18;
 
-/// See the module's description.
+/// The results of a run over time.
 pub struct Series {
     width_s: u64,
-    /// A step's point is so many of the others.
+    /// Points of the run per point of a step.
     step_points: u64,
     points: Vec<Point>,
     steps: BTreeMap<u16, StepSeries>,
@@ -44,11 +44,11 @@ pub struct Series {
     machines: Machines,
 }
 
-/// All loads on all machines, for one time.
+/// The results of all loads on all machines at one point.
 #[derive(Default)]
 pub(super) struct Point {
     pub(super) sum: Interval,
-    /// By machine and load: the latest phase, and how many there were.
+    /// By machine and load: the latest phase, and its gauges.
     gauges: BTreeMap<(u16, u16), (u16, Gauges)>,
     pub(super) attempts: StepInterval,
 }
@@ -68,7 +68,7 @@ pub(super) struct StepRow {
 }
 
 impl Series {
-    /// Reads the record once, or its sums by minute.
+    /// Reads the run directory once, or its sums by minute.
     pub fn read(run: &Run, summary: &Summary) -> Result<Series, Box<Diagnostic>> {
         let seconds = summary.lasted.as_secs().max(1);
         let width_s = WIDTHS.iter().find(|(_, until)| seconds <= *until);
@@ -91,14 +91,14 @@ impl Series {
 
     fn add(&mut self, info: &RunInfo, attempts: &Attempts, mut sum: Interval) {
         let place = sum.second / self.width_s;
-        // A record may tell of any second.
+        // A damaged run directory can contain any second.
         let Some(at) = usize::try_from(place).ok().filter(|at| *at < POINTS_MAX) else { return };
         if self.points.len() <= at {
             self.points.resize_with(at + 1, Point::default);
         }
         let phase = info.tables.phases.get(usize::from(sum.phase));
         for row in &mut sum.steps {
-            // No curve is of these, and adding them up takes as long as that of the others.
+            // These are not drawn, and merging them would double the time.
             row.first_byte.clear();
             row.with_pauses.clear();
         }
@@ -117,12 +117,12 @@ impl Series {
         }
     }
 
-    /// How many points there are, and how many seconds each is long.
+    /// The number of points, and the seconds per point.
     pub(super) fn points(&self) -> (usize, u64) {
         (self.points.len(), self.width_s)
     }
 
-    /// In columns, one number for each point.
+    /// As columns with one value per point.
     pub fn json(self) -> Value {
         let column = |figure: &Figure| -> Value {
             self.points.iter().map(|point| number(figure.of(point))).collect()
@@ -145,13 +145,13 @@ impl Series {
         Value::Object(told)
     }
 
-    /// What went wrong at any time.
+    /// The causes of all errors.
     fn causes(&self) -> BTreeSet<Cause> {
         let all = self.points.iter().flat_map(|point| &point.attempts.errors);
         all.map(|(cause, _)| *cause).collect()
     }
 
-    /// Of opening a connection, those that there are.
+    /// The stages of connections that occurred.
     fn stages(&self) -> BTreeSet<Stage> {
         self.points
             .iter()
@@ -160,7 +160,7 @@ impl Series {
             .collect()
     }
 
-    /// What the texts in the columns are in other languages. Of warm-ups the summary says nothing.
+    /// The renderings of texts in the columns. The summary contains none of warm-ups.
     pub(super) fn rendered(&self, renderings: &mut Renderings) {
         self.causes().into_iter().for_each(|cause| renderings.cause(cause));
         self.stages().into_iter().for_each(|stage| renderings.stage(stage));
@@ -178,7 +178,7 @@ impl Series {
         self.causes().into_iter().map(told).collect()
     }
 
-    /// The p99 of the successful ones.
+    /// The p99 of successful attempts.
     fn stage_times(&self) -> Value {
         let column = |stage| -> Value {
             let of = |point: &Point| {
@@ -191,8 +191,8 @@ impl Series {
         self.stages().into_iter().map(told).collect()
     }
 
-    /// How many attempts took how long at what time: triples of column, row and count; a row is a
-    /// quarter of a power of two of microseconds.
+    /// Attempts by time and duration: triples of column, row and count. A row is a quarter of a
+    /// power of two in microseconds.
     fn heat(&self) -> Value {
         let width = self.points.len().div_ceil(HEAT_COLUMNS).max(1);
         let mut cells: BTreeMap<(usize, u32), u64> = BTreeMap::new();
@@ -205,7 +205,7 @@ impl Series {
     }
 }
 
-/// Rows of the heat map, and how many attempts each has.
+/// The rows of the heat map, and their numbers of attempts.
 pub(super) fn heat_rows(times: &Histogram) -> impl Iterator<Item = (u32, u64)> + '_ {
     times.buckets().map(|(index, count)| {
         let micros = throng_metrics::histogram::bucket(index).start as f64 / 1e3;
@@ -213,30 +213,30 @@ pub(super) fn heat_rows(times: &Histogram) -> impl Iterator<Item = (u32, u64)> +
     })
 }
 
-/// By column and row; a column is so many points.
+/// By column and row; a column covers several points.
 pub(super) fn heat_json(points: usize, cells: BTreeMap<(usize, u32), u64>) -> Value {
     let flat = |((column, row), count)| [column as u64, u64::from(row), count];
     let cells: Vec<u64> = cells.into_iter().flat_map(flat).collect();
     json!({"points": points, "cells": cells})
 }
 
-/// How figures of points become one of a longer time, where no histogram is there any more.
+/// How values of points are merged when their histograms are gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fold {
     Sum,
     Later,
-    /// A percentile of both is at most this.
+    /// An upper limit of the percentile of both.
     Larger,
 }
 
-/// A column: its name and what it is of a point. Times are in microseconds.
+/// The name of a column, and its value of a point. Times are in microseconds.
 pub(super) struct Figure {
     pub(super) name: &'static str,
     pub(super) fold: Fold,
     of: Of,
 }
 
-/// Where a column is from.
+/// The origin of a column.
 enum Of {
     Gauge(fn(&Gauges) -> Reading),
     Resource(fn(&Resources) -> Reading),
@@ -263,7 +263,7 @@ impl Figure {
     }
 }
 
-/// Gauges of the table, and what is counted in a point.
+/// Gauges of the table, and counts of a point.
 pub(super) static FIGURES: LazyLock<Vec<Figure>> = LazyLock::new(|| {
     let gauges = Gauges::gauges().filter(|gauge| gauge.is_in(Output::Page));
     let gauges =
@@ -291,7 +291,7 @@ const COUNTED: [Figure; 12] = [
     figure("lateness_p99", Fold::Larger, |it| micros(&it.sum.generator.lateness, 0.99)),
 ];
 
-/// Of the attempts of all steps.
+/// Times of the attempts of all steps.
 pub(super) static TIMES: [Figure; 6] = [
     figure(P50.plain(), Fold::Larger, |it| micros(&it.attempts.latency, P50.quantile())),
     figure(P90.plain(), Fold::Larger, |it| micros(&it.attempts.latency, P90.quantile())),
@@ -307,7 +307,7 @@ fn delivery(point: &Point, figure: fn(&DeliveryInterval) -> u64) -> Option<f64> 
 
 /// Columns of the heat map.
 pub(super) const HEAT_COLUMNS: usize = 240;
-/// More points than any run has: a day of seconds.
+/// More points than any run has: a day in seconds.
 const POINTS_MAX: usize = 100_000;
 
 impl Point {
@@ -338,12 +338,12 @@ impl StepSeries {
         self.rows.extend(row.map(|row| (self.current.0, row)));
     }
 
-    /// The point that goes on, where there is something of it.
+    /// The current point, if it has results.
     pub(super) fn going_on(&self) -> Option<(u64, StepRow)> {
         StepRow::of(&self.current.1).map(|row| (self.current.0, row))
     }
 
-    /// Each two points become one.
+    /// Merges pairs of points.
     pub(super) fn fold(&mut self) {
         self.end();
         self.current.0 /= 2;
@@ -357,7 +357,7 @@ impl StepSeries {
         self.rows = rows;
     }
 
-    /// Columns, and in `at` the points they are of: a step need not do something at all times.
+    /// Columns, and in `at` the points they belong to: a step need not be active at all times.
     pub(super) fn json(&self, step: u16) -> Value {
         let going_on = self.going_on();
         let rows = || self.rows.iter().chain(&going_on);
@@ -377,13 +377,13 @@ impl StepSeries {
     }
 }
 
-/// Names of the times of a step's point, in their order.
+/// Names of the times in a step's point, in order.
 pub(super) fn step_times() -> impl Iterator<Item = &'static str> {
     QUANTILES.iter().map(|it| it.plain()).chain(["max", "service_p99"])
 }
 
 impl StepRow {
-    /// None where there was nothing.
+    /// `None` without results.
     fn of(row: &StepInterval) -> Option<StepRow> {
         if row.count == 0 {
             return None;
@@ -405,19 +405,19 @@ impl StepRow {
         }
     }
 
-    /// As a column has them: good and failed ones, and times.
+    /// The column values: successful and failed attempts, and times.
     pub(super) fn numbers(&self) -> impl Iterator<Item = Value> {
         let counts = [json!(self.ok), json!(self.failed)];
         counts.into_iter().chain(self.times.into_iter().map(number))
     }
 }
 
-/// The larger one of those that there are.
+/// The larger of two optional values.
 pub(super) fn larger(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     one.zip(other).map(|(one, other)| one.max(other)).or(one).or(other)
 }
 
-/// In microseconds, to three digits; None where there was nothing.
+/// In microseconds, with three digits; `None` without values.
 pub(super) fn micros(histogram: &Histogram, quantile: f64) -> Option<f64> {
     (!histogram.is_empty()).then(|| short(Duration::from_nanos(histogram.value_at(quantile))))
 }
@@ -426,15 +426,15 @@ fn max(histogram: &Histogram) -> Option<f64> {
     (!histogram.is_empty()).then(|| short(Duration::from_nanos(histogram.max())))
 }
 
-/// Four digits are more than a curve shows.
+/// Rounds to four digits, which is enough for a curve.
 fn short(time: Duration) -> f64 {
     let micros = time.as_nanos() as f64 / 1e3;
     let scale = 10f64.powi(3 - micros.max(0.1).log10().floor() as i32);
     (micros * scale).round() / scale
 }
 
-/// The time that so many were at most: pairs of the share of those that were longer, and
-/// microseconds, as far as there are attempts for it.
+/// A percentile curve: pairs of the share of longer attempts and the time in microseconds, as far
+/// as there are enough attempts.
 pub(super) fn curve(histogram: &Histogram) -> Value {
     let mut pairs = Vec::new();
     for point in 0..=CURVE_POINTS {

@@ -1,5 +1,5 @@
-//! The tables of the page: columns of the terminal's tables, as data. Heads and words come in both
-//! languages, figures with their unit; the page only draws them.
+//! The tables of the page: the columns of the terminal's tables, as data. Headings and words are in
+//! both languages, and values have units; the page only draws them.
 
 use serde_json::{Map, Value, json};
 use throng_base::{Language, clean};
@@ -14,7 +14,7 @@ use crate::terminal::report::{
 };
 use crate::terminal::table::{Cell, Table};
 
-/// By their names; those without rows are left out.
+/// By name; tables without rows are omitted.
 pub(super) fn tables(summary: &Summary) -> Value {
     let [english, chinese] =
         [Language::English, Language::Chinese].map(|language| all(summary, language));
@@ -60,7 +60,7 @@ fn steps(summary: &Summary, rows: &[Row]) -> Table {
         .table(rows)
 }
 
-/// With what the target used meanwhile.
+/// Includes the target's usage.
 fn load_levels(summary: &Summary, style: &Style) -> Table {
     let names = Columns::of(say!("level"), |line: &Line| line.name.clone())
         .cell(say!("step"), |line| line.step.clone())
@@ -111,7 +111,7 @@ fn told(table: &Table, chinese: &Table) -> Value {
     })
 }
 
-/// English and Chinese; one text where both are the same.
+/// English and Chinese; one text if they are the same.
 fn both(english: &str, chinese: &str) -> Value {
     if english == chinese { json!(english) } else { json!([english, chinese]) }
 }

@@ -1,5 +1,5 @@
-//! What goes into a page: figures over time that come to those of the summary, and text of a target
-//! that stays text.
+//! Tests the data of a page: results over time agree with the summary, and text of a target stays
+//! text.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ fn sum(column: &Value) -> u64 {
 }
 
 #[test]
-fn the_figures_over_time_come_to_those_of_the_run() {
+fn results_over_time_add_up_to_the_summary() {
     let folder = tempfile::tempdir().unwrap();
     let info = sample::info();
     let run = recorded(folder.path(), &info, &sample::intervals(), &sample::events());
@@ -36,7 +36,7 @@ fn the_figures_over_time_come_to_those_of_the_run() {
     assert_eq!(data["summary"], summary_json(&summary));
     let series = &data["series"];
     assert_eq!((&series["width_s"], &series["step_width_s"]), (&json!(1), &json!(1)));
-    // The warm-up is in the curves, and in no figure.
+    // The warm-up is in the curves only.
     let (all, measured) = (sample::intervals(), summary.steps.total.count);
     let warm_up: u64 = all[..2].iter().flat_map(|it| &it.steps).map(|row| row.count).sum();
     assert_eq!(sum(&series["ok"]) + sum(&series["failed"]), measured + warm_up);
@@ -54,7 +54,7 @@ fn the_figures_over_time_come_to_those_of_the_run() {
 }
 
 #[test]
-fn long_runs_have_coarser_points_with_the_same_sums() {
+fn long_runs_have_coarser_points_with_equal_sums() {
     let folder = tempfile::tempdir().unwrap();
     let mut info = sample::info();
     info.time.ended = None;
@@ -78,7 +78,7 @@ fn long_runs_have_coarser_points_with_the_same_sums() {
 }
 
 #[test]
-fn nothing_of_a_target_leaves_the_data() {
+fn text_of_a_target_cannot_leave_the_data() {
     let folder = tempfile::tempdir().unwrap();
     let mut info = sample::info();
     info.name = "</script><script>alert(1)</script><!--".into();
@@ -92,9 +92,9 @@ fn nothing_of_a_target_leaves_the_data() {
     assert_eq!(data["scenario"], "name: </script><b>\n");
 }
 
-/// Tables have the heads and the figures of the terminal's, in both languages.
+/// Tables have the headings and values of the terminal's, in both languages.
 #[test]
-fn tables_of_the_page_are_those_of_the_terminal() {
+fn tables_of_the_page_equal_those_of_the_terminal() {
     let summary = sample::shop(true);
     let all = tables::tables(&summary);
     let of = |name: &str, what: &str| all[name][what].clone();
@@ -129,7 +129,7 @@ fn tables_of_the_page_are_those_of_the_terminal() {
     assert_eq!(of_stages["columns"][1]["words"], false);
 }
 
-/// The page of a sample, and what its sentences are in Chinese.
+/// The page of a sample, and the Chinese renderings of its sentences.
 fn renderings(info: &RunInfo, intervals: &[Interval], events: &[Event]) -> (Value, Value) {
     let folder = tempfile::tempdir().unwrap();
     let run = recorded(folder.path(), info, intervals, events);
@@ -138,11 +138,11 @@ fn renderings(info: &RunInfo, intervals: &[Interval], events: &[Event]) -> (Valu
 }
 
 #[test]
-fn sentences_of_the_page_are_there_in_chinese_too() {
+fn sentences_of_the_page_have_chinese_renderings() {
     let mut events = sample::shop_events();
     let (info, intervals) = (sample::shop_info(), sample::shop_intervals());
     let (summary, chinese) = renderings(&info, &intervals, &events);
-    // A sentence with a text of others in it.
+    // A sentence that contains foreign text.
     let stopped = summary["outcome"]["reasons"][0].as_str().expect("a reason");
     let begin = "a rule in the scenario stopped the run at ";
     assert!(stopped.starts_with(begin) && stopped.contains(": half of"), "{stopped}");
@@ -156,21 +156,21 @@ fn sentences_of_the_page_are_there_in_chinese_too() {
         let text = summary.pointer(place).and_then(Value::as_str).expect("a text");
         assert!(chinese[text].as_str().is_some_and(|it| !it.is_ascii()), "{text}: {chinese}");
     }
-    // What a target said stays as it said it.
+    // Text of a target is not translated.
     let example = sample::events().iter().find_map(|event| match event {
         Event::Failure { detail, .. } => Some(detail.english()),
         _ => None,
     });
     assert_eq!(chinese[example.expect("an example")], Value::Null);
-    // What went wrong while nothing was measured is in the curves.
+    // The curves contain errors of unmeasured phases.
     let (summary, chinese) = renderings(&info, &intervals[..2], &[]);
     assert_eq!(summary["errors"], json!([]));
     assert!(chinese[Cause::Timeout.text().english()].is_string(), "{chinese}");
 }
 
-/// Of every sentence without values: where it has a rendering, the page has it.
+/// Each sentence without values that has a rendering has it on the page.
 #[test]
-fn no_sentence_of_the_summary_is_without_its_rendering() {
+fn each_sentence_of_the_summary_has_its_rendering() {
     for (info, intervals, events) in [
         (sample::info(), sample::intervals(), sample::events()),
         (sample::shop_info(), sample::shop_intervals(), sample::shop_events()),

@@ -1,4 +1,4 @@
-//! Records that are whole, torn, damaged, of another version, and very long.
+//! Tests run directories: complete, torn, damaged, of other versions, and very long.
 
 mod capacity;
 
@@ -31,7 +31,7 @@ fn recorded(directory: &Path) {
     assert_eq!(recorder.lost(), 0);
 }
 
-/// A second with few different latencies, so that tests of many lines are quick.
+/// A second with few distinct latencies, so that tests with many lines are fast.
 fn small(second: u64) -> Interval {
     let mut interval = sample::interval(second, u16::from(second > 1));
     interval.steps[0].first_byte.clear();
@@ -49,7 +49,7 @@ fn records<T>(bytes: Vec<u8>) -> Records<T> {
 }
 
 #[test]
-fn what_was_recorded_is_read_back() {
+fn a_recorded_run_is_read_back_unchanged() {
     let directory = tempfile::tempdir().unwrap();
     recorded(directory.path());
     let run = Run::open(directory.path()).unwrap();
@@ -70,7 +70,7 @@ fn what_was_recorded_is_read_back() {
 }
 
 #[test]
-fn a_killed_run_is_read_wherever_it_was_torn() {
+fn a_killed_run_is_readable_wherever_it_is_torn() {
     let directory = tempfile::tempdir().unwrap();
     let mut recorder = Recorder::create(directory.path(), &RunInfo::default(), "").unwrap();
     sample::events().iter().for_each(|event| recorder.event(event).unwrap());
@@ -109,7 +109,7 @@ fn a_killed_run_is_read_wherever_it_was_torn() {
 }
 
 #[test]
-fn damage_in_the_middle_is_counted_and_told() {
+fn damage_in_the_middle_is_counted_and_reported() {
     let directory = tempfile::tempdir().unwrap();
     recorded(directory.path());
     let path = directory.path().join(INTERVALS_FILE);
@@ -138,7 +138,7 @@ fn damage_in_the_middle_is_counted_and_told() {
 }
 
 #[test]
-fn what_is_missing_or_doubled_is_told() {
+fn missing_and_duplicate_lines_are_reported() {
     let directory = tempfile::tempdir().unwrap();
     recorded(directory.path());
     let whole = |name: &str| fs::read_to_string(directory.path().join(name)).unwrap();
@@ -167,14 +167,14 @@ fn what_is_missing_or_doubled_is_told() {
     assert_eq!(damage(INTERVALS_FILE, &|lines| lines.truncate(3)), (9, 0, 0, true));
     assert_eq!(damage(INTERVALS_FILE, &|lines| lines.reverse()), (0, 0, 0, false));
     assert_eq!(damage(EVENTS_FILE, &|lines| drop(lines.remove(1))), (1, 0, 0, false));
-    // Someone is fond of good figures: all of this second's failures are gone.
+    // The results were manipulated: all failures of this second are gone.
     let mended = damage(INTERVALS_FILE, &|lines| {
         let at = lines[2].find(r#""errors":[["#).unwrap();
         let end = at + lines[2][at..].find("]]").unwrap() + 2;
         lines[2].replace_range(at..end, r#""errors":[]"#);
     });
     assert_eq!(mended, (0, 0, 1, true));
-    // Lines of older versions have no numbers, and are not looked at like this.
+    // Lines of older versions have no numbers, so this is not checked.
     let old = damage(INTERVALS_FILE, &|lines| {
         for line in lines {
             let comma = line.find(',').unwrap();
@@ -185,14 +185,14 @@ fn what_is_missing_or_doubled_is_told() {
 }
 
 #[test]
-fn numbers_of_lines_may_come_in_any_order() {
+fn line_numbers_may_be_in_any_order() {
     let mut numbers = Numbers::default();
     for (number, is_new) in
         [(2, true), (9, true), (9, false), (5, true), (5, false), (4, true), (1, true), (1, false)]
     {
         assert_eq!(numbers.is_new(number), is_new, "{number}");
     }
-    // 3, 6, 7 and 8.
+    // 3, 6, 7 and 8 are missing.
     assert_eq!((numbers.missing(None), numbers.missing(Some(12))), (4, 7));
     assert_eq!(Numbers::default().missing(Some(3)), 3);
     for line in [r#"{"seq":7,"second":1}"#, r#"{ "second": 1, "seq": 7 }"#] {
@@ -202,7 +202,7 @@ fn numbers_of_lines_may_come_in_any_order() {
 }
 
 #[test]
-fn newer_fields_are_passed_over_and_newer_formats_refused() {
+fn newer_fields_are_ignored_and_newer_formats_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let write = |text: &str| fs::write(directory.path().join(RUN_FILE), text).unwrap();
     write(r#"{"format": 4, "id": "y"}"#);
@@ -219,7 +219,7 @@ fn newer_fields_are_passed_over_and_newer_formats_refused() {
     assert_eq!(message, "the run directory has format 6, but this version of throng reads 1 to 5");
     assert_eq!(refused("{\"format\": 1, \"id\": 7}").0, "run-unreadable");
     assert_eq!(refused("").0, "run-unreadable");
-    // Of its own field, of one of a group, and of one within.
+    // A field of the file, one of a group, and a nested one.
     for (text, place) in [
         ("{\"format\": 5,\n \"seed\": []}", "line 2 column 9"),
         ("{\"format\": 5,\n \"targets\": 7,\n \"seed\": 1}", "line 2 column 13"),
@@ -243,7 +243,7 @@ fn newer_fields_are_passed_over_and_newer_formats_refused() {
 }
 
 #[test]
-fn what_a_scenario_says_is_read_back() {
+fn scenario_specific_data_is_read_back() {
     let directory = tempfile::tempdir().unwrap();
     let mut recorder = Recorder::create(directory.path(), &sample::shop_info(), "").unwrap();
     sample::shop_events().iter().for_each(|event| recorder.event(event).unwrap());
@@ -256,9 +256,9 @@ fn what_a_scenario_says_is_read_back() {
     assert_eq!(summary_json(&Summary { directory: None, ..read }), summary_json(&live));
 }
 
-/// As the first format was written, before there were transactions.
+/// As written in the first format, before transactions existed.
 #[test]
-fn a_record_of_the_first_format_is_summed_up() {
+fn a_run_of_the_first_format_is_summed_up() {
     let directory = tempfile::tempdir().unwrap();
     recorded(directory.path());
     let path = directory.path().join(RUN_FILE);
@@ -270,9 +270,9 @@ fn a_record_of_the_first_format_is_summed_up() {
     assert_eq!(summary.verdict.thresholds, sample::summary().verdict.thresholds);
 }
 
-/// As lines were written before connections had a life.
+/// As written before connections had lifetimes.
 #[test]
-fn intervals_without_the_newer_fields_are_read() {
+fn intervals_without_newer_fields_are_readable() {
     let mut value = serde_json::to_value(sample::interval(3, 1)).unwrap();
     let mut take = |path: &[&str], kept: &[&str]| {
         let part = path.iter().fold(&mut value, |part, name| &mut part[*name]);
@@ -303,7 +303,7 @@ fn intervals_without_the_newer_fields_are_read() {
 }
 
 #[test]
-fn what_long_lived_users_did_is_read_back() {
+fn results_of_long_lived_users_are_read_back() {
     let directory = tempfile::tempdir().unwrap();
     let mut recorder = Recorder::create(directory.path(), &sample::im_info(), "").unwrap();
     sample::im_events().iter().for_each(|event| recorder.event(event).unwrap());
@@ -316,9 +316,9 @@ fn what_long_lived_users_did_is_read_back() {
     assert_eq!(summary_json(&Summary { directory: None, ..read }), live);
 }
 
-/// The words of the format, which other programs read: they never change.
+/// The words of the format, which other programs read, never change.
 #[test]
-fn events_are_written_in_stable_words() {
+fn events_use_stable_words() {
     let written = |event: &Event| serde_json::to_string(event).unwrap();
     let (limit, detail) = ("memory".to_string(), "full".to_string());
     let held =
@@ -360,7 +360,7 @@ fn the_document_names_every_field_and_word() {
     info.generator.host = throng_host::HostFacts::default();
     info.tables.thresholds[0].threshold.phase = Some(0);
     let mut run = serde_json::to_value(&info).unwrap();
-    // The facts of the host stand in docs/json.md.
+    // The facts of the host are documented in docs/json.md.
     run["host"].take();
     let mut found = Vec::new();
     names(&run, &mut found);
@@ -409,7 +409,7 @@ fn the_document_names_every_field_and_word() {
     }
 }
 
-/// The document with all rows below a head.
+/// The document with all rows below a heading.
 fn with_rows(document: &str, head: &str, rows: impl Iterator<Item = String>) -> String {
     let (before, table) = document.split_once(head).expect("a table with this head");
     let columns = head.matches(" | ").count() + 1;
@@ -418,7 +418,7 @@ fn with_rows(document: &str, head: &str, rows: impl Iterator<Item = String>) -> 
     format!("{before}{head}\n|{}{rows}\n\n{behind}", " --- |".repeat(columns))
 }
 
-/// Since which format records have what.
+/// The first format that contains each field.
 fn formats() -> [(&'static str, since::Fields); 17] {
     let field = |it: &Figure| it.field;
     [
@@ -469,7 +469,7 @@ fn the_document_has_the_gauges_of_the_table() {
 }
 
 #[test]
-fn numbers_that_no_run_reaches_are_damage() {
+fn impossible_numbers_are_damage() {
     let good = serde_json::to_string(&sample::interval(0, 0)).unwrap();
     let bad = [
         good.replacen("\"count\":10000", "\"count\":18446744073709551615", 1),
@@ -499,14 +499,14 @@ fn numbers_that_no_run_reaches_are_damage() {
 }
 
 #[test]
-fn a_line_without_an_end_is_bounded() {
+fn a_line_without_an_end_is_limited_in_size() {
     let mut text = vec![b'x'; LINE_BYTES_MAX + 10];
     text.extend(b"\n{\"event\":\"run-ended\",\"at_ns\":2}\n");
     let mut read: Records<Event> = records(text);
     assert_eq!((read.by_ref().count(), read.damage.unreadable), (1, 1));
 }
 
-/// What is read in parallel, and what is read in order, of files one after another.
+/// The intervals read in parallel, and those read in order, from consecutive files.
 fn both_ways(files: &[PathBuf]) -> (Vec<Interval>, Vec<Interval>) {
     let mut parallel = Vec::new();
     ahead(files.to_vec(), |interval| parallel.push(interval));
@@ -515,7 +515,7 @@ fn both_ways(files: &[PathBuf]) -> (Vec<Interval>, Vec<Interval>) {
     (parallel, in_order)
 }
 
-/// The sums of so many seconds.
+/// The sums of this many seconds.
 fn sums(seconds: u64, intervals: Vec<Interval>) -> Vec<Interval> {
     let (mut sums, mut told) = (Sums::new(seconds), Vec::new());
     intervals.into_iter().for_each(|interval| sums.add(interval, &mut |sum| told.push(sum)));
@@ -528,7 +528,7 @@ fn line_of(interval: &Interval) -> Vec<u8> {
 }
 
 #[test]
-fn read_in_parallel_the_sums_are_those_of_reading_in_order() {
+fn sums_read_in_parallel_equal_those_read_in_order() {
     let directory = tempfile::tempdir().unwrap();
     let mut random = throng_base::Random::new(7);
     let mut files = Vec::new();
@@ -536,7 +536,7 @@ fn read_in_parallel_the_sums_are_those_of_reading_in_order() {
     for number in 0..3u64 {
         let mut lines = Vec::new();
         for second in 0..90 {
-            // Machines tell in any order, and not each of them every second.
+            // Machines report in any order, and not every second.
             for machine in [2, 0, 1] {
                 if random.below(4) > 0 {
                     let second = (number * 90 + second).saturating_sub(random.below(3));
@@ -551,7 +551,7 @@ fn read_in_parallel_the_sums_are_those_of_reading_in_order() {
         whole -= 3;
         let mut text = lines.join(&b'\n');
         if number == 1 {
-            // The next file follows in a line of its own all the same.
+            // The next file still starts on a new line.
             text.push(b'\n');
             text.extend(vec![b'7'; LINE_BYTES_MAX + 10]);
         }
@@ -576,7 +576,7 @@ fn read_in_parallel_the_sums_are_those_of_reading_in_order() {
 }
 
 #[test]
-fn what_does_not_count_in_order_does_not_count_in_parallel() {
+fn ignored_lines_are_also_ignored_in_parallel() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("lines.ndjson");
     let numbered = |number: u64, second: u64| {
@@ -584,10 +584,10 @@ fn what_does_not_count_in_order_does_not_count_in_parallel() {
         line.replacen('{', &format!("{{\"seq\":{number},"), 1)
     };
     let mut lines: Vec<String> = (1..40).map(|number| numbered(number, number)).collect();
-    // Another line between puts the copies at another parser.
+    // A line in between assigns the copies to another parser.
     lines.insert(20, numbered(5, 5));
     lines.insert(30, numbered(6, 6));
-    // More together than sums may grow, though each line fits.
+    // Together, these exceed the limit of sums, although each is valid.
     lines.extend((40..44).map(|number| {
         let mut huge = small(number);
         huge.traffic.bytes_in = 1 << 61;
@@ -600,7 +600,7 @@ fn what_does_not_count_in_order_does_not_count_in_parallel() {
 }
 
 #[test]
-fn fuzz_damaged_records_never_panic() {
+fn fuzz_damaged_run_directories_never_panic() {
     let mut seconds: Vec<Interval> = (0..4).map(small).collect();
     seconds[3].steps = sample::shop_intervals().swap_remove(3).steps.split_off(2);
     let lines: Vec<Vec<u8>> =
@@ -627,7 +627,7 @@ fn fuzz_damaged_records_never_panic() {
 
 #[test]
 fn a_day_is_read_in_little_memory() {
-    /// A file of a day that is never there as a whole: each line is made when it is read.
+    /// A file of a day that is generated while it is read.
     struct Day {
         second: u64,
         line: Cursor<Vec<u8>>,
@@ -662,9 +662,9 @@ fn a_day_is_read_in_little_memory() {
     assert_eq!(read.damage, Damage::default());
 }
 
-/// An example of a broken packet is hexadecimal: what looks like a huge number is none.
+/// An example of a broken packet is hexadecimal text, not a huge number.
 #[test]
-fn digits_of_a_text_are_no_numbers() {
+fn digits_in_texts_are_not_numbers() {
     let line = br#"{"event":"failure","detail":"in c4a70000000000000000000000268 \" 99999999999999999999","step":1}"#;
     assert!(numbers_fit(line));
     assert!(!numbers_fit(br#"{"at_ns":99999999999999999999}"#));

@@ -1,5 +1,5 @@
-//! Reads lines of a record, one after another. What is torn at the end or damaged in the middle is
-//! counted, not fatal; numbers that no run can reach count as damage, so that sums cannot overflow.
+//! Reads the lines of a run directory. Torn or damaged lines are counted and skipped. Numbers that
+//! no run can reach count as damage, so that sums cannot overflow.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read as _};
@@ -13,29 +13,29 @@ use crate::directory::SEQ;
 use crate::event::Event;
 use crate::summary::Damage;
 
-/// The longest line that is read; a longer one counts as damaged.
+/// Maximum length of a line; longer ones count as damaged.
 pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Appends the JSON of a value. All of the record is written this way: each kind of writer would
-/// compile everything again.
+/// Appends the JSON of a value. All lines are written with this function, because each type of
+/// writer would be compiled separately.
 pub(crate) fn json_onto(out: &mut Vec<u8>, value: &impl Serialize) -> serde_json::Result<()> {
     serde_json::to_writer(out, value)
 }
 
-/// The numbers of the lines that were read, in the order in which they came.
+/// The numbers of the lines read so far, in any order.
 #[derive(Debug, Default)]
 pub(crate) struct Numbers {
-    /// The number behind the largest one that was there.
+    /// One past the largest number.
     next: u64,
-    /// Below it, those that were not: the first, and the one behind the last.
+    /// The gaps below it: the first missing number, and one past the last.
     gaps: BTreeMap<u64, u64>,
 }
 
-/// Of a file that was edited by hand so much, later lines count as doubled.
+/// Maximum number of gaps. In a file with more, later lines count as duplicates.
 const GAPS_MAX: usize = 10_000;
 
 impl Numbers {
-    /// Whether a line with this number is the first one.
+    /// Whether this is the first line with the number.
     pub(crate) fn is_new(&mut self, number: u64) -> bool {
         let next = self.next.max(1);
         if number >= next {
@@ -56,7 +56,7 @@ impl Numbers {
         true
     }
 
-    /// How many are not there, of as many as there must be.
+    /// The number of missing lines, up to `last`.
     pub(crate) fn missing(&self, last: Option<u64>) -> u64 {
         let gaps: u64 = self.gaps.iter().map(|(from, to)| to - from).sum();
         let tail = last.map_or(0, |last| (last + 1).saturating_sub(self.next.max(1)));
@@ -64,12 +64,12 @@ impl Numbers {
     }
 }
 
-/// The records of a file of lines, one by one.
+/// Iterates over the records of a file.
 pub struct Records<T> {
     input: Box<dyn BufRead>,
     pub(crate) line: Vec<u8>,
     accepted: Accepted,
-    /// Of what has been read so far.
+    /// Damage in the lines read so far.
     pub damage: Damage,
     kind: PhantomData<T>,
 }
@@ -79,7 +79,7 @@ impl<T> Records<T> {
         Records::behind(input, 0)
     }
 
-    /// Those behind the line with this number.
+    /// Only lines with a number above `last`.
     pub(crate) fn behind(input: Box<dyn BufRead>, last: u64) -> Records<T> {
         Records {
             input,
@@ -90,7 +90,7 @@ impl<T> Records<T> {
         }
     }
 
-    /// Of all that were read: whether each is there once, and says what it can.
+    /// Whether no line is missing, duplicate or damaged.
     pub(crate) fn is_whole(&self) -> bool {
         self.damage == Damage::default() && self.accepted.numbers.missing(None) == 0
     }
@@ -99,12 +99,12 @@ impl<T> Records<T> {
         self.accepted.numbers.next.saturating_sub(1)
     }
 
-    /// The numbers of the lines that were read so far.
+    /// The numbers of the lines read so far.
     pub(crate) fn numbers(&self) -> &Numbers {
         &self.accepted.numbers
     }
 
-    /// The next line as it stands there; one that is too long is left out.
+    /// The text of the next line; lines that are too long are skipped.
     pub(crate) fn next_text(&mut self) -> Option<Vec<u8>> {
         loop {
             match self.next_line()? {
@@ -114,7 +114,7 @@ impl<T> Records<T> {
         }
     }
 
-    /// Reads the next line without its end. None at the end of the file, or of what can be read.
+    /// Reads the next line without its line break. `None` at the end of the readable data.
     fn next_line(&mut self) -> Option<Line> {
         self.line.clear();
         let limit = LINE_BYTES_MAX as u64 + 1;
@@ -140,7 +140,7 @@ impl<T> Records<T> {
 enum Line {
     Whole,
     TooLong,
-    /// Without a newline at its end.
+    /// Without a line break.
     Last,
 }
 
@@ -171,7 +171,7 @@ impl<T: DeserializeOwned + Plausible> Iterator for Records<T> {
     }
 }
 
-/// What a line tells, whatever the other lines are.
+/// The content of a line, independent of other lines.
 pub(crate) struct Parsed<T> {
     pub(crate) record: T,
     number: Option<u64>,
@@ -179,7 +179,7 @@ pub(crate) struct Parsed<T> {
 }
 
 impl<T: DeserializeOwned + Plausible> Parsed<T> {
-    /// None where the line cannot be read, or cannot be true.
+    /// `None` if the line is unreadable or its values are impossible.
     pub(crate) fn of(line: &[u8]) -> Option<Parsed<T>> {
         let record = numbers_fit(line).then(|| serde_json::from_slice::<T>(line).ok()).flatten()?;
         let weight = record.weight()?;
@@ -187,23 +187,23 @@ impl<T: DeserializeOwned + Plausible> Parsed<T> {
     }
 }
 
-/// The lines that count, in the order in which they came.
+/// Decides which lines count, in the order of reading.
 pub(crate) struct Accepted {
     budget: Budget,
     numbers: Numbers,
 }
 
-/// Why a line does not count.
+/// The reason that a line does not count.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// It cannot be read, or cannot be true beside those before it.
+    /// It is unreadable, or impossible together with earlier lines.
     Unreadable,
-    /// It was there before.
+    /// Its number occurred before.
     Doubled,
 }
 
 impl Accepted {
-    /// Those behind the line with this number.
+    /// Only lines with a number above `last`.
     pub(crate) fn behind(last: u64) -> Accepted {
         let numbers = Numbers { next: last + 1, gaps: BTreeMap::new() };
         Accepted { budget: Budget::default(), numbers }
@@ -224,19 +224,19 @@ pub(crate) fn number(line: &[u8]) -> Option<u64> {
     struct Numbered {
         seq: Option<u64>,
     }
-    // As we write it; a line that somebody has edited is looked through.
+    // Fast path for lines as written by throng; edited lines are parsed.
     let rest = line.strip_prefix(b"{\"").and_then(|rest| rest.strip_prefix(SEQ.as_bytes()));
     let rest = rest.and_then(|rest| rest.strip_prefix(b"\":"));
     let digits = rest.and_then(|rest| rest.split(|byte| !byte.is_ascii_digit()).next());
     let number = digits.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
-    // Sums by minute have none.
+    // Sums by minute have no number.
     let is_sum = line.starts_with(b"{\"second\":");
     number
         .or_else(|| if is_sum { None } else { serde_json::from_slice::<Numbered>(line).ok()?.seq })
 }
 
-/// Whether all whole numbers of a line together fit into 63 bits: then no sum made while the
-/// line is decoded can overflow. Digits of texts are no numbers.
+/// Whether the sum of all integers in a line fits into 63 bits, so that no sum can overflow during
+/// decoding. Digits within strings do not count.
 pub(crate) fn numbers_fit(line: &[u8]) -> bool {
     let (mut sum, mut number) = (0u64, 0u64);
     let (mut in_text, mut escaped) = (false, false);
@@ -254,7 +254,7 @@ pub(crate) fn numbers_fit(line: &[u8]) -> bool {
     sum.saturating_add(number) < 1 << 63
 }
 
-/// How much all counters of a run may still grow before sums could overflow.
+/// How much all counters may still grow without an overflow.
 struct Budget(u64);
 
 impl Default for Budget {
@@ -275,12 +275,12 @@ impl Budget {
     }
 }
 
-/// Whether a record can be true, by itself.
+/// Whether a record is possible by itself.
 pub(crate) trait Plausible {
-    /// How much sums grow by it; None where it cannot be true.
+    /// How much the record increases sums; `None` if it is impossible.
     fn weight(&self) -> Option<u64>;
 
-    /// Whether its sums are those of their parts.
+    /// Whether its sums match their parts.
     fn is_equal(&self) -> bool {
         true
     }

@@ -1,5 +1,5 @@
-//! Packs the segments of a long run in a thread of its own, while the run goes on. What cannot be
-//! packed stays plain: lines are never lost by it.
+//! Compresses the segments of a long run in a separate thread. A segment that cannot be compressed
+//! stays as it is, so no lines are lost.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
@@ -18,17 +18,17 @@ use crate::record::segments::{
     minutes_path, open, packed_path, plain_path,
 };
 
-/// At a tenth of the time of the best one the lines are a fifth larger than with it.
+/// Takes a tenth of the time of the best level, for files that are a fifth larger.
 const LEVEL: i32 = 9;
 
-/// Packs segments in a thread of its own.
+/// Compresses segments in a separate thread.
 pub(crate) struct Packer {
     numbers: Option<Sender<u32>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Packer {
-    /// Without a thread, segments stay plain.
+    /// If the thread cannot be started, segments stay uncompressed.
     pub(crate) fn new(directory: &Path, info: &RunInfo) -> Packer {
         let packing = Packing::new(directory, info);
         let (numbers, segments) = channel();
@@ -37,7 +37,7 @@ impl Packer {
         Packer { numbers: thread.is_some().then_some(numbers), thread }
     }
 
-    /// The segments up to this one are there.
+    /// The segments up to this one are complete.
     pub(crate) fn pack(&self, number: u32) {
         if let Some(numbers) = &self.numbers {
             let _ = numbers.send(number);
@@ -57,11 +57,11 @@ impl Drop for Packer {
 struct Packing {
     directory: PathBuf,
     checkpoint: Checkpoint,
-    /// A line could not be read, or a file not be written: the checkpoint stays what it is.
+    /// A line was unreadable or a file could not be written, so the checkpoint stays as it is.
     is_broken: bool,
 }
 
-/// A file that gets its name when it is whole.
+/// A file that is renamed when it is complete.
 struct NewFile {
     path: PathBuf,
     new: PathBuf,
@@ -97,7 +97,7 @@ impl Packing {
 
     fn work(mut self, numbers: &Receiver<u32>) {
         for number in numbers {
-            // What cannot be packed stays plain; lines are never lost by it.
+            // A segment that cannot be compressed stays as it is.
             let packed = self.pack(number);
             if packed.is_err() {
                 for path in [packed_path, minutes_path].map(|path| path(&self.directory, number)) {
@@ -113,7 +113,7 @@ impl Packing {
     }
 
     fn pack(&mut self, number: u32) -> io::Result<()> {
-        // When phases end is known from events; they come before the lines behind them.
+        // Events determine when phases end, so they are read before the lines.
         let events = Chain::open(vec![self.directory.join(EVENTS_FILE)])?;
         let figures = &mut self.checkpoint.figures;
         Records::<Event>::new(Box::new(BufReader::new(events))).for_each(|it| figures.event(&it));

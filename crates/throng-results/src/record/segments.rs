@@ -1,7 +1,8 @@
-//! A long run in pieces. When the file of intervals is large enough, it becomes a segment: its
-//! lines are packed (Zstandard, RFC 8878), beside them stand their sums by minute, and a checkpoint
-//! has all that a summary takes from the segments so far. So a day is read as fast as an hour, and
-//! a kill at any moment loses nothing: whatever was not done yet is a file of plain lines.
+//! A long run in segments. When the file of intervals is large enough, it becomes a segment: its
+//! lines are compressed (Zstandard, RFC 8878), their sums by minute are stored in another file, and
+//! a checkpoint contains everything that a summary needs from the segments so far. A day is
+//! therefore read as fast as an hour. A kill loses nothing: the unfinished part is a file of plain
+//! lines.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -15,9 +16,9 @@ use zstd::stream::read::Decoder;
 use crate::collector::Figures;
 use crate::directory::{FILE_BYTES_MAX, INTERVALS_FILE, RunInfo, Totals};
 
-/// A file of intervals that is this long becomes a segment.
+/// Size at which the file of intervals becomes a segment.
 pub(crate) const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
-/// The seconds of which a segment has the sums.
+/// Length of a sum in seconds.
 pub(crate) const MINUTE_S: u64 = 60;
 
 const FOLDER: &str = "segments";
@@ -28,7 +29,7 @@ pub(crate) fn folder(directory: &Path) -> PathBuf {
     directory.join(FOLDER)
 }
 
-/// Where a segment stands before it is packed.
+/// The path of a segment before it is compressed.
 pub(crate) fn plain_path(directory: &Path, number: u32) -> PathBuf {
     folder(directory).join(format!("{number:06}.ndjson"))
 }
@@ -45,7 +46,7 @@ pub(crate) fn minutes_path(directory: &Path, number: u32) -> PathBuf {
     folder(directory).join(format!("{number:06}.minutes.ndjson.zst"))
 }
 
-/// The segments that are there, in their order, and the lines behind them.
+/// The existing segments after number `behind`, in order, and the current file.
 pub(crate) fn files(directory: &Path, behind: u32) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder(directory)).into_iter().flatten().flatten();
     let number = |entry: std::fs::DirEntry| {
@@ -55,7 +56,7 @@ pub(crate) fn files(directory: &Path, behind: u32) -> Vec<PathBuf> {
     };
     let mut numbers: Vec<u32> = entries.filter_map(number).collect();
     numbers.sort_unstable();
-    // A kill may leave one in both forms; the packed one was whole when it got its name.
+    // A kill can leave both forms; the compressed one was complete before it was renamed.
     numbers.dedup();
     let mut files: Vec<PathBuf> = numbers
         .into_iter()
@@ -72,15 +73,15 @@ pub(crate) fn files(directory: &Path, behind: u32) -> Vec<PathBuf> {
     files
 }
 
-/// Files one after another, packed or not. Where one cannot be read any more a line ends, and the
-/// next file follows.
+/// Reads files one after another, compressed or not. If one becomes unreadable, the current line
+/// ends, and the next file follows.
 pub(crate) struct Chain {
     files: std::vec::IntoIter<PathBuf>,
     current: Option<Box<dyn BufRead>>,
 }
 
 impl Chain {
-    /// Fails where the first one cannot be opened.
+    /// Fails if the first file cannot be opened.
     pub(crate) fn open(files: Vec<PathBuf>) -> io::Result<Chain> {
         let mut chain = Chain { files: files.into_iter(), current: None };
         chain.next_file()?;
@@ -120,12 +121,11 @@ pub(crate) fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     })
 }
 
-/// Adds up intervals over so many seconds, each phase and machine apart. The second of a sum is the
-/// last in it: its gauges are of that one. What comes too late makes another part of a sum that was
-/// told.
+/// Sums intervals over a number of seconds, separate for each phase and machine. The second of a
+/// sum is its last, and its gauges are those of that second. Late intervals form another sum.
 pub(crate) struct Sums {
     seconds: u64,
-    /// By the place in time, phase and machine.
+    /// By time, phase and machine.
     pending: BTreeMap<(u64, u16, u16), Interval>,
     latest: u64,
 }
@@ -135,19 +135,19 @@ impl Sums {
         Sums { seconds, pending: BTreeMap::new(), latest: 0 }
     }
 
-    /// Takes an interval, and tells the sums that are complete.
+    /// Adds an interval, and passes on complete sums.
     pub(crate) fn add(&mut self, interval: Interval, told: &mut impl FnMut(Interval)) {
         let place = interval.second / self.seconds;
         if place > self.latest {
             self.latest = place;
-            // The one before may still get what is late.
+            // The previous sum may still receive late intervals.
             let open = self.pending.split_off(&(place - 1, 0, 0));
             self.tell(open, told);
         }
         let key = (place, interval.phase, interval.machine);
         match self.pending.get_mut(&key) {
             Some(sum) if sum.second == interval.second => {
-                // Parts of one second are there at the same time.
+                // Gauges of parts of the same second are added.
                 let mut gauges = sum.gauges.clone();
                 gauges.merge(&interval.gauges);
                 sum.merge_later(&interval);
@@ -160,7 +160,7 @@ impl Sums {
         }
     }
 
-    /// Tells those that are left.
+    /// Passes on the remaining sums.
     pub(crate) fn finish(&mut self, told: &mut impl FnMut(Interval)) {
         self.tell(BTreeMap::new(), told);
     }
@@ -170,17 +170,17 @@ impl Sums {
     }
 }
 
-/// What a summary needs of the segments, and how it is known that they are as they were.
+/// What a summary needs of the segments, with checks that they are unchanged.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Checkpoint {
     pub(crate) segments: Vec<Segment>,
-    /// The number of the last line in them.
+    /// The number of their last line.
     pub(crate) lines: u64,
     pub(crate) totals: Totals,
     pub(crate) figures: Figures,
 }
 
-/// A packed file.
+/// A compressed file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Segment {
     bytes: u64,
@@ -188,15 +188,15 @@ pub(crate) struct Segment {
 }
 
 impl Checkpoint {
-    /// That of no segment.
+    /// The checkpoint without segments.
     pub(crate) fn nothing(info: &RunInfo) -> Checkpoint {
         let figures = Figures::new(info);
         Checkpoint { segments: Vec::new(), lines: 0, totals: Totals::default(), figures }
     }
 
-    /// Where there is one and each of its segments is as it was when it was made.
+    /// Returns the checkpoint if it exists and all of its segments are unchanged.
     pub(crate) fn read(directory: &Path, info: &RunInfo) -> Option<Checkpoint> {
-        // From bytes, as lines are: another kind of reader would compile everything again.
+        // From bytes, like lines: another type of reader would be compiled separately.
         let text = plain::read(&checkpoint_path(directory), FILE_BYTES_MAX).ok()?;
         let found: Checkpoint = serde_json::from_slice(&text).ok()?;
         let mut numbered = (1..).zip(&found.segments);
@@ -207,7 +207,7 @@ impl Checkpoint {
         Some(Checkpoint { figures, ..found })
     }
 
-    /// The files of their sums by minute.
+    /// The files with their sums by minute.
     pub(crate) fn minutes(&self, directory: &Path) -> Vec<PathBuf> {
         (1..).zip(&self.segments).map(|(number, _)| minutes_path(directory, number)).collect()
     }
@@ -231,7 +231,7 @@ impl Segment {
     }
 }
 
-/// Counts what is written.
+/// Counts the written bytes.
 pub(crate) struct Counted<W> {
     pub(crate) out: W,
     crc: crc32fast::Hasher,

@@ -1,24 +1,24 @@
-//! How a run went over its time, in a few points: what small curves are drawn from.
+//! The course of a run in a few points, for sparklines.
 
 use throng_base::Said;
 use throng_metrics::Unit;
 
-/// As many as a line has room for.
+/// Maximum number of points in a line.
 pub const POINTS_MAX: usize = 40;
 
-/// The points of the measured time, in equal steps. A gap is where nothing was measured, or too
-/// little for the figure.
+/// The points of the measured time in equal steps. A gap means that nothing, or too little for the
+/// value, was measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Curves {
-    /// Attempts that went well, per second.
+    /// Successful attempts per second.
     pub rate: Vec<Option<f64>>,
     /// Of the response times of all attempts, in nanoseconds.
     pub p99: Vec<Option<f64>>,
-    /// Online, at most.
+    /// Maximum number online.
     pub users: Vec<Option<f64>>,
 }
 
-/// A figure over time, with what it is called.
+/// A named value over time.
 pub(crate) struct Named<'a> {
     pub(crate) name: Said,
     pub(crate) values: &'a [Option<f64>],
@@ -28,7 +28,7 @@ pub(crate) struct Named<'a> {
 }
 
 impl Curves {
-    /// Those that have a figure.
+    /// The curves that have values.
     pub(crate) fn named(&self) -> impl Iterator<Item = Named<'_>> {
         let all = [
             (say!("rate"), &self.rate, Unit::PerSecond),
@@ -38,7 +38,7 @@ impl Curves {
         all.into_iter().filter_map(|(name, values, unit)| {
             let known = || values.iter().flatten().copied();
             let (least, most) = (known().reduce(f64::min)?, known().reduce(f64::max)?);
-            // Users who come and go within a second are at no end of one.
+            // Users that start and leave within a second are present at the end of none.
             if most == 0.0 && unit == Unit::Number {
                 return None;
             }

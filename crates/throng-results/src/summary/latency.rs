@@ -1,18 +1,18 @@
-//! A histogram in a few figures.
+//! The main values of a histogram.
 
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use throng_metrics::{Histogram, Percentile};
 
 use super::LATENESS_NS_MAX;
 
-/// A histogram in a few figures, in nanoseconds.
+/// The main values of a histogram, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Latency {
     pub count: u64,
     pub min_ns: u64,
     pub mean_ns: f64,
     pub deviation_ns: f64,
-    /// In the order of [`Percentile::ALL`], also those of which there are too few values.
+    /// In the order of [`Percentile::ALL`], including those with too few values.
     pub percentiles_ns: [u64; Percentile::COUNT],
     pub max_ns: u64,
 }
@@ -33,23 +33,22 @@ impl Latency {
         }
     }
 
-    /// The percentile, of however few values it is.
+    /// The percentile, even with too few values.
     pub fn at(&self, percentile: Percentile) -> u64 {
         self.percentiles_ns[percentile as usize]
     }
 
-    /// None where there are too few values for it.
+    /// `None` if there are too few values.
     pub fn percentile(&self, percentile: Percentile) -> Option<u64> {
         (self.count >= percentile.values_min()).then_some(self.at(percentile))
     }
 
-    /// None where there is no value.
+    /// `None` without values.
     pub fn max(&self) -> Option<u64> {
         (!self.is_empty()).then_some(self.max_ns)
     }
 
-    /// Whether half of the percentile or more can be the lateness of the generator, which is late
-    /// by `own`.
+    /// Whether the generator's lateness `own` can explain at least half of the percentile.
     pub fn is_explained_by(&self, own: &Latency, percentile: Percentile) -> bool {
         let (Some(ns), Some(own)) = (self.percentile(percentile), own.percentile(percentile))
         else {
@@ -63,7 +62,7 @@ impl Latency {
     }
 }
 
-/// Null when there was nothing to time; so is a percentile of too few values.
+/// Null without values; so is a percentile with too few values.
 impl Serialize for Latency {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.is_empty() {

@@ -1,4 +1,4 @@
-//! Levels of the load, by name and in the order of the load.
+//! Names and sorts the levels of the load.
 
 use throng_base::Said;
 use throng_base::units::{format_count, parse_count};
@@ -13,7 +13,7 @@ pub(crate) const LEVELS_DRAWN_MIN: usize = 3;
 const USERS_VARY_MIN: f64 = 1.05;
 
 impl LevelRow {
-    /// Its phase, and the load if that was changed.
+    /// The phase, and the load if it was changed.
     pub(crate) fn label(&self, info: &RunInfo) -> Said {
         let phase = match (info.tables.loads.get(self.load), self.name.is_empty()) {
             (Some(load), false) => format!("{load} / {}", self.name),
@@ -28,7 +28,7 @@ impl LevelRow {
         }
     }
 
-    /// What the target used meanwhile; a host that generates the load, too, is shared.
+    /// Sets the target's usage. `is_shared` means that its host also generates load.
     pub(crate) fn take_busy(&mut self, busy: &Busy, is_shared: bool) {
         let lasted_ns = u64::try_from(self.lasted.as_nanos()).unwrap_or(u64::MAX);
         let to_ns = self.at_ns.saturating_add(lasted_ns);
@@ -57,13 +57,13 @@ impl LevelRow {
 }
 
 impl Summary {
-    /// Whether there is more than one load to tell apart; a warm-up alone is not one.
+    /// Whether there are several levels; a warm-up alone does not count.
     pub(crate) fn has_levels(&self) -> bool {
         self.parts.levels.iter().filter(|level| level.measured).count() > 1
     }
 
-    /// Levels with response times in the order of their load, and what that counts: users, if their
-    /// number differs between levels, or starts per second.
+    /// Levels with response times, sorted by load, and the unit of the load: users, if their number
+    /// differs between levels, or starts per second.
     pub(crate) fn levels_by_load(&self) -> (Said, Vec<(f64, &LevelRow)>) {
         let timed = self.parts.levels.iter().filter(|level| !level.total.latency.is_empty());
         let timed: Vec<&LevelRow> = timed.collect();

@@ -1,6 +1,5 @@
-//! The picture of the population over the time of a run: rows of cells, columns of time, and the
-//! worst that was seen of each. A longer run has wider columns, more cells have wider rows, so it
-//! is never larger than it is drawn.
+//! The states of all users over the time of a run: rows of cells and columns of time, with the
+//! worst state of each. Columns and rows become wider as needed, so the size is limited.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -9,11 +8,11 @@ use throng_metrics::{Census, Interval, Shade, UserState};
 const COLUMNS_MAX: u64 = 240;
 const ROWS_MAX: usize = 250;
 
-/// Takes what changed, line by line.
+/// Adds changes line by line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Picture {
     census: Census,
-    /// The latest one, until a later one begins.
+    /// The current second.
     second: u64,
     width_s: u64,
     cells_per_row: usize,
@@ -22,7 +21,7 @@ pub struct Picture {
     most: [Most; UserState::ALL.len()],
 }
 
-/// How many users were in a state at once, at most, and the first second at whose end they were.
+/// The maximum number of users in a state, and the first second at whose end it was reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Most {
     pub users: u64,
@@ -32,11 +31,11 @@ pub struct Most {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Column {
     rows: Shades,
-    /// By state, how many users were in it at most.
+    /// By state: the maximum number of users.
     most: [u64; UserState::ALL.len()],
 }
 
-/// Written as letters, each behind how often it follows itself: `12O3a`.
+/// Run-length encoded letters: `12O3a`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 struct Shades(Vec<Shade>);
@@ -78,13 +77,13 @@ impl Default for Picture {
 }
 
 impl Picture {
-    /// Takes a line. Those of one second may come in any order; what is later than that counts to
-    /// the second that goes on.
+    /// Adds a line. Lines of the same second can be in any order; late ones count toward the
+    /// current second.
     pub(crate) fn add(&mut self, interval: &Interval) {
         if interval.second > self.second {
             self.end_second();
             self.second = interval.second;
-            // Where no line tells of a time, users stay what they were.
+            // Without lines, users keep their states.
             let at = self.reach();
             if self.columns.len() < at {
                 let column = self.column();
@@ -94,7 +93,7 @@ impl Picture {
         self.census.add(&interval.cells);
     }
 
-    /// That of the whole run; None where it has no users with long-lived connections.
+    /// The picture of the whole run; `None` without users on long-lived connections.
     pub(crate) fn finished(mut self) -> Option<Picture> {
         self.end_second();
         (self.census.cells() > 0).then_some(self)
@@ -121,7 +120,7 @@ impl Picture {
         self.columns[at].merge(&column);
     }
 
-    /// The place of the column of the second, for which there is room then.
+    /// The column of the current second; creates it if necessary.
     fn reach(&mut self) -> usize {
         while self.second / self.width_s >= COLUMNS_MAX {
             self.width_s = self.width_s.saturating_mul(2);
@@ -130,7 +129,7 @@ impl Picture {
         (self.second / self.width_s) as usize
     }
 
-    /// How it is now.
+    /// The current state.
     fn column(&self) -> Column {
         let rows = self.shades(self.cells_per_row).collect();
         Column { rows: Shades(rows), most: self.census.all() }
@@ -149,12 +148,12 @@ impl Picture {
         self.census.cells()
     }
 
-    /// Of the states in which users were.
+    /// Only states that occurred.
     pub fn most(&self) -> impl Iterator<Item = (UserState, Most)> {
         UserState::ALL.into_iter().zip(self.most).filter(|(_, most)| most.users > 0)
     }
 
-    /// What a page draws: its columns, and the cells as they are now.
+    /// The columns, and the current cells, for a page.
     pub(crate) fn json(&self) -> Value {
         let text = |shades: &Shades| String::from(shades.clone());
         let columns = self.columns.iter().map(|column| text(&column.rows));
@@ -199,7 +198,7 @@ mod tests {
 
     use super::*;
 
-    /// So many users of each cell come to a state, and as many leave another.
+    /// Users of each cell enter one state and leave another.
     fn line(second: u64, cells: std::ops::Range<u16>, changes: [i64; 6]) -> Interval {
         let rows = cells.map(|cell| CellRow(cell, changes)).collect();
         let cells = Cells { users_per_cell: 10, rows };
@@ -212,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_storm_is_seen_running_through_it() {
+    fn a_reconnect_storm_is_visible() {
         let mut picture = Picture::default();
         picture.add(&line(0, 0..100, [10, 0, 0, 0, 0, 0]));
         picture.add(&line(5, 20..60, [-10, 0, 0, 0, 10, 0]));
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_is_no_larger_and_a_short_outage_stays_in_it() {
+    fn a_day_has_limited_size_and_keeps_a_short_outage() {
         let mut picture = Picture::default();
         picture.add(&line(0, 0..2_000, [10, 0, 0, 0, 0, 0]));
         picture.add(&line(40_000, 0..2_000, [-10, 0, 0, 0, 10, 0]));
@@ -246,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_a_second_come_in_any_order_and_without_cells_there_is_no_picture() {
+    fn lines_of_a_second_may_be_in_any_order_and_no_cells_mean_no_picture() {
         let lines = |reversed: bool| {
             let parts = [
                 line(3, 0..7, [0, 0, 10, 0, 0, 0]),
@@ -265,7 +264,7 @@ mod tests {
         let mut empty = Picture::default();
         empty.add(&line(5, 0..0, [0; 6]));
         assert_eq!(empty.finished(), None);
-        // A damaged record may tell of any second.
+        // A damaged run directory can contain any second.
         let mut last = Picture::default();
         last.add(&line(0, 0..3, [1, 0, 0, 0, 0, 0]));
         last.add(&line(u64::MAX, 0..3, [1, 0, 0, 0, 0, 0]));

@@ -1,17 +1,17 @@
-//! Whether the figures of a run are about the target; [`crate::verdict`] finds that out.
+//! Whether the results describe the target; [`crate::verdict`] determines it.
 
 use throng_base::Said;
 use throng_metrics::Packets;
 
 use super::Hold;
 
-/// Lateness (p99) above which missing starts are the generator's fault, and above which a second
-/// counts as late.
+/// Lateness (p99) above which missing starts are blamed on the generator and a second counts as
+/// late.
 pub const LATENESS_NS_MAX: u64 = 10_000_000;
-/// Share of the host's processors above which there is nothing left to be had.
+/// CPU usage of the host above which no processor time is left.
 pub const HOST_CPU_BUSY: f64 = 0.95;
 
-/// Whether the figures are about the target.
+/// Whether the results describe the target.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Validity {
     Valid,
@@ -20,45 +20,44 @@ pub enum Validity {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum InvalidReason {
-    /// Starts that were due never happened, and the generator was late.
+    /// Due starts never happened, and the generator was late.
     StartsUnmet { unmet: u64, due: u64 },
-    /// The generator did what was due much too late.
+    /// The generator was much too late.
     Late { p99_ns: u64, max_ns: u64 },
-    /// The generator stood still for so much of the time: stopped, throttled, without a processor.
+    /// The generator did not run for part of the time: stopped, throttled, or without a processor.
     TimeLost { lost_ns: u64, measured_ns: u64, longest_ns: u64 },
-    /// Attempts failed because this host had no descriptors, ports or memory left.
+    /// Attempts failed because this host ran out of descriptors, ports or memory.
     GeneratorErrors { failed: u64, attempts: u64 },
-    /// Starts that were due never happened because every user was busy; the generator was in
-    /// time. `needed` users would have been enough, when that can be said.
+    /// Due starts never happened because every user was busy, while the generator was on time.
+    /// `needed` is the sufficient number of users, if known.
     TooFewUsers { unmet: u64, due: u64, needed: Option<u64> },
-    /// The end of the run cut off everything that was begun.
+    /// The end of the run interrupted every attempt.
     NothingAnswered { cut_off: u64 },
-    /// The generator let nobody come any more, for one of the limits that it was given.
+    /// Growth ended because of a limit of the generator.
     GrowthGivenUp { hold: Hold },
-    /// It held users back until the phase that wanted them was over; at most `came` were there.
+    /// Growth was paused until the end of the phase; at most `came` users were present.
     UsersHeld { phase: String, came: u64, wanted: u64, seconds: u64, limit: String },
-    /// The ledger found no id in any of the messages that it was to follow.
+    /// The ledger found no ID in any message.
     DeliveriesBlind { name: String, sent: u64, received: u64, lost: u64 },
-    /// There is a threshold on deliveries of which some were not watched.
+    /// A threshold applies to deliveries of which some were not tracked.
     DeliveriesUnwatched { name: String, unwatched: u64, sent: u64 },
-    /// A machine was gone before its load was over: what it did last is not known.
+    /// A machine was lost before the end of its load, with its last results.
     MachineLost { name: String, at_ns: u64, detail: Said },
-    /// A machine left its host to others: a part of the load was missing. `percent` is the least
-    /// that was made of its part.
+    /// A machine backed off, so part of the load was missing. `percent` is the minimum portion.
     BackedOff { name: String, at_ns: u64, percent: u8, detail: Said },
-    /// What all machines together are not, this one is.
+    /// One machine is invalid, although all machines together are not.
     OfMachine { name: String, reason: Box<InvalidReason> },
-    /// A source of data had no row left, so that the load was not done, and the scenario does not
-    /// say that this is an end.
+    /// A data source ran out of rows before the end of the load, and the scenario does not expect
+    /// it.
     DataEnded { at_ns: u64, detail: Said },
-    /// There is a threshold on messages of which the generator dropped some that had come.
+    /// A threshold applies to messages of which the generator dropped some.
     MessagesDropped { dropped: u64 },
-    /// The generator carried packets of users with a network too late, or dropped them.
+    /// The generator delayed or dropped packets of a simulated network.
     PacketsLate { packets: Packets },
 }
 
 impl InvalidReason {
-    /// The word that records and JSON carry.
+    /// The word in run directories and JSON.
     pub fn word(&self) -> &'static str {
         match self {
             InvalidReason::StartsUnmet { .. } => "starts-unmet",
@@ -100,8 +99,8 @@ impl InvalidReason {
         is_limited || self.is_late() || self.is_held()
     }
 
-    /// What a search for the capacity judges level by level: beyond the limit of a target starts
-    /// are missing, and a level that the generator did not offer ends the search.
+    /// Whether a capacity search accounts for it within its levels: above the limit of a target,
+    /// starts are missing, and a level that the generator did not offer ends the search.
     pub(crate) fn is_of_level(&self) -> bool {
         match self {
             InvalidReason::StartsUnmet { .. }

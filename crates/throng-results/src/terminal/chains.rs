@@ -1,4 +1,4 @@
-//! Where the time of the slowest attempts went: for each a bar by stage, one behind the other.
+//! Shows the stages of the slowest attempts as bars.
 
 use throng_metrics::Chain;
 
@@ -6,10 +6,10 @@ use super::Style;
 use super::text::{clean, cut, nanos, width};
 use crate::summary::{SlowRow, Summary};
 
-/// So many are shown; JSON and the record have all.
+/// Maximum number of attempts; JSON and the run directory have all.
 const SHOWN_MAX: usize = 10;
 const INDENT: &str = "  ";
-/// Of a bar that takes the whole time, at most.
+/// Maximum length of a bar.
 const BAR_COLUMNS_MAX: usize = 50;
 
 /// The slowest attempts of a run, the slowest first.
@@ -38,7 +38,7 @@ pub fn slowest_text(summary: &Summary, style: &Style) -> String {
     if style.ascii { super::text::ascii(&out) } else { out }
 }
 
-/// What finds it in the logs and the tracing of the service.
+/// Identifies the attempt in the logs and traces of the service.
 fn head(row: &SlowRow, style: &Style) -> String {
     let slow = &row.slow;
     let at = style.say(say!("at {}", nanos(slow.at_ns)));
@@ -106,7 +106,7 @@ mod tests {
     use crate::tests::sample;
 
     #[test]
-    fn each_stage_begins_where_the_one_before_ends() {
+    fn each_stage_starts_where_the_previous_one_ends() {
         let mut summary = sample::summary();
         let chain = Chain {
             connect_ns: 1_000_000_000,

@@ -1,6 +1,5 @@
-//! Tables by their columns: what each is called, and what it shows of a row; of the terminal and of
-//! Markdown. Percentiles and their names come from [`Percentile`], and one rule decides which
-//! columns are left out.
+//! Tables for the terminal and Markdown, defined by columns: a heading and the cell of each row.
+//! Names of percentiles come from [`Percentile`], and one rule decides which columns are omitted.
 
 use std::rc::Rc;
 
@@ -12,12 +11,12 @@ use super::table::{Cell, Table};
 use super::text::{nanos, rate};
 use crate::summary::Latency;
 
-/// What stands where there is no figure.
+/// Shown without a value.
 pub(crate) const NOTHING: &str = "–";
-/// What stands before a percentile that the generator's own lateness can explain.
+/// Marks a percentile that the generator's lateness can explain.
 pub(super) const EXPLAINED: &str = "~";
 
-/// A figure of a [`Latency`].
+/// A value of a [`Latency`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Time {
     Min,
@@ -31,9 +30,9 @@ pub(crate) const P50: Time = Time::At(Percentile::P50);
 pub(super) const P90: Time = Time::At(Percentile::P90);
 pub(super) const P95: Time = Time::At(Percentile::P95);
 pub(crate) const P99: Time = Time::At(Percentile::P99);
-/// What tables of times alone show.
+/// The columns of tables with only times.
 pub(crate) const TIMES: [Time; 6] = [P50, P90, P95, P99, Time::At(Percentile::P999), Time::Max];
-/// What most tables show of times.
+/// The time columns of most tables.
 pub(super) const BRIEF: [Time; 4] = [P50, P90, P99, Time::Max];
 
 impl Time {
@@ -47,7 +46,7 @@ impl Time {
         }
     }
 
-    /// In nanoseconds; None where there are too few values for it.
+    /// In nanoseconds; `None` with too few values.
     fn of(self, latency: &Latency) -> Option<u64> {
         let some = |ns: u64| (!latency.is_empty()).then_some(ns);
         match self {
@@ -59,7 +58,7 @@ impl Time {
         }
     }
 
-    /// Of values that are not nanoseconds; None as well.
+    /// For values other than nanoseconds; `None` with too few values.
     pub(super) fn value(self, values: &Latency) -> Option<f64> {
         match self {
             Time::Mean if !values.is_empty() => Some(values.mean_ns),
@@ -76,38 +75,38 @@ impl Time {
     }
 }
 
-/// The columns of a table of rows.
+/// The columns of a table.
 pub(crate) struct Columns<'a, R> {
     columns: Vec<Column<'a, R>>,
     ink: Box<dyn Fn(&R) -> Ink + 'a>,
 }
 
-/// Whether something holds of a row.
+/// A condition on a row.
 type Asked<'a, R> = Box<dyn Fn(&R) -> bool + 'a>;
 
 struct Column<'a, R> {
     head: Said,
     cell: Box<dyn Fn(&R) -> Cell + 'a>,
-    /// Words are aligned to the left, numbers to the right.
+    /// Words are aligned left, numbers right.
     is_words: bool,
-    /// It is left out where this holds of no row.
+    /// If set, the column is omitted unless a row satisfies it.
     is_told: Option<Asked<'a, R>>,
 }
 
 impl<'a, R> Columns<'a, R> {
-    /// With the names of the rows as the first.
+    /// Starts with a column of row names.
     pub(crate) fn of<C: Into<Cell>>(head: Said, name: impl Fn(&R) -> C + 'a) -> Columns<'a, R> {
         let columns = Columns { columns: Vec::new(), ink: Box::new(|_| Ink::Plain) };
         columns.cell(head, name).words()
     }
 
-    /// The column before holds numbers, although it is the first.
+    /// The previous column contains numbers, although it is the first.
     pub(crate) fn numbers(mut self) -> Columns<'a, R> {
         self.columns.last_mut().into_iter().for_each(|column| column.is_words = false);
         self
     }
 
-    /// The colour of what has none of its own.
+    /// The default color of a row.
     pub(super) fn inked(mut self, ink: impl Fn(&R) -> Ink + 'a) -> Columns<'a, R> {
         self.ink = Box::new(ink);
         self
@@ -123,14 +122,13 @@ impl<'a, R> Columns<'a, R> {
         self
     }
 
-    /// The column before holds words.
+    /// The previous column contains words.
     pub(crate) fn words(mut self) -> Columns<'a, R> {
         self.columns.last_mut().into_iter().for_each(|column| column.is_words = true);
         self
     }
 
-    /// The column before is there only where this holds of a row: a figure that says nothing of
-    /// any of them is not shown.
+    /// Omits the previous column unless a row satisfies the condition.
     pub(crate) fn if_any(mut self, is_told: impl Fn(&R) -> bool + 'a) -> Columns<'a, R> {
         if let Some(column) = self.columns.last_mut() {
             column.is_told = Some(Box::new(is_told));
@@ -142,12 +140,12 @@ impl<'a, R> Columns<'a, R> {
         self.cell(head, move |row| Cell::number(count(row)))
     }
 
-    /// A count that most runs have none of.
+    /// A count that is 0 in most runs.
     pub(crate) fn rare(self, head: Said, count: impl Fn(&R) -> u64 + Clone + 'a) -> Columns<'a, R> {
         self.count(head, count.clone()).if_any(move |row| count(row) > 0)
     }
 
-    /// A count of what went wrong, in red where it is one.
+    /// A count of errors, red if it is not 0.
     pub(crate) fn bad(self, head: Said, count: impl Fn(&R) -> u64 + 'a) -> Columns<'a, R> {
         self.cell(head, move |row| failures(count(row)))
     }
@@ -180,7 +178,7 @@ impl<'a, R> Columns<'a, R> {
         })
     }
 
-    /// The same; what the lateness of the generator can explain is marked.
+    /// The same; percentiles that the generator's lateness can explain are marked.
     pub(super) fn times_beside(
         self,
         lateness: &'a Latency,
@@ -215,7 +213,7 @@ impl<'a, R> Columns<'a, R> {
     }
 }
 
-/// How many failed: in red where it is one.
+/// The number of failures, red if it is not 0.
 pub(super) fn failures(count: u64) -> Cell {
     Cell::number(count).or_ink(if count > 0 { Ink::Bad } else { Ink::Plain })
 }

@@ -1,4 +1,4 @@
-//! Runs side by side.
+//! Compared runs.
 
 use throng_base::{Said, clean};
 
@@ -12,13 +12,12 @@ use crate::compare::{
 };
 use throng_metrics::Quantity;
 
-/// Rows of steps that are shown; those with a finding come first.
+/// Maximum number of rows; rows with a finding come first.
 const ROWS_MAX: usize = 40;
-/// Columns of what stands before a path.
+/// Width of the text before a path.
 const INDENT: usize = 10;
 
-/// A run held against the baseline.
-// sentences
+/// A run compared with the baseline.
 pub fn comparison_text(
     baseline: &Sampled,
     other: &Sampled,
@@ -71,7 +70,7 @@ fn total_table(row: &Row, generator: Option<&Row>, style: &Style) -> Table {
         .table(&figures)
 }
 
-/// A figure before and after, and what has changed.
+/// A value before and after, and its change.
 pub(crate) fn changes<'a, R>(
     columns: Columns<'a, R>,
     of: impl Fn(&R) -> &Figure + Copy + 'a,
@@ -93,7 +92,7 @@ pub(crate) fn changes<'a, R>(
         .cell(say!("95 % interval"), move |row| between(of(row)))
 }
 
-/// How each step has changed; what is within noise stands without a mark.
+/// The changes of each step; those within noise have no mark.
 fn rows_table(comparison: &Comparison, style: &Style) -> String {
     let rows = comparison.rows.iter().skip(1).filter(|row| row.kind != GENERATOR);
     let mut rows: Vec<&Row> = rows.collect();
@@ -128,19 +127,18 @@ fn rows_table(comparison: &Comparison, style: &Style) -> String {
     out
 }
 
-/// A change with its sign: a share of the baseline, or points.
+/// A signed change: a share of the baseline, or points.
 pub(crate) fn by_text(figure: &Figure, by: f64) -> String {
     percent_text(figure.measure.unit(), by)
 }
 
-/// The same; what is beyond noise has a mark.
+/// The same; significant changes have a mark.
 pub(super) fn marked(figure: &Figure) -> Cell {
     let Some(change) = &figure.change else { return NOTHING.into() };
     let mark = if change.named { "*" } else { "" };
     Cell::new(better(figure.verdict()).0, by_text(figure, change.by) + mark)
 }
 
-// sentences
 pub(crate) fn conclusion(comparison: &Comparison) -> Said {
     let findings = || comparison.findings();
     let worse = findings().filter(|(_, figure, _)| figure.verdict() == Some(false)).count();
@@ -157,7 +155,6 @@ pub(crate) fn conclusion(comparison: &Comparison) -> Said {
     }
 }
 
-// sentences
 pub(super) fn judged_text(judged: &Judged) -> (Ink, Said) {
     let text = &judged.text;
     match judged.fails {

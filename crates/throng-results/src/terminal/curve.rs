@@ -1,20 +1,20 @@
-//! A row of figures as a small curve: one character for each, or for a few of them.
+//! Sparklines: one character for each value, or for several.
 
 use super::Style;
 
-/// From the least to the most.
+/// From the minimum to the maximum.
 pub(crate) type Levels = [char; 8];
 
 pub(crate) const BLOCKS: Levels = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// For terminals that know no more than ASCII: they rise, and grow darker.
+/// For ASCII terminals: rising and increasingly dense.
 const MARKS: Levels = ['_', '.', '-', '~', '=', '*', '%', '#'];
 
 pub(crate) fn levels(style: &Style) -> &'static Levels {
     if style.ascii { &MARKS } else { &BLOCKS }
 }
 
-/// The curve, in at most so many columns. It begins at half of the largest value where all lie
-/// above that, so that what hardly differs looks alike; a gap shows what is not known.
+/// The sparkline in at most `columns` columns. If all values exceed half of the maximum, it starts
+/// there, so that similar values look alike. Gaps are unknown values.
 pub(crate) fn spark(values: &[Option<f64>], columns: usize, levels: &Levels) -> String {
     let columns = columns.min(values.len());
     let known = || values.iter().flatten().copied().filter(|value| value.is_finite());
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn curves_show_what_differs_and_no_more() {
+    fn curves_show_relevant_differences() {
         let of = |values: &[f64], columns| {
             let values: Vec<Option<f64>> = values.iter().map(|value| Some(*value)).collect();
             spark(&values, columns, &BLOCKS)

@@ -1,4 +1,4 @@
-//! What `--details` shows behind all metrics: the evidence of the first failures.
+//! The evidence of the first failures, which `--details` shows after all metrics.
 
 use throng_base::clean;
 use throng_metrics::status_text;
@@ -7,10 +7,10 @@ use super::Style;
 use crate::evidence::{Evidence, HEX_BYTES_MAX, Piece};
 use crate::summary::Summary;
 
-/// A line of it at a terminal.
+/// Maximum length of a line.
 const LINE_CHARS_MAX: usize = 200;
 
-/// Empty where nothing failed, or nothing of it was kept.
+/// Empty without recorded failures.
 pub(super) fn details_text(summary: &Summary, style: &Style) -> String {
     if summary.steps.failures.is_empty() {
         return String::new();
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_that_are_no_text_are_shown_as_both() {
+    fn binary_data_is_shown_as_text_and_hex() {
         let hex = Some("00 2a 41".to_string());
         let piece = Piece { bytes: 3, text: ".*A".into(), hex };
         assert_eq!(lines(&piece), [format!("{:48} .*A", "00 2a 41")]);

@@ -1,4 +1,4 @@
-//! What was found in a run, and why: in short in its summary, in full for `throng why`.
+//! The findings of a run: short in its summary, complete for `throng why`.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use super::text::{clean, second, wrap};
 use super::{Ink, Style};
 use crate::summary::Summary;
 
-/// Where texts below a finding begin.
+/// Indentation of the text below a finding.
 const INDENT: &str = "  ";
 
-/// All findings of a run, with evidence and rivals, and what could not be judged.
+/// All findings of a run, with evidence and alternative causes, and the rules that lacked data.
 pub fn findings_text(summary: &Summary, judged: &Judged, style: &Style) -> String {
     let mut out = head(summary, judged, style);
     for finding in &judged.findings {
@@ -25,7 +25,7 @@ pub fn findings_text(summary: &Summary, judged: &Judged, style: &Style) -> Strin
     if style.ascii { super::text::ascii(&out) } else { out }
 }
 
-/// The findings alone, as a section of all figures.
+/// The findings as a section of the report.
 pub(super) fn section(summary: &Summary, style: &Style) -> String {
     let all: Vec<String> = beside_verdict(summary).map(|it| full(it, style)).collect();
     match all.is_empty() {
@@ -34,7 +34,7 @@ pub(super) fn section(summary: &Summary, style: &Style) -> String {
     }
 }
 
-/// Findings that the verdict and its warnings do not tell already: they are about throng itself.
+/// Findings that the verdict and its warnings do not contain. Those concern throng itself.
 pub(super) fn beside_verdict(summary: &Summary) -> impl Iterator<Item = &Finding> {
     let found = summary.verdict.why.iter().flat_map(|judged| &judged.findings);
     found.filter(|it| it.code != Code::GeneratorBound)
@@ -71,7 +71,7 @@ pub(super) fn ink(level: Level) -> Ink {
     }
 }
 
-/// From when to when it is seen.
+/// The time span of a finding.
 pub(super) fn span(finding: &Finding, style: &Style) -> String {
     part(finding.when, style)
 }
@@ -119,7 +119,7 @@ fn paragraph(text: &str, indent: &str, style: &Style) -> String {
     lines.iter().map(|line| format!("{indent}{line}\n")).collect()
 }
 
-/// How each measure of a long load went on.
+/// The trend of each metric of a long load.
 fn stability(judged: &Judged, style: &Style) -> String {
     let Some(found) = &judged.stability else { return String::new() };
     let title = style.bold(&style.say(say!("stability")));
@@ -134,7 +134,7 @@ fn stability(judged: &Judged, style: &Style) -> String {
     out
 }
 
-/// What failed at the border of a search for the highest load.
+/// What limited the service at the border of a capacity search.
 fn gave_way(judged: &Judged, style: &Style) -> String {
     if judged.gave_way.is_empty() {
         return String::new();
@@ -144,7 +144,7 @@ fn gave_way(judged: &Judged, style: &Style) -> String {
     format!("\n{title}\n{}", rows.collect::<String>())
 }
 
-/// Why other findings could not be drawn.
+/// Why other rules could not be evaluated.
 fn not_judged(judged: &Judged, style: &Style) -> String {
     if !judged.doubts.is_empty() {
         return String::new();
@@ -193,7 +193,7 @@ mod tests {
     use crate::tests::sample;
 
     #[test]
-    fn findings_are_shown_with_evidence_and_rivals() {
+    fn findings_are_shown_with_evidence_and_alternatives() {
         let summary = sample::summary();
         let judged = sample::judged();
         let text = findings_text(&summary, &judged, &Style::plain());
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_has_two_lines_for_each_and_none_where_there_is_none() {
+    fn a_summary_has_two_lines_per_finding() {
         let mut summary = sample::summary();
         summary.verdict.why = Some(Judged::default());
         let without = summary_text(&summary, &Style::plain());

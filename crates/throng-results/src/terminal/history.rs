@@ -1,4 +1,4 @@
-//! The runs of a folder, a line each, with what has changed for good.
+//! The runs of a folder, one per line, with lasting changes.
 
 use throng_base::{Exit, Said, clean};
 use throng_metrics::Quantity;
@@ -14,14 +14,13 @@ use crate::compare::{CapacityChange, Figure, History, Past, Shift, Trend};
 
 const LABELS_COLUMNS_MAX: usize = 20;
 const CURVE_COLUMNS_MAX: usize = 40;
-/// What is not as in the run before it is told of so many of the newest runs.
+/// Number of newest runs whose differences from the previous run are listed.
 const UNLIKE_MAX: usize = 5;
 const PASSED_OVER_MAX: usize = 10;
 pub(crate) const P50: Quantity = Quantity::Quantile(0.5);
 pub(crate) const P95: Quantity = Quantity::Quantile(0.95);
 pub(crate) const P99: Quantity = Quantity::Quantile(0.99);
 
-// sentences
 pub fn history_text(history: &History, style: &Style) -> String {
     let mut out = String::new();
     for (at, trend) in history.scenarios.iter().enumerate() {
@@ -45,7 +44,6 @@ pub fn history_text(history: &History, style: &Style) -> String {
     out
 }
 
-// sentences
 fn trend_text(trend: &Trend, step: Option<&str>, style: &Style) -> String {
     let mut out = format!("{}\n", style.bold(&title(trend, step).render(style.language)));
     if let Some(baseline) = &trend.baseline {
@@ -81,7 +79,6 @@ fn trend_text(trend: &Trend, step: Option<&str>, style: &Style) -> String {
     out
 }
 
-// sentences
 pub(crate) fn title(trend: &Trend, step: Option<&str>) -> Said {
     let (scenario, runs) = (clean(&trend.scenario), trend.runs.len());
     match (step.map(clean), runs) {
@@ -111,7 +108,7 @@ fn runs_table(trend: &Trend, style: &Style) -> String {
     table.render(style)
 }
 
-/// What the runs came to, but for their rate.
+/// The results of each run, except the rate.
 pub(crate) fn figures(columns: Columns<'_, Past>) -> Columns<'_, Past> {
     let figures = [
         (say!("failed"), Quantity::Failed),
@@ -132,7 +129,7 @@ fn ink(exit: Exit) -> Ink {
     }
 }
 
-/// `2026-11-22T09:59:28.042Z` as people read it.
+/// Formats `2026-11-22T09:59:28.042Z` for display.
 pub(crate) fn when(started: &str) -> String {
     clean(started.split('.').next().unwrap_or_default()).replace('T', " ").replace('Z', "")
 }
@@ -150,7 +147,7 @@ fn change_cell(figure: Option<&Figure>) -> Cell {
     figure.map_or_else(|| NOTHING.into(), marked)
 }
 
-/// The trend of what matters most, a character a run.
+/// The trends of the main values, one character per run.
 fn curves(trend: &Trend, style: &Style) -> String {
     if trend.runs.len() < 2 {
         return String::new();
@@ -165,8 +162,7 @@ fn curves(trend: &Trend, style: &Style) -> String {
     out
 }
 
-/// The curve of a figure, and from where to where it goes.
-// sentences
+/// The sparkline of a value, with its first and last value.
 pub(crate) fn drawn(trend: &Trend, measure: Quantity, levels: &Levels) -> Option<(String, Said)> {
     let value = |run: &Past| run.figure(measure)?.after.filter(|_| run.is_comparable());
     let values: Vec<Option<f64>> = trend.runs.iter().map(value).collect();
@@ -177,8 +173,7 @@ pub(crate) fn drawn(trend: &Trend, measure: Quantity, levels: &Levels) -> Option
     Some((spark(&values, CURVE_COLUMNS_MAX, levels), range))
 }
 
-/// The runs that looked for the highest load.
-// sentences
+/// The runs with a capacity search.
 pub(crate) fn carried_said(trend: &Trend) -> impl Iterator<Item = (&Past, Said)> {
     trend.runs.iter().filter_map(|run| {
         let (name, carries) = (when(&run.started), run.carried?.text());
@@ -190,8 +185,7 @@ pub(crate) fn carried_said(trend: &Trend) -> impl Iterator<Item = (&Past, Said)>
     })
 }
 
-/// What is another figure since one run.
-// sentences
+/// The values with a lasting change since the same run.
 pub(crate) fn shifts_said(trend: &Trend, shifts: &[Shift]) -> Said {
     let since = shifts.first().and_then(|shift| trend.runs.get(shift.since));
     let run = since.map(|run| clean(&run.name())).unwrap_or_default();
@@ -199,7 +193,6 @@ pub(crate) fn shifts_said(trend: &Trend, shifts: &[Shift]) -> Said {
     say!("since run {run}: {changes}")
 }
 
-// sentences
 fn shift_said(shift: &Shift) -> Said {
     let unit = shift.measure.unit();
     let (before, after) = (figure_text(unit, shift.before), figure_text(unit, shift.after));

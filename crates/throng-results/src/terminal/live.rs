@@ -1,4 +1,4 @@
-//! What is seen while a run goes on: a line every second, and a line that moves.
+//! The output during a run: a line per second, and a progress line.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use crate::directory::RunInfo;
 use crate::gauges::AllGauges;
 use crate::summary::Attempts;
 
-/// How many lines stand under one header.
+/// Lines per heading.
 const LINES_PER_HEADER: u64 = 20;
-/// What a column shows.
+/// The value of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Figure {
     Time,
@@ -31,10 +31,10 @@ enum Figure {
     Wanted,
 }
 
-/// How wide it is, with the blank before it.
+/// Its width, including the space before it.
 type Column = (usize, Said, Figure);
 
-/// The columns before the codes. A million users fit.
+/// The columns before the codes; wide enough for a million users.
 const COLUMNS: [Column; 9] = [
     (6, say!("time"), Figure::Time),
     (8, say!("users"), Figure::Online),
@@ -46,7 +46,7 @@ const COLUMNS: [Column; 9] = [
     (7, say!("max"), Figure::Max),
     (8, say!("bytes/s"), Figure::Bytes),
 ];
-/// Where users come for a connection, some may be there without it.
+/// With long-lived connections, users may be present without a connection.
 const LONG_LIVED_COLUMNS: [Column; 10] = [
     (6, say!("time"), Figure::Time),
     (8, say!("online"), Figure::Online),
@@ -60,19 +60,19 @@ const LONG_LIVED_COLUMNS: [Column; 10] = [
     (8, say!("bytes/s"), Figure::Bytes),
 ];
 
-/// Where less begins than was wanted, how much that is says more than the bytes.
+/// If fewer starts begin than wanted, the wanted rate is more useful than the bytes.
 const WANTED: Column = (9, say!("wanted/s"), Figure::Wanted);
 
-/// Where messages have to reach an audience, how many of them did says more than the worst time.
+/// With deliveries, their rate is more useful than the maximum time.
 const DELIVERED: Column = (8, say!("deliv/s"), Figure::Delivered);
 
-/// What gives way, in this order, where a page is too narrow for all columns.
+/// Columns to omit on a narrow page, in this order.
 const GIVE_WAY: [Figure; 5] =
     [Figure::Bytes, Figure::Max, Figure::Quantile(0.5), Figure::Rate, Figure::Offline];
-/// What is left for the codes.
+/// Minimum width of the codes.
 const CODES_COLUMNS_MIN: usize = 7;
 
-/// The columns that a page has room for.
+/// The columns that fit on a page.
 fn fitting(mut columns: Vec<Column>, page: usize) -> Vec<Column> {
     for figure in GIVE_WAY {
         if used(&columns) + CODES_COLUMNS_MIN > page {
@@ -86,7 +86,7 @@ fn used(columns: &[Column]) -> usize {
     columns.iter().map(|(columns, ..)| columns).sum()
 }
 
-/// Makes the line of every second: `ok` and `failed` since the start, the rest of that second.
+/// Creates the line of each second: `ok` and `failed` since the start, the rest for that second.
 #[derive(Clone, Debug)]
 pub struct Live {
     style: Style,
@@ -100,7 +100,7 @@ pub struct Live {
     lines: u64,
     ok: u64,
     failed: u64,
-    /// What came since the line before.
+    /// Results since the previous line.
     since: Option<Interval>,
     last: Time,
 }
@@ -138,8 +138,8 @@ impl Live {
         }
     }
 
-    /// Takes an interval. Those of one second and phase are parts of it; those of another phase
-    /// follow one another.
+    /// Adds an interval. Intervals of the same second and phase are added; those of different
+    /// phases follow each other.
     pub fn add(&mut self, interval: &Interval) {
         match &mut self.since {
             None => self.since = Some(interval.clone()),
@@ -155,8 +155,8 @@ impl Live {
         }
     }
 
-    /// The line of what was added since the line before, with the header above it when it is due,
-    /// without a newline at its end. `until` is when the last interval ended.
+    /// The line of the results since the previous line, with a heading above it when due, without a
+    /// final line break. `until` is the end of the last interval.
     pub fn line(&mut self, until: Time) -> String {
         let since = self.since.take().unwrap_or_default();
         let seconds = until.since(self.last).as_secs_f64().max(1e-3);
@@ -181,14 +181,14 @@ impl Live {
         }
     }
 
-    /// From the first second on in which starts wait or are dropped; whether it is this one.
+    /// Whether starts wait or are dropped in this second for the first time.
     fn tells_what_is_wanted(&mut self, since: &Interval) -> bool {
         let is_behind = since.gauges.backlog > 0 || since.population.dropped > 0;
         let bytes = |column: &&mut Column| is_behind && column.2 == Figure::Bytes;
         self.columns.iter_mut().find(bytes).map(|column| *column = WANTED).is_some()
     }
 
-    /// A figure of the time since the line before, in at most `room` columns.
+    /// A value since the previous line, in at most `room` columns.
     fn figure(&self, figure: Figure, now: &Moment, room: usize) -> String {
         let (since, total, latency) = (now.since, now.total, &now.total.latency);
         let per_second = |count: u64| count as f64 / now.seconds;
@@ -231,11 +231,11 @@ impl Live {
         self.style.paint(Ink::Dim, &format!("{line} {}", self.style.say(say!("codes"))))
     }
 
-    /// Codes and causes of all tries of the second with a space before each, as many as there is
-    /// room for, the most frequent first, and how many others there are.
+    /// Codes and causes of all tries in the second, each preceded by a space: as many as fit, the
+    /// most frequent first, and the number of the others.
     fn codes(&self, since: &Interval, total: &StepInterval) -> String {
         let codes = total.codes.iter().map(|(code, count)| (status_word(*code), *count));
-        // What is tried again is seen here, as its codes are, while nothing has failed yet.
+        // Retried tries are included, like their codes, although no attempt has failed yet.
         let lost = self.delivered(since).flat_map(|row| &row.errors);
         let mut causes = Vec::new();
         for (cause, count) in total.errors.iter().chain(&total.retried).chain(lost) {
@@ -262,7 +262,7 @@ impl Live {
                 out.push_str(&text);
                 continue;
             }
-            // A count is shown whole or not at all.
+            // A count is shown completely or not at all.
             if index == 0 {
                 let word = cut(&format!(" {word}"), room.saturating_sub(width(&others(left))));
                 room = room.saturating_sub(width(&word));
@@ -283,35 +283,35 @@ impl Live {
     }
 }
 
-/// What a line is about.
+/// The time span of a line.
 struct Moment<'a> {
     until: Time,
-    /// Since the line before.
+    /// Since the previous line.
     seconds: f64,
     since: &'a Interval,
     total: &'a StepInterval,
 }
 
-/// Where a run is, for the line that moves.
+/// The state of a run for the progress line.
 #[derive(Clone, Debug)]
 pub struct Progress {
     pub phase: String,
     /// Counted from 1.
     pub number: usize,
     pub phases: usize,
-    /// Of the phase, 0 to 1; None when nobody knows.
+    /// Of the phase, 0 to 1; `None` if unknown.
     pub share: Option<f64>,
-    /// Until the end of the run; None when nobody knows.
+    /// Until the end of the run; `None` if unknown.
     pub left: Option<Duration>,
     pub elapsed: Duration,
 }
 
 const BAR_COLUMNS_MAX: usize = 30;
-/// Name, number, percentage and time.
+/// Width of name, number, percentage and time.
 const BESIDE_BAR_COLUMNS: usize = 50;
 const PHASE_COLUMNS_MAX: usize = 20;
 
-/// The line that is drawn over itself, without a newline; never wider than the style.
+/// The progress line, without a line break and never wider than the style.
 pub fn progress_line(progress: &Progress, style: &Style) -> String {
     let name = cut(&clean(&progress.phase), PHASE_COLUMNS_MAX);
     let number = match progress.phases {
@@ -337,7 +337,7 @@ pub fn progress_line(progress: &Progress, style: &Style) -> String {
     format!("{name}{} {bar} {percent:>3.0} % · {left}", style.paint(Ink::Dim, &number))
 }
 
-/// The time left, in whole seconds, rounded up so that it does not say 0s for a second.
+/// The remaining time rounded up to seconds, so that it does not show 0s for a second.
 fn rounded(left: Duration) -> String {
     let seconds = left.as_nanos().div_ceil(1_000_000_000);
     match u64::try_from(seconds).unwrap_or(u64::MAX) {

@@ -1,4 +1,4 @@
-//! All figures of a run, section by section; what has no content is left out.
+//! All results of a run, section by section. Empty sections are omitted.
 
 mod audits;
 mod capacity;
@@ -44,22 +44,22 @@ use crate::summary::{
 };
 use crate::verdict::{Tone, headline};
 
-/// Where the content of sections that are no tables begins.
+/// Indentation of sections that are not tables.
 const LABEL_COLUMNS: usize = 13;
-/// Of one example; the record has the whole.
+/// Maximum length of an example; the run directory has the full text.
 const EXAMPLE_CHARS_MAX: usize = 300;
-/// Of a line of the log; the record has the whole.
+/// Maximum length of a log line; the run directory has the full text.
 const LOG_CHARS_MAX: usize = 120;
-/// Rows of errors and of codes; the record and the JSON have all.
+/// Maximum number of errors and codes; the run directory and JSON have all.
 const ROWS_MAX: usize = 20;
-/// Of the name of a phase in the table of thresholds.
+/// Maximum width of a phase's name in the table of thresholds.
 const PHASE_COLUMNS_MAX: usize = 16;
-/// Of the name of the run, whatever is said of it.
+/// Minimum width of the run's name.
 const TITLE_COLUMNS_MIN: usize = 12;
-/// Rows of steps, of transactions, of phases and of thresholds.
+/// Maximum number of steps, transactions, phases and thresholds.
 const STEPS_MAX: usize = 40;
 
-/// All of them, every line ending in a newline.
+/// Every line ends with a line break.
 pub(super) fn report_text(summary: &Summary, style: &Style) -> String {
     let sections = [
         title(summary, style),
@@ -142,7 +142,7 @@ fn title(summary: &Summary, style: &Style) -> String {
     out
 }
 
-/// The first target, how many more there are, and whether throng competes with one for a processor.
+/// The first target, the number of others, and whether throng competes with one for processors.
 pub(super) fn target_fact(first: String, summary: &Summary, style: &Style) -> String {
     let target = match summary.info.targets.urls.len() {
         0 | 1 => first,
@@ -154,7 +154,7 @@ pub(super) fn target_fact(first: String, summary: &Summary, style: &Style) -> St
     }
 }
 
-/// How long the run was, as far as its figures are of that time.
+/// The length of the run, as far as its results cover it.
 pub(super) fn length_fact(summary: &Summary, style: &Style) -> String {
     let (measured, lasted) = (span(summary.measured), span(summary.lasted));
     match summary.is_measured_throughout() {
@@ -163,7 +163,7 @@ pub(super) fn length_fact(summary: &Summary, style: &Style) -> String {
     }
 }
 
-/// What a search for the highest load found, with all levels.
+/// The result of a capacity search, with all levels.
 fn capacity(summary: &Summary, style: &Style) -> String {
     let Some(found) = summary.capacity.as_deref() else { return String::new() };
     let parts = [
@@ -218,20 +218,20 @@ fn counts(summary: &Summary, style: &Style) -> String {
     out
 }
 
-/// The steps that are shown, in their order. Of too many those which failed most, then the
+/// The steps to show, in their order. If there are too many: those with the most failures, then the
 /// slowest, then the busiest.
 fn worst_steps(summary: &Summary) -> Vec<&Row> {
     pick(&summary.steps.rows, |row| (row.failed, row.latency.at(Percentile::P99), row.count))
 }
 
-/// The sum of the steps, when it is one of more than one.
+/// The sum of several steps.
 fn total(summary: &Summary) -> Option<&Row> {
     let summed = summary.steps.rows.iter().filter(|row| row.kind.is_attempt()).count();
     (summed > 1).then_some(&summary.steps.total)
 }
 
-/// The name of a step as it was given, or ours for their sum. What is in no sum is marked, and
-/// told apart by its ink.
+/// The name of a step, or the label of the sum. Rows outside the sum are marked and have another
+/// color.
 pub(super) fn step_name(row: &Row, summary: &Summary, style: &Style) -> String {
     if std::ptr::eq(row, &raw const summary.steps.total) {
         return style.say(say!("all"));
@@ -244,12 +244,12 @@ pub(super) fn ink_of(row: &Row) -> Ink {
     if row.kind.is_attempt() { Ink::Plain } else { Ink::Dim }
 }
 
-/// At most [`STEPS_MAX`] of the rows, in their order: those with the highest `weight`.
+/// At most [`STEPS_MAX`] rows with the highest `weight`, in their order.
 fn pick<T, W: Ord>(rows: &[T], weight: impl Fn(&T) -> W) -> Vec<&T> {
     pick_some(rows, STEPS_MAX, weight)
 }
 
-/// At most so many of the rows, in their order: those with the highest `weight`.
+/// At most `most` rows with the highest `weight`, in their order.
 pub(super) fn pick_some<T, W: Ord>(rows: &[T], most: usize, weight: impl Fn(&T) -> W) -> Vec<&T> {
     let mut places: Vec<usize> = (0..rows.len()).collect();
     places.sort_by_key(|place| std::cmp::Reverse(weight(&rows[*place])));
@@ -261,7 +261,7 @@ pub(super) fn pick_some<T, W: Ord>(rows: &[T], most: usize, weight: impl Fn(&T) 
 const MORE_STEPS: Said =
     say!("… and {{}} steps with better results; `throng report --json` lists all of them");
 
-/// How many rows are not shown, which `template` says, and where they are.
+/// States how many rows are not shown, and where they are.
 fn left_out(all: usize, shown: usize, template: Said, style: &Style) -> String {
     match all - shown {
         0 => String::new(),
@@ -269,7 +269,7 @@ fn left_out(all: usize, shown: usize, template: Said, style: &Style) -> String {
     }
 }
 
-/// A line that explains what stands above it.
+/// A note about the text above it.
 fn note(text: Said, style: &Style) -> String {
     dim(&style.say(text), style)
 }
@@ -285,7 +285,7 @@ pub(super) struct TimedRow {
     pub(super) latency: Latency,
 }
 
-/// All that is known of times; of columns without a figure, and where names are long, less.
+/// A table of times. Columns without values are omitted, and more if names are long.
 fn times_table(
     head: Said,
     rows: impl Iterator<Item = TimedRow>,
@@ -328,12 +328,12 @@ fn latencies(summary: &Summary, style: &Style) -> String {
     table.render(style) + &more + &few + &marked
 }
 
-/// How it went over the time.
+/// The course of the run over time.
 pub(super) fn curves(summary: &Summary, style: &Style) -> String {
     curve_lines(summary, style, summary.curves.named().count())
 }
 
-/// At most so many curves, a line each; a run of less than three points has none.
+/// At most `most` sparklines, one per line; none with fewer than three points.
 pub(super) fn curve_lines(summary: &Summary, style: &Style, most: usize) -> String {
     if summary.curves.rate.len() < CURVE_POINTS_MIN {
         return String::new();
@@ -354,16 +354,16 @@ pub(super) fn curve_lines(summary: &Summary, style: &Style, most: usize) -> Stri
     out
 }
 
-/// Fewer points are no curve.
+/// Minimum number of points of a sparkline.
 const CURVE_POINTS_MIN: usize = 3;
-/// What is left for the least and the most beside a curve.
+/// Width of the minimum and maximum next to a sparkline.
 const CURVE_RANGE_COLUMNS: usize = 24;
 
-/// Why a percentile is not told.
+/// Why a percentile is not shown.
 const TOO_FEW: Said =
     say!("– too few values: p90 needs 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000");
 
-/// The table of rows of which there may be too many: then those of little `weight` are left out.
+/// A table of rows; if there are too many, those with the least `weight` are omitted.
 pub(super) fn best_left_out<R, W: Ord>(
     rows: &[R],
     weight: impl Fn(&R) -> W,
@@ -383,7 +383,7 @@ pub(super) fn explained_note(style: &Style) -> String {
     note(say!("~ throng's own lateness can account for half of this time or more"), style)
 }
 
-/// Where the time went, in one line.
+/// The steps with the most time, in one line.
 fn slowest(summary: &Summary, style: &Style) -> String {
     match slowest_items(summary, style) {
         items if items.is_empty() => String::new(),
@@ -391,7 +391,7 @@ fn slowest(summary: &Summary, style: &Style) -> String {
     }
 }
 
-/// The slowest step by name, and what part of the time went to it; nothing where there is only one.
+/// The name of the slowest step, and the share of the time; empty for a single step.
 pub(super) fn slowest_items(summary: &Summary, style: &Style) -> Vec<String> {
     let Some(slowest) = summary.slowest() else { return Vec::new() };
     let name = |row: &Row| clean(&row.name);
@@ -411,7 +411,7 @@ pub(super) fn slowest_items(summary: &Summary, style: &Style) -> Vec<String> {
     items
 }
 
-/// How long the steps took that are timed together, without the pauses of the users.
+/// The times of transactions, without the users' pauses.
 fn transactions(summary: &Summary, style: &Style) -> String {
     let rows = &summary.steps.transactions;
     if rows.iter().all(|row| row.begun + row.count == 0) {
@@ -433,9 +433,9 @@ fn transactions(summary: &Summary, style: &Style) -> String {
     best_left_out(rows, weight, &columns, more, style) + &note
 }
 
-/// The parts of an answer's time, as ab shows them.
+/// The parts of a response time, as in ab.
 fn connecting(summary: &Summary, style: &Style) -> String {
-    // The funnel has the same rows, and those that follow.
+    // The funnel contains these rows and further ones.
     if summary.is_long_lived() {
         return String::new();
     }
@@ -457,10 +457,10 @@ fn connecting(summary: &Summary, style: &Style) -> String {
     if parts.is_empty() { String::new() } else { table.render(style) }
 }
 
-/// A part of the time of an answer, how often it failed, and how long it took.
+/// A part of a response time, its number of failures, and its times.
 type Timed = (Said, Option<u64>, Latency);
 
-/// What each of several loads did.
+/// The results of each of several loads.
 fn loads(summary: &Summary, style: &Style) -> String {
     let columns = Columns::of(say!("load"), |load: &LoadRow| clean(&load.name))
         .cell(say!("time"), |load| span(load.lasted))
@@ -475,7 +475,7 @@ fn loads(summary: &Summary, style: &Style) -> String {
     best_left_out(&summary.parts.loads, weight, &columns, more, style)
 }
 
-/// A phase of several loads has the name of its load before its own.
+/// With several loads, the name of a phase includes that of its load.
 pub(crate) fn phase_name(summary: &Summary, phase: &PhaseRow) -> String {
     match summary.info.tables.loads.get(phase.load) {
         Some(load) => clean(&format!("{load} / {}", phase.name)),
@@ -499,7 +499,7 @@ fn phases(summary: &Summary, style: &Style) -> String {
         .inked(|phase| if phase.measured { Ink::Plain } else { Ink::Dim })
         .cell(say!("time"), time)
         .count(say!("users"), |phase| phase.users_online)
-        // The table of those who are online tells more of users.
+        // The table of online users has more details.
         .if_any(|_| !is_long_lived)
         .count(summary.attempts_word(), |phase| phase.count)
         .count(say!("failed"), |phase| phase.failed)
@@ -534,7 +534,7 @@ fn more(rows: usize, style: &Style) -> String {
     left_out(rows, rows.min(ROWS_MAX), more, style)
 }
 
-/// Machines that left their hosts to others, and when.
+/// The machines that backed off, and when.
 fn back_offs(summary: &Summary, style: &Style) -> String {
     let steps = &summary.events.back_offs;
     if steps.count == 0 {
@@ -552,7 +552,7 @@ fn back_offs(summary: &Summary, style: &Style) -> String {
     table.render(style) + &left_out(steps.count as usize, table.len(), more, style)
 }
 
-/// What persons have changed and marked while it ran.
+/// What the operator changed and marked during the run.
 fn changes(summary: &Summary, style: &Style) -> String {
     let changes = &summary.events.changes;
     if changes.count == 0 {
@@ -575,7 +575,7 @@ pub(crate) fn change_columns<'a>() -> Columns<'a, Change> {
         .words()
 }
 
-/// What the scenario wrote, the first lines of it.
+/// The first lines that the scenario logged.
 fn log(summary: &Summary, style: &Style) -> String {
     let log = &summary.events.log;
     if log.count == 0 {
@@ -602,7 +602,7 @@ fn log(summary: &Summary, style: &Style) -> String {
     }
 }
 
-/// Lines that hang from what stands before the first of them.
+/// Lines indented below the text before the first one.
 fn hung(
     ink: Ink,
     first: &str,
@@ -626,7 +626,7 @@ fn log_text(line: &LogLine) -> String {
     text
 }
 
-/// The thresholds, right behind the verdict that they make.
+/// The thresholds, after the verdict that they determine.
 fn thresholds(summary: &Summary, style: &Style) -> String {
     if summary.verdict.thresholds.is_empty() {
         return String::new();
@@ -671,19 +671,19 @@ fn verdict_cell(threshold: &ThresholdRow, style: &Style) -> Cell {
     Cell::new(ink, style.say(word) + &of_few.unwrap_or_default())
 }
 
-/// What a percentile of few values is.
+/// The meaning of a percentile with few values.
 pub(super) fn largest_of(values: u64, style: &Style) -> String {
     style.say(say!("the largest of {} values", format_count(values)))
 }
 
-/// The threshold as it was written, without the phase that has a column of its own.
+/// The threshold as written, without the phase, which has its own column.
 fn threshold_text(threshold: &ThresholdRow) -> &str {
     let phase = threshold.phase.as_deref().unwrap_or_default();
     let text = threshold.text.strip_suffix(phase).and_then(|text| text.strip_suffix(" in "));
     text.filter(|_| !phase.is_empty()).unwrap_or(&threshold.text)
 }
 
-/// A figure of a threshold with its unit.
+/// A value of a threshold with its unit.
 pub fn figure_text(unit: Unit, figure: f64) -> String {
     match unit {
         Unit::Nanoseconds => nanos(figure as u64),
@@ -701,7 +701,7 @@ pub(crate) fn known(unit: Unit, figure: Option<f64>) -> Cell {
     figure.map_or_else(|| NOTHING.into(), |it| Cell::of(unit, it, figure_text(unit, it)))
 }
 
-/// The same of a figure that may not be known.
+/// The same for an optional value.
 pub(crate) fn known_text(unit: Unit, figure: Option<f64>) -> String {
     figure.map_or_else(|| NOTHING.to_string(), |figure| figure_text(unit, figure))
 }
@@ -719,7 +719,7 @@ fn load(summary: &Summary, style: &Style) -> String {
         (population.finished, say!("{{}} finished")),
         (population.interrupted, say!("{{}} cut off at the end")),
     ];
-    // Users and connections of an unmeasured phase go on in a measured one.
+    // Users and connections of an unmeasured phase continue in a measured one.
     let is_part = summary.parts.phases.iter().any(|phase| phase.begun && !phase.measured);
     let part = if is_part { say!("measured phases only") } else { Said::default() };
     out += &section_with(say!("users"), &counters, part.clone(), style);
@@ -775,7 +775,7 @@ fn load(summary: &Summary, style: &Style) -> String {
     out + &bytes(summary, style)
 }
 
-/// What went over all connections.
+/// The bytes of all connections.
 fn bytes(summary: &Summary, style: &Style) -> String {
     if summary.connections.bytes_in + summary.connections.bytes_out == 0 {
         return String::new();
@@ -790,12 +790,12 @@ fn bytes(summary: &Summary, style: &Style) -> String {
     labelled(say!("bytes"), &[items], style)
 }
 
-/// Counters that are not 0 beside their label; nothing when all are.
+/// Counters that are not 0, next to their label; empty if all are 0.
 fn section(label: Said, counters: &[(u64, Said)], style: &Style) -> String {
     section_with(label, counters, Said::default(), style)
 }
 
-/// The same, with what is said of all of them.
+/// The same, followed by `of_all`.
 fn section_with(label: Said, counters: &[(u64, Said)], of_all: Said, style: &Style) -> String {
     let mut items = style.counts(counters);
     if !items.is_empty() && !of_all.is_empty() {
@@ -825,7 +825,7 @@ fn record(summary: &Summary, style: &Style) -> String {
     if lines.is_empty() { String::new() } else { labelled(say!("directory"), &lines, style) }
 }
 
-/// A path as a shell takes it.
+/// Quotes a path for a shell.
 pub(super) fn quoted(path: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%".contains(c);
     match path.chars().all(is_plain) {
@@ -834,7 +834,7 @@ pub(super) fn quoted(path: &str) -> String {
     }
 }
 
-/// A label, and beside it lines of items that are wrapped between the items.
+/// A label, followed by lines that are wrapped between their items.
 fn labelled(label: Said, lines: &[Vec<String>], style: &Style) -> String {
     let columns = style.columns() - LABEL_COLUMNS;
     let label = &style.say(label);
@@ -849,7 +849,7 @@ fn labelled(label: Said, lines: &[Vec<String>], style: &Style) -> String {
     out
 }
 
-/// Items with ` · ` between them, in lines that break between items where they can.
+/// Joins items with ` · ` in lines that break between items if possible.
 fn wrap_items(items: &[String], columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for item in items {

@@ -1,6 +1,6 @@
-//! What a person wants first, in few lines: whether it is good, what ran, the figures that matter,
-//! what went wrong and what to do next, and where the rest is. One place decides what gives way
-//! where there is more than the lines hold: the [`ROOMS`].
+//! The most important results in a few lines: the verdict, what ran, the main values, errors and
+//! what to do next, and where the rest is. The table [`ROOMS`] decides what is omitted if there is
+//! not enough space.
 
 mod audits;
 mod changed;
@@ -18,36 +18,36 @@ use crate::summary::Summary;
 use throng_metrics::Duel;
 use throng_metrics::capacity::Capacity;
 
-/// With the prompt below it, a terminal of 24 lines shows it whole.
+/// Fits on a terminal of 24 lines, including the prompt.
 pub(super) const LINES_MAX: usize = 23;
-/// Levels of a search; `--details` has all.
+/// Maximum number of levels of a search; `--details` has all.
 const LEVELS_MAX: usize = 20;
-/// What gave way in a search; JSON has all.
+/// Maximum number of limits found by a search; JSON has all.
 const GAVE_WAY_MAX: usize = 4;
-/// Where the content behind labels begins.
+/// Width of labels.
 const LABEL_COLUMNS: usize = 13;
 
-/// How much of what may be long is shown.
+/// The space for parts of variable length.
 #[derive(Clone, Copy, Debug)]
 struct Room {
-    /// Lines of what ran.
+    /// Lines of facts about the run.
     facts: usize,
-    /// Warnings, and the lines of each but for what to do next.
+    /// Number of warnings, and the lines of each except the help.
     notices: usize,
     notice_lines: usize,
-    /// Rows of response times besides that of all steps; 0 leaves out what is no step, too.
+    /// Rows of response times besides the total; with 0, rows that are not steps are omitted, too.
     steps: usize,
     deliveries: usize,
     curves: usize,
     thresholds: usize,
-    /// Findings, two lines each.
+    /// Findings with two lines each.
     findings: usize,
-    /// Errors with an example and what to do next, and then in a line each.
+    /// Errors with an example and help, and errors of one line.
     errors_full: usize,
     errors_brief: usize,
 }
 
-/// From plenty to little: the first that fits into [`LINES_MAX`] is taken. The last always fits.
+/// From generous to minimal: the first that fits into [`LINES_MAX`] is used. The last always fits.
 const ROOMS: [Room; 9] = [
     Room::of([2, 3, 3, 8, 4, 3, 6], 5, [4, 0]),
     Room::of([2, 3, 2, 6, 3, 3, 5], 4, [2, 2]),
@@ -79,7 +79,7 @@ impl Room {
     }
 }
 
-/// The summary in at most [`LINES_MAX`] lines, every line ending in a newline.
+/// The summary in at most [`LINES_MAX`] lines. Every line ends with a line break.
 pub(super) fn short_text(summary: &Summary, style: &Style) -> String {
     if let Some(found) = summary.capacity.as_deref() {
         return searched(summary, found, style);
@@ -93,8 +93,8 @@ pub(super) fn short_text(summary: &Summary, style: &Style) -> String {
     fitting.unwrap_or_else(|| in_room(summary, &ROOMS[ROOMS.len() - 1], style))
 }
 
-/// A search for the highest load: its answer, and nothing that is of all its levels together. It
-/// may take more lines, as the answer stands first.
+/// A capacity search: its answer, without results over all levels. It can have more lines, because
+/// the answer comes first.
 fn searched(summary: &Summary, found: &Capacity, style: &Style) -> String {
     let room = &ROOMS[ROOMS.len() - 1];
     [
@@ -112,7 +112,7 @@ fn searched(summary: &Summary, found: &Capacity, style: &Style) -> String {
     .concat()
 }
 
-/// A duel: how the targets differ, and nothing that is of both together.
+/// A duel: the differences of the targets, without results over both.
 fn dueled(summary: &Summary, found: &Duel, style: &Style) -> String {
     let room = &ROOMS[ROOMS.len() - 1];
     [
@@ -149,7 +149,7 @@ fn in_room(summary: &Summary, room: &Room, style: &Style) -> String {
     .concat()
 }
 
-/// A label, and beside it a line that is cut where it is too long.
+/// A label and a line, truncated if it is too long.
 fn labelled(label: Said, text: &str, style: &Style) -> String {
     let label = style.say(label);
     let pad = " ".repeat(LABEL_COLUMNS.saturating_sub(width(&label)).max(1));
@@ -157,7 +157,7 @@ fn labelled(label: Said, text: &str, style: &Style) -> String {
     format!("{}{pad}{}\n", style.paint(Ink::Bold, &label), text.trim_end())
 }
 
-/// Items with ` · ` between them: as many as there is room for, the first at least.
+/// Joins items with ` · `: at least the first, and as many as fit.
 fn joined(items: &[String], columns: usize) -> String {
     let mut out = String::new();
     for item in items.iter().filter(|item| !item.is_empty()) {
@@ -175,7 +175,7 @@ fn line(ink: Ink, text: &str, style: &Style) -> String {
     format!("{}\n", style.paint(ink, cut(text, style.columns()).trim_end()))
 }
 
-/// Where all figures are.
+/// Where to find all results.
 fn record(summary: &Summary, style: &Style) -> String {
     let Some(directory) = &summary.directory else {
         let text = style.say(say!("none · run again with --details for all metrics"));
@@ -186,7 +186,7 @@ fn record(summary: &Summary, style: &Style) -> String {
     let command = match () {
         () if style.newest => "throng report --details".to_string(),
         () if width(&own) <= style.columns() => own,
-        // A command that is cut is worse than one to be filled in.
+        // A placeholder is better than a truncated command.
         () => "throng report RUN --details".to_string(),
     };
     let room = style.columns() - LABEL_COLUMNS;

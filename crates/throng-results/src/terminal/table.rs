@@ -1,5 +1,5 @@
-//! Columns that line up: the first to the left, the rest to the right, none wider than the page.
-//! Of a name that is too long the middle is left out; counts that are too long are shortened.
+//! Aligned columns: the first to the left, the others to the right, within the width of the page.
+//! Long names are truncated in the middle; long counts are abbreviated.
 
 use throng_base::units::format_count;
 use throng_base::{Language, Said};
@@ -8,12 +8,12 @@ use throng_metrics::Unit;
 use super::text::{compact, cut, cut_middle, nanos, width};
 use super::{Ink, Style};
 
-/// A piece of a row.
+/// A cell of a table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cell {
     text: String,
     ink: Ink,
-    /// What the text is of.
+    /// The value that the text shows.
     figure: Option<(Unit, f64)>,
 }
 
@@ -42,7 +42,7 @@ impl Cell {
         self.figure
     }
 
-    /// In this colour, where it has none of its own.
+    /// Sets the color if there is none.
     pub(super) fn or_ink(self, ink: Ink) -> Cell {
         let ink = if self.ink == Ink::Plain { ink } else { self.ink };
         Cell { ink, ..self }
@@ -55,24 +55,24 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
-/// Rows under a head, which is translated. Short rows are filled up.
+/// Rows below a heading, which is translated. Short rows are padded.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     head: Vec<Said>,
     rows: Vec<Vec<Cell>>,
-    /// Columns that are aligned to the left, beside the first.
+    /// Columns other than the first that are aligned left.
     words: Vec<usize>,
 }
 
-/// The first column is never made narrower than this.
+/// Minimum width of the first column.
 const FIRST_COLUMNS_MIN: usize = 8;
-/// What gives way, in this order, where a page is too narrow for all columns: no number is broken,
-/// and the JSON has them all.
+/// Columns to omit on a narrow page, in this order, so that no number is truncated. JSON has them
+/// all.
 const GIVE_WAY: [&str; 16] = [
     "p99.99", "p90", "sd", "p99.9", "min", "mean", "p95*", "in", "out", "p50", "opened/s", "least",
     "max", "ok/s", "p95", "sent",
 ];
-/// What a shortened count takes: `1.23M`.
+/// Width of an abbreviated count: `1.23M`.
 const COUNT_COLUMNS_MIN: usize = 5;
 
 impl Table {
@@ -85,13 +85,13 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// Aligns these columns to the left too: they hold words.
+    /// Aligns these columns left, because they contain words.
     pub(super) fn words_in(mut self, columns: impl IntoIterator<Item = usize>) -> Table {
         self.words = columns.into_iter().collect();
         self
     }
 
-    /// In Markdown, where what is bold stands out and nothing gives way. Each text is escaped.
+    /// As Markdown, with bold cells and all columns. Each text is escaped.
     pub(crate) fn markdown(&self, escape: impl Fn(&str) -> String) -> String {
         let head = |said: &Said| match said.english() {
             text if text.is_empty() => " |".to_string(),
@@ -113,7 +113,7 @@ impl Table {
         out + "\n"
     }
 
-    /// Leaves out the columns in which every row has `nothing`.
+    /// Omits the columns in which every row has `nothing`.
     pub(super) fn leave_out_columns_of(&mut self, nothing: &str) {
         for column in (1..self.head.len()).rev() {
             let mut cells = self.rows.iter().map(|row| row.get(column));
@@ -123,7 +123,7 @@ impl Table {
         }
     }
 
-    /// Leaves out these columns, one after another, while names would have to be cut.
+    /// Omits these columns one by one while names would be truncated.
     pub(super) fn leave_out_for_names(&mut self, heads: &[&str], style: &Style) {
         for head in heads {
             let said = self.said(style);
@@ -148,12 +148,12 @@ impl Table {
         self.rows.iter().map(Vec::as_slice)
     }
 
-    /// Whether a column holds words, and not numbers.
+    /// Whether a column contains words instead of numbers.
     pub(crate) fn is_words(&self, at: usize) -> bool {
         at == 0 || self.words.contains(&at)
     }
 
-    /// Leaves out the column behind the first that is called so in English.
+    /// Omits the column with this English heading, unless it is the first.
     fn leave_out_called(&mut self, head: &str) {
         let mut heads = self.head.iter().skip(1);
         if let Some(column) = heads.position(|known| known.english() == head) {
@@ -170,12 +170,12 @@ impl Table {
         }
     }
 
-    /// Whether there is a column that is called so in English.
+    /// Whether a column has this English heading.
     pub(super) fn has(&self, head: &str) -> bool {
         self.head.iter().any(|known| known.english() == head)
     }
 
-    /// Whether the text of a cell begins so.
+    /// Whether the text of any cell starts with this.
     pub(super) fn holds(&self, mark: &str) -> bool {
         self.rows.iter().any(|row| row.iter().skip(1).any(|cell| cell.text.starts_with(mark)))
     }
@@ -184,7 +184,7 @@ impl Table {
         self.rows.len()
     }
 
-    /// The table, every line ending in a newline. The head is left out when it is empty.
+    /// The table; every line ends with a line break. An empty heading is omitted.
     pub(super) fn render(&self, style: &Style) -> String {
         let mut table = self.clone();
         for head in GIVE_WAY {
@@ -196,7 +196,7 @@ impl Table {
         table.draw(style)
     }
 
-    /// Whether every number is whole on the page.
+    /// Whether every number is complete.
     fn fits(&self, style: &Style) -> bool {
         let head = self.said(style);
         let rows = self.fitting(&head, style.columns());
@@ -246,7 +246,7 @@ impl Table {
         }
     }
 
-    /// The rows with their longest counts shortened as far as the page asks for it.
+    /// The rows with their longest counts abbreviated as far as necessary.
     fn fitting(&self, head: &[String], page: usize) -> Vec<Vec<Cell>> {
         let mut rows = self.rows.clone();
         loop {
@@ -270,14 +270,14 @@ impl Table {
 }
 
 impl Cell {
-    /// The count that it holds in full.
+    /// The full count.
     fn count(&self) -> Option<u64> {
         let is_full = self.text.bytes().all(|byte| byte.is_ascii_digit() || byte == b',');
         is_full.then(|| self.text.replace(',', "").parse().ok())?
     }
 }
 
-/// Of the counts of a column that can be shortened; 0 when there is none.
+/// Width of the longest count in a column that can be abbreviated; 0 if there is none.
 fn longest_count(rows: &[Vec<Cell>], column: usize) -> usize {
     let cells = rows.iter().filter_map(|row| row.get(column));
     let widths = cells.filter(|cell| cell.count().is_some()).map(|cell| width(&cell.text));
@@ -289,8 +289,8 @@ fn whole(gap: usize, widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + gap * gaps
 }
 
-/// The gap between columns and the width of each: as wide as its widest text, but the first gives
-/// way when all together are wider than the page.
+/// The gap between columns and the width of each: that of its widest text. The first is narrower if
+/// the table is wider than the page.
 fn widths(head: &[String], rows: &[Vec<Cell>], page: usize) -> (usize, Vec<usize>) {
     let mut widths: Vec<usize> = head.iter().map(|text| width(text)).collect();
     for row in rows {
@@ -299,7 +299,7 @@ fn widths(head: &[String], rows: &[Vec<Cell>], page: usize) -> (usize, Vec<usize
         }
     }
     let rest: usize = widths.iter().skip(1).sum();
-    // A column in which nothing stands takes no gap either.
+    // An empty column has no gap.
     let gaps = widths.iter().skip(1).filter(|width| **width > 0).count();
     let gap = if rest + 2 * gaps + widths[0].min(2 * FIRST_COLUMNS_MIN) <= page { 2 } else { 1 };
     let room = page.saturating_sub(rest + gap * gaps).max(FIRST_COLUMNS_MIN);

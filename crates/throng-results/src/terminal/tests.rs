@@ -1,4 +1,4 @@
-//! What a person sees, whole.
+//! Tests the complete text.
 
 mod capacity;
 mod chinese;
@@ -29,7 +29,7 @@ fn full() -> Style {
     Style { details: true, ..Style::plain() }
 }
 
-/// Compares the summary with the expected text and its width with the page.
+/// Compares the summary with the expected text, and its width with the page.
 fn check(summary: &Summary, want: &Expect) {
     let text = summary_text(summary, &full());
     want.assert_eq(&text);
@@ -37,7 +37,7 @@ fn check(summary: &Summary, want: &Expect) {
 }
 
 fn assert_fits(text: &str, columns: usize) {
-    // Diagnostics are as wide as they are everywhere.
+    // Diagnostics have the same width everywhere.
     for line in text.lines().filter(|line| !line.starts_with("  = ")) {
         assert!(width(line) <= columns, "{} columns: {line}", width(line));
     }
@@ -120,7 +120,7 @@ fn the_summary_of_a_good_run() {
     );
 }
 
-/// A run of one phase that connects in vain.
+/// A run with one phase whose connections are refused.
 fn refused() -> Summary {
     let mut info = sample::info();
     info.tables.phases.remove(0);
@@ -172,7 +172,7 @@ fn the_summary_of_a_target_that_refuses() {
     );
 }
 
-/// A generator that became late, ran out of ports and lost lines.
+/// A generator that was late, ran out of ports and lost lines.
 fn overloaded() -> Summary {
     let mut info = sample::info();
     info.lines_lost = 3;
@@ -193,7 +193,7 @@ fn overloaded() -> Summary {
 }
 
 #[test]
-fn the_summary_of_a_run_that_does_not_stand() {
+fn the_summary_of_an_invalid_run() {
     check(
         &overloaded(),
         &expect![[r#"
@@ -282,7 +282,7 @@ fn the_summary_of_a_run_with_transactions_that_a_rule_stopped() {
     let summary = sample::shop(true);
     let text = summary_text(&summary, &full());
     assert_fits(&text, 80);
-    // The other sections are those of the good run.
+    // The other sections are those of the successful run.
     let good = summary_text(&sample::summary(), &full());
     let sections: Vec<&str> =
         text.split("\n\n").filter(|section| !good.contains(section)).collect();
@@ -346,7 +346,7 @@ fn the_summary_of_a_run_with_transactions_that_a_rule_stopped() {
 }
 
 #[test]
-fn a_wide_page_shows_whole_thresholds() {
+fn a_wide_page_shows_complete_thresholds() {
     let wide = summary_text(&sample::shop(true), &Style { width: 120, ..full() });
     assert_fits(&wide, 110);
     let thresholds = wide.split_once("\nthreshold ").unwrap().1;
@@ -364,7 +364,7 @@ fn a_wide_page_shows_whole_thresholds() {
 }
 
 #[test]
-fn a_run_that_ended_with_its_data_is_told() {
+fn a_run_that_ended_with_its_data_is_reported() {
     let mut events = sample::shop_events();
     for event in &mut events {
         if let Event::Stopped { by, reason, .. } = event {
@@ -392,7 +392,7 @@ fn a_run_that_ended_with_its_data_is_told() {
 }
 
 #[test]
-fn a_run_in_which_a_user_stood_still_is_told() {
+fn a_run_with_a_stuck_user_is_reported() {
     let (by, reason) = (crate::event::StopBy::Bug, Said::of_others("user 3 stands still"));
     let events = [Event::Stopped { at_ns: 7_000_000_000, reason, by }];
     let summary = sample::summary_of(sample::info(), &sample::intervals(), &events);
@@ -414,7 +414,8 @@ fn a_run_in_which_a_user_stood_still_is_told() {
     .assert_eq(head);
 }
 
-/// A run of so many steps, every seventh of which fails, and as many transactions and thresholds.
+/// A run with this many steps, of which every seventh fails, and as many transactions and
+/// thresholds.
 fn large(steps: u16) -> Summary {
     let mut info = sample::info();
     let kinds = [("http", "GET /api/v1/customers/00/orders"), ("transaction", "order")];
@@ -449,7 +450,7 @@ fn large(steps: u16) -> Summary {
 }
 
 #[test]
-fn many_steps_are_cut_to_the_worst_with_a_note() {
+fn only_the_worst_of_many_steps_are_shown_with_a_note() {
     let summary = large(200);
     let text = summary_text(&summary, &full());
     assert_fits(&text, 80);
@@ -481,7 +482,7 @@ fn transactions_are_in_no_live_line() {
 }
 
 #[test]
-fn the_summary_of_a_killed_run_with_nothing_in_it() {
+fn the_summary_of_a_killed_run_without_results() {
     let info = RunInfo::new("空 run", Duration::ZERO);
     check(
         &sample::summary_of(info, &[], &[]),
@@ -493,7 +494,7 @@ fn the_summary_of_a_killed_run_with_nothing_in_it() {
 }
 
 #[test]
-fn colours_are_only_there_when_they_are_wanted() {
+fn colors_are_used_only_on_request() {
     let style = Style { colour: true, ..full() };
     let colourful = summary_text(&sample::summary(), &style);
     let plain = summary_text(&sample::summary(), &full());
@@ -508,7 +509,7 @@ fn without_colours(text: &str) -> String {
 }
 
 #[test]
-fn fuzz_any_text_and_any_number_stays_on_the_page() {
+fn fuzz_any_text_and_number_fits_on_the_page() {
     let mut random = Random::new(throng_fuzz::seed());
     let ims = [false, true].map(sample::im_held);
     for _ in 0..30 {
@@ -543,7 +544,7 @@ fn fuzz_any_text_and_any_number_stays_on_the_page() {
     }
 }
 
-/// Makes it a run of users who stay, with any number of anything.
+/// Makes it a run with long-lived users and random counts.
 fn lasting(summary: &mut Summary, im: Summary, name: &str, random: &mut Random) {
     let big = |random: &mut Random| random.next_u64() >> (30 + random.below(34));
     if random.below(2) == 0 {
@@ -587,14 +588,14 @@ fn live_interval(second: u64, count: u64, codes: &[(u16, u64)]) -> Interval {
     interval
 }
 
-/// Whatever a run has in it.
+/// A run with any content.
 #[test]
-fn summaries_fit_a_narrow_page() {
+fn summaries_fit_on_a_narrow_page() {
     let narrow = Style { width: 60, ..full() };
     let chat = sample::chat_unwatched(2);
     for summary in [sample::summary(), sample::shop(true), sample::shop(false), large(20), chat] {
         let text = summary_text(&summary, &narrow);
-        // The first line of a diagnostic is a sentence without figures.
+        // The first line of a diagnostic is a sentence without values.
         let is_told = |line: &&str| ["error[", "warning["].iter().any(|it| line.starts_with(it));
         let rest: Vec<&str> = text.lines().filter(|line| !is_told(line)).collect();
         assert_fits(&rest.join("\n"), 60);
@@ -605,7 +606,7 @@ fn summaries_fit_a_narrow_page() {
 }
 
 #[test]
-fn the_summary_of_users_who_only_stay() {
+fn the_summary_of_users_that_only_stay_connected() {
     let mut info = sample::info();
     info.tables.thresholds.clear();
     info.generator.host = throng_host::HostFacts::default();
@@ -662,7 +663,7 @@ fn the_summary_of_users_who_only_stay() {
 }
 
 #[test]
-fn a_line_fits_whatever_happens() {
+fn a_live_line_fits_with_any_content() {
     let mut live = Live::new(full(), &sample::info());
     let mut interval = live_interval(0, 0, &[]);
     interval.gauges.users_online = 1_000_000;
@@ -685,7 +686,7 @@ fn a_line_fits_whatever_happens() {
 }
 
 #[test]
-fn a_line_that_moves() {
+fn the_progress_line() {
     let mut progress = Progress {
         phase: "ramp\x1b up".into(),
         number: 1,
@@ -712,7 +713,7 @@ fn a_line_that_moves() {
     expect!["xxxxxxxxxxxxxxxxxxx… · 1h02m so far"].assert_eq(&plain(&progress));
 }
 
-/// Whatever was tried failed with the same cause.
+/// Every attempt failed with the same cause.
 fn failed_throughout(thresholds: bool) -> Summary {
     let mut info = sample::info();
     info.tables.phases.remove(0);
@@ -733,7 +734,7 @@ fn failed_throughout(thresholds: bool) -> Summary {
 }
 
 #[test]
-fn a_run_in_which_nothing_succeeded_is_never_green() {
+fn a_run_without_a_success_never_passes() {
     for thresholds in [false, true] {
         let summary = failed_throughout(thresholds);
         assert_eq!(crate::exit_code(&summary), throng_base::Exit::ThresholdsNotMet);
@@ -762,7 +763,7 @@ fn a_run_in_which_nothing_succeeded_is_never_green() {
 }
 
 #[test]
-fn that_throng_was_late_stands_beside_the_verdict() {
+fn lateness_is_shown_with_the_verdict() {
     let mut intervals = sample::intervals();
     for interval in &mut intervals[3..7] {
         (0..500).for_each(|n| interval.generator.lateness.record(15_000_000 + n * 10_000));
@@ -796,7 +797,7 @@ fn that_throng_was_late_stands_beside_the_verdict() {
 }
 
 #[test]
-fn the_whole_host_is_told_where_details_are_asked_for() {
+fn host_usage_is_shown_with_details() {
     let summary = sample::summary();
     let short = summary_text(&summary, &Style::plain());
     assert_eq!(short.lines().filter(|line| line.contains("tcp_tw_reuse")).count(), 0);
@@ -807,7 +808,7 @@ fn the_whole_host_is_told_where_details_are_asked_for() {
 }
 
 #[test]
-fn a_percentile_is_shown_where_a_value_lies_above_it() {
+fn a_percentile_requires_a_value_above_it() {
     let text = |count: u64| {
         let mut info = sample::info();
         info.tables.phases.remove(0);
@@ -827,7 +828,7 @@ fn a_percentile_is_shown_where_a_value_lies_above_it() {
     assert!(text(10_000).contains("p99.99"));
 }
 
-/// The good run, as a generator under a quota of half a processor saw it.
+/// The successful run, on a generator with a quota of half a processor.
 fn throttled(lost_share: f64) -> Summary {
     let mut info = sample::info();
     let threshold =
@@ -850,7 +851,7 @@ fn throttled(lost_share: f64) -> Summary {
 }
 
 #[test]
-fn a_threshold_that_throngs_own_lateness_explains_is_neither_met_nor_missed() {
+fn a_threshold_explained_by_lateness_is_indeterminate() {
     let summary = throttled(0.05);
     assert_eq!(crate::exit_code(&summary), throng_base::Exit::ResultInvalid);
     let json = crate::summary_json(&summary);
@@ -891,7 +892,7 @@ fn a_threshold_that_throngs_own_lateness_explains_is_neither_met_nor_missed() {
 }
 
 #[test]
-fn a_generator_that_stood_still_has_no_valid_result() {
+fn a_stopped_generator_has_no_valid_result() {
     let summary = throttled(0.42);
     let Validity::Invalid { reasons } = &summary.verdict.validity else { panic!("it is valid") };
     assert_eq!(reasons.iter().map(|it| it.word()).collect::<Vec<_>>(), ["time-lost"]);

@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Formats numbers for display.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use throng_metrics::Unit;
 
 use super::Ink;
 
-/// Whether a figure is better than another; None is noise.
+/// The word for an improvement or a regression; `None` is noise.
 pub(crate) fn better(is_better: Option<bool>) -> (Ink, Said) {
     match is_better {
         Some(true) => (Ink::Good, say!("better")),
@@ -27,7 +27,7 @@ pub(super) fn nanos(nanos: u64) -> String {
 pub(super) fn span(duration: Duration) -> String {
     const DAY: u64 = 86_400;
     match duration.as_secs() {
-        // What rounds up to 100 hours has a column too many.
+        // A duration that rounds up to 100 hours is one column too wide.
         0..359_970 => format_duration(duration),
         seconds if seconds < 100 * DAY => {
             format!("{}d{:02}h", seconds / DAY, seconds % DAY / 3600)
@@ -36,7 +36,7 @@ pub(super) fn span(duration: Duration) -> String {
     }
 }
 
-/// A second of a run: parts of it do not matter.
+/// A second of a run, rounded.
 pub(super) fn second(seconds: f64) -> String {
     elapsed(Duration::from_secs_f64(seconds.clamp(0.0, 1e12).round()))
 }
@@ -59,7 +59,7 @@ pub(super) fn rate(per_second: f64) -> String {
     }
 }
 
-/// A share as a percentage. Only nothing is 0 %, and only all is 100 %.
+/// A share as a percentage. Only 0 is shown as 0 %, and only 1 as 100 %.
 pub(super) fn share(share: f64) -> String {
     match share * 100.0 {
         p if p <= 0.0 => "0 %".into(),
@@ -72,7 +72,7 @@ pub(super) fn share(share: f64) -> String {
     }
 }
 
-/// A count in at most `columns` (five or more): in full, or shortened to `123k`, `1.23M`.
+/// A count in at most `columns` (five or more): in full, or abbreviated to `123k`, `1.23M`.
 pub(super) fn compact(count: u64, columns: usize) -> String {
     let full = count.to_string();
     if full.len() <= columns {
@@ -89,8 +89,7 @@ pub(super) fn compact(count: u64, columns: usize) -> String {
     format!("{value:.decimals$}{}", units[unit])
 }
 
-/// The text for a terminal that knows no more than ASCII: our own signs become others that are as
-/// wide. Letters of any script stay what they are.
+/// Replaces throng's symbols by ASCII of the same width. Letters of any script stay.
 pub(super) fn ascii(text: &str) -> String {
     let sign = |c: char| match c {
         '·' => '|',

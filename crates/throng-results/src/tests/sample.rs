@@ -1,5 +1,5 @@
-//! Runs that tests can look at: one with two phases, two steps and a few failures, and one whose
-//! steps are timed together, whose users wait for each other, and which a rule stopped.
+//! Sample runs: one with two phases, two steps and a few failures; and one with transactions and a
+//! rendezvous that a rule stopped.
 
 pub(crate) mod capacity;
 pub(crate) mod duel;
@@ -109,7 +109,7 @@ pub(crate) fn info() -> RunInfo {
     info
 }
 
-/// A second of the run: warm-up before the third.
+/// A second of the run; the warm-up ends before the third.
 pub(crate) fn interval(second: u64, phase: u16) -> Interval {
     let mut interval = Interval { second, phase, shards: 2, ..Interval::default() };
     let mut get = StepInterval { step: 0, count: 10_000, ok: 9_990, ..StepInterval::default() };
@@ -260,8 +260,8 @@ pub(crate) fn shop_events() -> Vec<Event> {
     events
 }
 
-/// A million users on long-lived connections: they come in 50 seconds, stay for ten minutes, and
-/// leave in 20 seconds. Three are lost on the way.
+/// A million users on long-lived connections: they start within 50 seconds, stay for ten minutes,
+/// and leave within 20 seconds. Three lose their connections.
 pub(crate) fn im_info() -> RunInfo {
     let step = |name: &str, kind: &str| StepInfo {
         name: name.into(),
@@ -354,7 +354,7 @@ fn im_interval(second: u64) -> Interval {
         _ => {}
     }
     im_hold(&mut one, came - left);
-    // Three are lost in the middle, and are back when a second has passed.
+    // Three users lose their connections, and are back a second later.
     if second == 300 {
         (one.gauges.users_online, one.gauges.connections_open) = (MILLION - 3, MILLION - 3);
         (one.connections.counts.closed_by_target, one.connections.counts.reset) = (1, 2);
@@ -381,7 +381,7 @@ fn im_interval(second: u64) -> Interval {
     one
 }
 
-/// Users connect and log in; a few of them in vain, at first.
+/// Users connect and log in; at first, a few of them fail.
 fn im_fill(one: &mut Interval) {
     im_open(one, 20_000);
     one.population.started = 20_000;
@@ -432,7 +432,7 @@ fn im_drain(one: &mut Interval) {
     one.steps.push(stay);
 }
 
-/// Hearts beat every 30 seconds, and a broadcast comes each minute.
+/// Heartbeats every 30 seconds, and a broadcast each minute.
 fn im_hold(one: &mut Interval, users: u64) {
     let beats = users / 30;
     (one.heartbeats.sent, one.heartbeats.answered) = (beats, beats);
@@ -506,7 +506,7 @@ pub(crate) fn im_events() -> Vec<Event> {
     ]
 }
 
-/// A chat room of 1,000: two users miss a message, one gets it twice, and their ids repeat.
+/// A chat room of 1,000: two users miss a message, one gets it twice, and IDs repeat.
 pub(crate) fn chat() -> Summary {
     summary_of(chat_info(), &chat_intervals(), &chat_events())
 }
@@ -606,8 +606,7 @@ pub(crate) fn chat_events() -> Vec<Event> {
     ]
 }
 
-/// The same with messages that could not be watched, of the first row or of the second, on which
-/// there is no threshold.
+/// The same with untracked messages in the first or the second row; the second has no threshold.
 pub(crate) fn chat_unwatched(row: u16) -> Summary {
     let mut intervals = chat_intervals();
     let row = intervals[3].delivery_mut(row);
@@ -615,7 +614,7 @@ pub(crate) fn chat_unwatched(row: u16) -> Summary {
     summary_of(chat_info(), &intervals, &chat_events())
 }
 
-/// The same with a `match` that finds nothing, in what is sent or only in what is received.
+/// The same with a `match` that finds nothing, in sent or only in received messages.
 pub(crate) fn chat_blind(is_sent: bool) -> Summary {
     let mut intervals = chat_intervals();
     for interval in &mut intervals {
@@ -641,8 +640,7 @@ pub(crate) fn chat_joined() -> Summary {
     summary_of(chat_info(), &intervals, &chat_events())
 }
 
-/// The same with messages that the generator dropped, with the thresholds of the run or without
-/// any.
+/// The same with messages that the generator dropped, with or without thresholds.
 pub(crate) fn chat_dropped(has_thresholds: bool) -> Summary {
     let mut intervals = chat_intervals();
     intervals[3].traffic.messages.dropped = 1_234;
@@ -653,8 +651,8 @@ pub(crate) fn chat_dropped(has_thresholds: bool) -> Summary {
     summary_of(info, &intervals, &chat_events())
 }
 
-/// The same with a generator that has not memory enough for all: for a while it lets nobody come,
-/// and then, when `is_given_up`, never again.
+/// The same on a generator with too little memory: growth is paused for a while or, if
+/// `is_given_up`, ends.
 pub(crate) fn im_held(is_given_up: bool) -> Summary {
     let mut intervals = im_intervals();
     for one in &mut intervals[30..] {
@@ -687,7 +685,7 @@ pub(crate) fn im() -> Summary {
     summary_of(im_info(), &im_intervals(), &im_events())
 }
 
-/// The shop, without the stop when `is_stopped` is false.
+/// The shop, stopped by a rule if `is_stopped`.
 pub(crate) fn shop(is_stopped: bool) -> Summary {
     let mut events = shop_events();
     events.retain(|event| is_stopped || !matches!(event, Event::Stopped { .. }));

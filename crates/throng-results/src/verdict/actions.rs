@@ -1,4 +1,4 @@
-//! What is said of events that did not do what they were to do.
+//! Diagnostics about events that failed.
 
 use throng_base::{Diagnostic, Said};
 
@@ -6,7 +6,7 @@ use crate::actions::ActionRow;
 use crate::event::ActionStatus;
 use crate::summary::Summary;
 
-/// Events that are named; `throng report --details` has the others.
+/// Maximum number of named events; `throng report --details` has all.
 const NAMED_MAX: usize = 5;
 
 pub(crate) fn diagnostics(summary: &Summary) -> Vec<Diagnostic> {

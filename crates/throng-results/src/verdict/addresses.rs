@@ -1,12 +1,12 @@
-//! What is said of addresses that refused connections while others of the same target accepted
-//! them.
+//! Diagnostics about addresses that refused connections while other addresses of the same target
+//! accepted them.
 
 use throng_base::units::format_count;
 use throng_base::{Diagnostic, clean};
 
 use crate::summary::{Summary, TargetRow};
 
-/// Addresses that are named; `throng report --details` has the others.
+/// Maximum number of named addresses; `throng report --details` has all.
 const NAMED_MAX: usize = 5;
 
 pub(crate) fn diagnostics(summary: &Summary) -> Option<Diagnostic> {

@@ -1,4 +1,4 @@
-//! What stands at the top: one phrase for a run, and how good it is.
+//! The result of a run in one phrase, and its tone.
 
 use throng_base::{Exit, Said};
 use throng_metrics::{Cause, Verdict};
@@ -12,7 +12,7 @@ use throng_metrics::Duel;
 use throng_metrics::capacity::{Basis, Capacity, EndedBy};
 use throng_metrics::duel::Outcome;
 
-/// How good the news is.
+/// Whether the result is good or bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Good,
@@ -24,7 +24,7 @@ pub(crate) enum Tone {
 pub(crate) struct Headline {
     pub(crate) tone: Tone,
     pub(crate) text: Said,
-    /// Why, where one cause says it.
+    /// The reason, if a single cause explains it.
     pub(crate) cause: Option<Cause>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn headline(summary: &Summary) -> Headline {
     }
 }
 
-/// A part of the run without users or without a success.
+/// Part of the run without users or without a success.
 fn idle(summary: &Summary) -> Option<Said> {
     let deserted = summary.events.deserted_s;
     let deserted = deserted.map(|from_s| say!("no users from {from_s} s onward: all left"));
@@ -99,7 +99,7 @@ fn words(summary: &Summary, nothing_succeeded: bool) -> (Tone, Said) {
     }
 }
 
-/// What a search found.
+/// The result of a search.
 fn capacity_words(capacity: &Capacity) -> (Tone, Said) {
     let is_down = matches!(capacity.ended_by, EndedBy::NotRecovered | EndedBy::CollapsedAgain);
     let wanted = capacity.at_least.map(|load| capacity.load(load));
@@ -140,7 +140,7 @@ fn duel_tone(duel: &Duel) -> Tone {
     }
 }
 
-/// The verdict as one word, and what it hangs on where the word does not say it all.
+/// The verdict in one word, with the reason if the word is not sufficient.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) tone: Tone,
@@ -148,7 +148,7 @@ pub(crate) struct Stamp {
     pub(crate) why: Option<Said>,
 }
 
-/// For the first line of a summary. Why a result is invalid is said in the lines below it.
+/// For the first line of a summary. The lines below it explain why a result is invalid.
 pub(crate) fn stamp(summary: &Summary) -> Stamp {
     if let Some(capacity) = deciding_capacity(summary) {
         let (tone, why) = capacity_words(capacity);

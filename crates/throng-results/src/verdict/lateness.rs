@@ -1,4 +1,4 @@
-//! That throng was late: by how much, what took its processor away, and what helps.
+//! Diagnostics about lateness: its extent, what used the processor, and how to fix it.
 
 use std::cmp::Reverse;
 
@@ -8,7 +8,7 @@ use throng_base::{Diagnostic, Said};
 use super::{LOST_SHARE_TOLD, duration, not_in_time};
 use crate::summary::{Generator, InvalidReason, LATENESS_NS_MAX, MachineRow, Summary};
 
-/// Less stolen time, or waiting for a processor, explains no lateness.
+/// A smaller share of stolen time or processor waiting does not explain lateness.
 const STEAL_SHARE_TOLD: f64 = 0.02;
 const WAITED_SHARE_TOLD: f64 = 0.05;
 
@@ -22,7 +22,7 @@ impl Summary {
         self.with_causes_of_lateness(told)
     }
 
-    /// The result stands, but not as firmly as it looks.
+    /// The result is valid, but less reliable.
     pub(super) fn strained(&self) -> Diagnostic {
         let message = match self.target_took_cpu() {
             None => say!("throng fell behind schedule; results are affected"),
@@ -32,7 +32,7 @@ impl Summary {
         self.with_causes_of_lateness(told)
     }
 
-    /// How late throng was; of several machines, which of them.
+    /// The lateness and, with several machines, the late ones.
     fn late_text(&self) -> Said {
         let late = self.late_machines();
         let text = |generator: &Generator| {
@@ -60,8 +60,8 @@ impl Summary {
         }
     }
 
-    /// Of several machines those that were late, the latest first: all that were too late, or else
-    /// the one that was late most.
+    /// Of several machines, the late ones, the latest first: all that were too late, or else the
+    /// one with the most lateness.
     fn late_machines(&self) -> Vec<&MachineRow> {
         let mut late: Vec<&MachineRow> =
             self.parts.machines.iter().filter(|it| it.generator.late_seconds > 0).collect();
@@ -82,7 +82,7 @@ impl Summary {
         told.help(self.help_of_lateness())
     }
 
-    /// Where users start one after another there is no rate that could be lower.
+    /// If users start one after another, there is no rate to reduce.
     fn help_of_lateness(&self) -> Said {
         let p = &self.users.population;
         let has_rate = [p.wanted, p.unmet, p.waited, p.dropped].iter().any(|count| *count > 0);
@@ -127,7 +127,7 @@ impl Summary {
         }
     }
 
-    /// What took the processor away, as far as the host tells: the cause that says most comes last.
+    /// What used the processor, as far as the host reports it; the most likely cause comes last.
     fn causes_of_lateness(&self) -> Vec<Said> {
         let (generator, r) = (&self.generator, &self.generator.resources);
         let measured = self.measured.as_nanos().max(1) as f64;
@@ -166,8 +166,8 @@ impl Summary {
         causes
     }
 
-    /// How many cores throng used on average, other processes, and how many there are: where the
-    /// target is on this machine, and throng was late for lack of a processor that others had.
+    /// Mean number of cores used by throng and by other processes, and the number of cores: if a
+    /// target is on this host, and throng was late because others used the processor.
     fn target_took_cpu(&self) -> Option<(f64, f64, u64)> {
         let (generator, cores) = (&self.generator, self.info.generator.host.cores?);
         let measured = self.measured.as_nanos().max(1) as f64;
@@ -183,7 +183,7 @@ impl Summary {
     }
 }
 
-/// A second of the run as a clock shows it: `00:19`, `1:02:03`.
+/// A second of the run as on a clock: `00:19`, `1:02:03`.
 fn clock(second: u64) -> String {
     let (hours, minutes, seconds) = (second / 3600, second / 60 % 60, second % 60);
     match hours {

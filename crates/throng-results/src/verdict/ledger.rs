@@ -1,5 +1,5 @@
-//! What the ledger of deliveries could not see: messages without an id, without receivers that were
-//! watched, or for nobody.
+//! Diagnostics about messages that the ledger could not track: without an ID, without tracked
+//! receivers, or without any receivers.
 
 use throng_base::units::format_count;
 use throng_base::{Diagnostic, Said, clean};
@@ -9,7 +9,7 @@ use throng_metrics::DeliveryInterval;
 use super::{InvalidReason, has_threshold};
 use crate::summary::{DeliveryRow, Summary};
 
-/// Why nothing is known of messages that the ledger was asked to see.
+/// Why nothing is known of messages that the ledger should track.
 pub(super) fn reasons(summary: &Summary) -> impl Iterator<Item = InvalidReason> {
     let blind = summary.messages.deliveries.iter().filter(|row| is_blind(&row.counts));
     let blind = blind.map(|row| InvalidReason::DeliveriesBlind {
@@ -29,12 +29,12 @@ pub(super) fn reasons(summary: &Summary) -> impl Iterator<Item = InvalidReason> 
     }))
 }
 
-/// What it calls lost may have come in messages that it could not read.
+/// Messages counted as lost may have arrived unreadable.
 fn is_blind(counts: &DeliveryInterval) -> bool {
     saw_nothing(counts) || counts.lost > 0 && counts.received_joined > 0
 }
 
-/// It has looked at messages, on one side or the other, and found no id in any of them.
+/// On one side, the ledger examined messages and found no ID.
 fn saw_nothing(counts: &DeliveryInterval) -> bool {
     let c = counts;
     let received = c.delivered + c.twice + c.after_lost + c.stray + c.foreign + c.out_of_order;
@@ -42,12 +42,12 @@ fn saw_nothing(counts: &DeliveryInterval) -> bool {
     sent_blindly || (received == 0 && c.received_without_id > 0 && c.expected > 0)
 }
 
-/// Rows of the ledger with messages whose receivers are not known.
+/// Rows with messages whose receivers are unknown.
 fn unwatched(summary: &Summary) -> impl Iterator<Item = &DeliveryRow> {
     summary.messages.deliveries.iter().filter(|row| row.counts.unwatched > 0)
 }
 
-/// All that a person must know about it.
+/// All diagnostics of the ledger.
 pub(super) fn diagnostics(summary: &Summary) -> impl Iterator<Item = Diagnostic> {
     let blind = summary.messages.deliveries.iter().filter(|row| is_blind(&row.counts)).map(blind);
     let alone = summary.messages.deliveries.iter().filter(|row| {
@@ -125,7 +125,7 @@ fn alone_text(row: &DeliveryRow) -> Diagnostic {
         ))
 }
 
-/// An error where a threshold asks for it.
+/// An error if a threshold requires these messages.
 fn not_watched(summary: &Summary, row: &DeliveryRow) -> Diagnostic {
     let message = say!("the delivery ledger did not track some messages");
     let told = match has_threshold(summary, row) {
@@ -141,9 +141,9 @@ fn not_watched(summary: &Summary, row: &DeliveryRow) -> Diagnostic {
 mod tests {
     use super::*;
 
-    /// What could not be read may be what is missing; without a loss it is something else.
+    /// Unreadable messages can explain missing ones; without a loss, they do not.
     #[test]
-    fn losses_beside_messages_that_could_not_be_read_are_not_the_target_s() {
+    fn losses_beside_unreadable_messages_are_not_blamed_on_the_target() {
         let counts = |lost, received_joined| DeliveryInterval {
             sent: 100,
             expected: 100,

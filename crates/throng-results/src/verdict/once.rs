@@ -1,4 +1,4 @@
-//! What is said of a setup or a teardown that was not done.
+//! Diagnostics about a setup or teardown that failed.
 
 use throng_base::units::format_duration;
 use throng_base::{Diagnostic, Said, clean};
@@ -6,7 +6,7 @@ use throng_base::{Diagnostic, Said, clean};
 use crate::once::{OnceOutcome, OncePart, OnceRun};
 use crate::summary::Summary;
 
-/// Of what a step or a rule says; the record has the whole.
+/// Maximum length of the message of a step or rule; the run directory has the full text.
 const DETAIL_CHARS_MAX: usize = 300;
 
 impl OnceRun {
@@ -14,7 +14,7 @@ impl OnceRun {
         format_duration(std::time::Duration::from_nanos(self.lasted_ns))
     }
 
-    /// The step that failed, with its place, its cause and what was there instead.
+    /// The failed step, with its position, its cause and what was found.
     fn reason(&self) -> Option<Said> {
         let failure = self.failure.as_ref()?;
         let detail = failure.detail.clone().cleaned().shortened(DETAIL_CHARS_MAX);
@@ -57,12 +57,12 @@ impl OnceRun {
     }
 }
 
-/// The setup, where it was not done and so the load did not begin.
+/// The setup, if it failed and the load did not start.
 pub(crate) fn failed_setup(summary: &Summary) -> Option<&OnceRun> {
     summary.events.once.iter().find(|once| once.part == OncePart::Setup && !once.is_done())
 }
 
-/// Why the load did not begin.
+/// Why the load did not start.
 pub(crate) fn failed_text(once: &OnceRun) -> Said {
     match once.reason() {
         Some(reason) => say!("{}: {reason}", once.text()),
@@ -70,7 +70,7 @@ pub(crate) fn failed_text(once: &OnceRun) -> Said {
     }
 }
 
-/// Of what a person has not ended.
+/// Except parts that the operator interrupted.
 pub(crate) fn diagnostics(summary: &Summary) -> impl Iterator<Item = Diagnostic> {
     let is_told =
         |once: &&OnceRun| matches!(once.outcome, OnceOutcome::Failed | OnceOutcome::TimedOut);

@@ -1,4 +1,4 @@
-//! The limits that the owner of a machine sets for its part of a run, whatever the orders.
+//! Enforces the load limits that the owner of a machine sets.
 
 use throng_fleet::wire::Ceiling;
 use throng_program::Change;
@@ -8,11 +8,11 @@ use crate::wire::Order;
 
 pub(super) struct Bounds {
     ceiling: Ceiling,
-    /// The part that this machine has of the run.
+    /// The share of the run that this machine generates.
     part: f64,
-    /// Starts per second of the whole run, at most, by its plan and what was ordered so far.
+    /// Maximum starts per second of the whole run, by the plan and all orders so far.
     rate: f64,
-    /// So many times its part this machine makes.
+    /// Factor by which this machine's part is scaled.
     times: f64,
 }
 
@@ -22,7 +22,7 @@ impl Bounds {
         Bounds { ceiling, part, rate: rate_max.unwrap_or(0.0), times: 1.0 }
     }
 
-    /// Whether this may be done; only then it counts for what comes behind it.
+    /// Returns whether the order is within the limits. Only allowed orders affect later decisions.
     pub(super) fn allow(&mut self, order: &Order) -> bool {
         let (users, rate, times) = match *order {
             Order::Amend { change, users_max, .. } => {
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_ordered_goes_beyond_the_owners_word() {
+    fn no_order_exceeds_the_owners_limits() {
         let machine =
             MachineInfo { part: LoadPart { first: 0, width: 1, of: 4 }, ..MachineInfo::default() };
         let ceiling = Ceiling { users: Some(100), rate: Some(50.0) };

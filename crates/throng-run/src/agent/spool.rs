@@ -12,27 +12,27 @@ use throng_fleet::agent::{Finish, Spool};
 
 use crate::fleet::LINES_FILE;
 
-/// What is wrong with a part that cannot be begun, for people.
+/// The error message of a part that could not start.
 pub(super) const ERRORS_FILE: &str = "errors.txt";
-/// All of it is in the log.
+/// Exists once all lines are in the log.
 pub(super) const SENT_FILE: &str = "sent";
-/// What is read at once; a line that is longer is read whole.
+/// Bytes per read. A longer line is read in one larger piece.
 const PIECE_BYTES: usize = 256 << 10;
 const LINE_BYTES_MAX: usize = 32 << 20;
-/// The line of a load that is over.
+/// The line that marks the end of a load.
 const OVER: &[u8] = b"{\"over\":";
 const ERRORS_BYTES_MAX: u64 = 4_096;
 
-/// See the module's description.
+/// The lines and the exit status of a child.
 pub struct Spooled {
     home: PathBuf,
     file: File,
-    /// Behind the last whole line that was read.
+    /// End of the last complete line that was read.
     at: u64,
     piece: usize,
     lines: u64,
     is_over: bool,
-    /// How the child ended, where it is waited for.
+    /// The child's exit status, if this agent started the child.
     status: Option<Arc<OnceLock<ExitStatus>>>,
 }
 
@@ -46,7 +46,7 @@ impl Spooled {
         Ok(Spooled { home, file, at: 0, piece: PIECE_BYTES, lines: 0, is_over: false, status })
     }
 
-    /// Of an earlier life of the agent, if there is anything that may not be in the log.
+    /// The spool of an earlier agent process, unless all of it was sent.
     pub(super) fn left(home: &Path) -> Option<Spooled> {
         let is_sent = home.join(SENT_FILE).exists();
         Spooled::of(home, None).ok().filter(|_| !is_sent)
@@ -69,7 +69,7 @@ impl Spooled {
         }
     }
 
-    /// What the child has said for people, where it has failed.
+    /// The error message of a child that failed.
     fn errors(&self) -> String {
         let mut text = Vec::new();
         if let Ok(file) = File::open(self.home.join(ERRORS_FILE)) {
@@ -104,13 +104,13 @@ impl Spool for Spooled {
     }
 
     fn ended(&mut self) -> Option<Finish> {
-        // The child holds the lock.
+        // Fails while the child holds its lock.
         self.file.try_lock_shared().ok()?;
         let _ = self.file.unlock();
         if self.status.as_ref().is_some_and(|status| status.get().is_none()) {
             return None;
         }
-        // What it wrote between our last look and its end.
+        // The child may have written more between the last read and its exit.
         if !self.next().unwrap_or_default().is_empty() {
             return None;
         }
@@ -119,7 +119,7 @@ impl Spool for Spooled {
     }
 
     fn sent(&mut self) {
-        // Otherwise the next life sends it again, which is told once all the same.
+        // If this fails, the lines are sent again after a restart; the receiver ignores duplicates.
         let _ = fs::write(self.home.join(SENT_FILE), b"");
     }
 }
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_whole_and_the_end_is_when_nobody_writes_any_more() {
+    fn lines_are_read_whole_until_the_child_releases_its_lock() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join(LINES_FILE);
         let mut writer = File::options().create_new(true).append(true).open(&path).unwrap();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_never_got_ready_says_why() {
+    fn a_child_that_fails_before_it_is_ready_reports_its_error() {
         let home = tempfile::tempdir().unwrap();
         fs::write(home.path().join(LINES_FILE), b"").unwrap();
         fs::write(home.path().join(ERRORS_FILE), b"error: not allowed\n").unwrap();

@@ -29,10 +29,10 @@ use crate::files::private_directory;
 use crate::fleet::bus::build_name;
 use crate::{HostLimits, Operator, StopRequests};
 
-/// What was sent wholly is kept for so long, for those who lost the disk of the bus.
+/// How long results are kept after they were sent, in case the bus loses its disk.
 const KEPT_TIME: Duration = Duration::from_hours(7 * 24);
 
-/// What the owner of a machine has set for its agent.
+/// Options of `throng agent`, set by the owner of a machine.
 #[derive(Args, Debug)]
 pub struct AgentOptions {
     /// File with the token of this machine, from `throng fleet token NAME`; `-` reads it from
@@ -62,12 +62,12 @@ pub struct AgentOptions {
     pub limits: HostLimits,
 }
 
-/// Of a file with a token.
+/// Maximum size of a token file.
 const TOKEN_BYTES_MAX: usize = 1 << 16;
-/// Threads of an engine have tables of descriptors of their own.
+/// Each thread of the engine has a separate descriptor table.
 const TABLES_MAX: u64 = 64;
 
-/// The fleet does not take the agent any more.
+/// The fleet no longer accepts the agent.
 fn cut_off(name: &str, why: &Said) -> Diagnostic {
     let message = say!("agent `{name}` cannot continue: {why}");
     let help = say!("ask the fleet's operator what has changed, or request a new token");
@@ -127,7 +127,7 @@ pub fn agent(
         tokio::select! {
             ended = agent.work(leave) => match ended {
                 Ok(()) => {
-                    // What it said last is still to be printed.
+                    // Let the listener print the last messages.
                     heard.await;
                     Exit::Success
                 }
@@ -144,8 +144,7 @@ pub fn agent(
     exit
 }
 
-/// What this agent has on the disk. No other may send what lies there, so it is locked for as long
-/// as it runs.
+/// The agent's directory, locked until it exits so that no other agent sends its results.
 fn own_directory(directory: &Path, name: &str) -> Result<(PathBuf, File), Said> {
     let own = directory.join(name);
     let made = private_directory(&own);
@@ -157,15 +156,15 @@ fn own_directory(directory: &Path, name: &str) -> Result<(PathBuf, File), Said> 
     }
 }
 
-/// Whether this is a token itself, which other users of this host must not see.
+/// Whether the argument is the token itself, which the process list would expose to other users.
 pub fn is_token(join: &str) -> bool {
     join.starts_with("throng-join-")
 }
 
-/// A token from a file, from the standard input, or as it is.
+/// The token, read from a file or standard input, or given directly.
 ///
 /// # Errors
-/// It cannot be read, or is not valid now.
+/// The token cannot be read or has expired.
 pub fn token(join: &str) -> Result<Token, Box<Diagnostic>> {
     let path = if join == "-" { "/dev/stdin" } else { join };
     let text = match is_token(join) {
@@ -185,7 +184,7 @@ pub fn token(join: &str) -> Result<Token, Box<Diagnostic>> {
     token.map_err(|why| Box::new(Diagnostic::error("fleet-keys", why)))
 }
 
-/// What this machine is, and what its owner allows.
+/// Describes this machine and its owner's limits.
 fn about(
     options: &AgentOptions,
     token: Token,
@@ -216,7 +215,7 @@ fn about(
     }
 }
 
-/// Says what happens; ends behind the first run, where that is wanted.
+/// Prints events; with `once`, returns after the first run.
 async fn listen(mut happened: UnboundedReceiver<Happened>, errors: &dyn Operator, once: bool) {
     let mut was_up = false;
     while let Some(happened) = happened.recv().await {

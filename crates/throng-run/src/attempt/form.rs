@@ -1,11 +1,11 @@
-//! The fields of a form that was sent, one on each line, as they are meant.
+//! Decodes the fields of a submitted form, one per line.
 
 use throng_base::{clean, form_decoded};
 
 const MEDIA_TYPE: &str = "application/x-www-form-urlencoded";
 
-/// The request with its form spelled out; `None` if its body is no form. `mask` is asked for each
-/// value, with its name.
+/// The request with its form decoded; `None` if the body is not a form. `mask` gets the name and
+/// value of each field.
 pub(super) fn spelled_out(request: &[u8], mask: impl Fn(&str, &str) -> String) -> Option<String> {
     let (head, body) = std::str::from_utf8(request).ok()?.split_once("\r\n\r\n")?;
     if body.is_empty() || !head.lines().any(says_form) {

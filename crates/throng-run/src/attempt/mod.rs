@@ -1,5 +1,5 @@
-//! A scenario with one user or a few, told step by step (`throng try`): what was sent, what came
-//! back, how long it took, what was saved, and why a step failed.
+//! Runs a scenario with one or a few users and prints each step (`throng try`): what was sent and
+//! received, the response time, saved values, and the causes of failures.
 
 mod form;
 mod progress;
@@ -23,37 +23,36 @@ use crate::{Line, Operator, StopRequests, not_started};
 use progress::Progress;
 use telling::Telling;
 
-/// An attempt is a look, not a run: what takes longer is cut off.
+/// A try that takes longer is aborted.
 const TIME_MAX: Duration = Duration::from_secs(300);
 const GRACEFUL_STOP: Duration = Duration::from_secs(10);
-/// Iterations of a loop that are run, unless all is to be shown.
+/// Maximum iterations of a loop, unless `full` is set.
 const LOOP_ITERATIONS_MAX: u32 = 100;
 
-/// What came of the attempts at all sessions.
+/// Totals over all sessions.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     steps: u64,
     failed: u64,
 }
 
-/// What is tried, and how it is shown.
 pub struct Attempt {
-    /// The only session that is done, by its name.
+    /// Runs only this session.
     pub session: Option<String>,
-    /// How many users do each session, at the same time.
+    /// Users per session; they run concurrently.
     pub users: u64,
-    /// Pauses are no longer than this.
+    /// Maximum length of a pause.
     pub pause: Duration,
-    /// With all data, and all iterations of loops.
+    /// Print all data, and run all iterations of loops.
     pub full: bool,
     pub show_secrets: bool,
-    /// Lines from here let users through, step by step.
+    /// If set, each line that is read lets users execute one step.
     pub input: Option<Box<dyn BufRead + Send>>,
     pub style: Style,
 }
 
-/// Does each session of a program once, and writes what happens, step by step. What is wrong is
-/// told to the operator, who can stop it.
+/// Runs each session of a program once and prints every step. Errors go to the operator, which can
+/// stop the attempt.
 pub fn attempt(
     program: &Program,
     mut wanted: Attempt,
@@ -105,11 +104,11 @@ pub fn attempt(
     }
 }
 
-/// Where an attempt is written.
+/// Destination of the output.
 struct Page<'a> {
     out: RefCell<&'a mut dyn Write>,
     style: Style,
-    /// Its reader has gone, as `head` does.
+    /// The reader closed the pipe, as `head` does.
     is_unread: Cell<bool>,
 }
 
@@ -118,7 +117,7 @@ impl<'a> Page<'a> {
         Page { out: RefCell::new(out), style, is_unread: Cell::new(false) }
     }
 
-    /// Names in it, whoever gave them, cannot do anything to a terminal.
+    /// Removes control characters, so that names cannot change the terminal's state.
     fn line(&self, line: &str) {
         let text = on_screen(&format!("{line}\n"), self.style.colour).into_owned();
         if self.out.borrow_mut().write_all(text.as_bytes()).is_err() {
@@ -131,7 +130,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// The sessions to do: the one that is named, or all that users do.
+/// The sessions to run: the named one, or all that users run.
 fn chosen(program: &Program, name: Option<&str>) -> Result<Vec<usize>, Box<Diagnostic>> {
     let sessions = program.sessions.iter().enumerate();
     let Some(name) = name else {
@@ -152,8 +151,8 @@ fn chosen(program: &Program, name: Option<&str>) -> Result<Vec<usize>, Box<Diagn
     Err(Box::new(error))
 }
 
-/// The scenario with one session, done once by each of a few users, without long pauses; and which
-/// of its loops are cut short.
+/// Reduces the scenario to one session, run once by each of a few users without long pauses. Also
+/// returns which loops were shortened.
 fn reduced(program: &Program, session: usize, wanted: &Attempt) -> (Program, Vec<Said>) {
     let mut cuts = Vec::new();
     let mut session = program.sessions[session].clone();
@@ -185,7 +184,8 @@ fn reduced(program: &Program, session: usize, wanted: &Attempt) -> (Program, Vec
     (program, cuts)
 }
 
-/// Shortens pauses and long loops. A cut loop changes what the target sees, so it is said.
+/// Shortens pauses and long loops. Reports shortened loops, because they change what the target
+/// receives.
 fn shorten(statement: &mut Statement, wanted: &Attempt) -> Option<Said> {
     let pause = wanted.pause;
     match statement {
@@ -231,7 +231,7 @@ fn shorten(statement: &mut Statement, wanted: &Attempt) -> Option<Said> {
     None
 }
 
-/// Lets users through one by one, as the person presses Enter.
+/// Lets users continue one step at a time when Enter is pressed.
 fn ask_at_each_step(input: Box<dyn BufRead + Send>, page: &Page<'_>) -> Arc<Gate> {
     let gate = Arc::new(Gate::default());
     page.say(&say!(
@@ -251,7 +251,6 @@ fn ask_at_each_step(input: Box<dyn BufRead + Send>, page: &Page<'_>) -> Arc<Gate
     gate
 }
 
-/// A look at a scenario.
 struct Look<'a> {
     guard: &'a Guard,
     gate: Option<Arc<Gate>>,
@@ -260,14 +259,14 @@ struct Look<'a> {
     operator: &'a dyn Operator,
     runtime: tokio::runtime::Runtime,
     tally: Tally,
-    /// In one of the programs the target could not be reached at all; in one it was.
+    /// In at least one program, every connection attempt failed; in at least one, some succeeded.
     is_unreachable: bool,
     is_reached: bool,
 }
 
 impl Look<'_> {
-    /// The setup, these sessions and the teardown, as far as there are some. Without a setup that
-    /// is good the sessions are not done; what was set up is torn down all the same.
+    /// Runs the setup, the sessions and the teardown, where they exist. Sessions run only if the
+    /// setup succeeds; the teardown always runs.
     fn all(&mut self, mut program: Program, sessions: &[usize]) -> Result<(), Exit> {
         let mut looked = Ok(());
         if let Some(once) = &program.setup {
@@ -278,7 +277,7 @@ impl Look<'_> {
         if looked.is_ok() && self.tally.failed > 0 {
             self.page.say(&say!("the setup failed, so no session runs"));
         } else if looked.is_ok() {
-            // Without a reader there is nothing more to tell.
+            // If the output is no longer read, skip the remaining sessions.
             let mut wanted = sessions.iter().take_while(|_| !self.page.is_unread.get());
             looked = wanted.try_for_each(|session| self.session(&program, *session));
         }
@@ -298,7 +297,7 @@ impl Look<'_> {
         self.one(program, None)
     }
 
-    /// Does one program and tells it: that of a session, or of what is done once.
+    /// Runs one program and prints it: a session, a setup or a teardown.
     fn one(&mut self, program: Program, once: Option<(OncePart, Kept)>) -> Result<(), Exit> {
         let program = Arc::new(program);
         let (part, keep) = once.unzip();
@@ -331,7 +330,7 @@ impl Look<'_> {
         told
     }
 
-    /// Tells what a run does until it is over.
+    /// Prints the events of a run until it ends.
     async fn tell(
         &self,
         mut run: Run,
@@ -368,7 +367,7 @@ impl Look<'_> {
                     Some(_) => {}
                 },
                 () = requests.next(), if !interrupted => {
-                    // Who stands at the gate finds it shut: no step begins any more.
+                    // Users that wait at the gate start no further step.
                     interrupted = true;
                     run.control.abort();
                 }

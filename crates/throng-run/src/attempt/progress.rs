@@ -1,5 +1,5 @@
-//! What became of the users of an attempt: whether the target was reached, and what kept a session
-//! from getting on. The engine gives up a session that begins again and comes no further.
+//! Tracks whether an attempt reached the target, and why users did not finish. The engine gives up
+//! on a session that restarts repeatedly without progress.
 
 use throng_base::{Diagnostic, Said};
 use throng_engine::{Trace, What};
@@ -8,15 +8,15 @@ use throng_program::Program;
 use throng_results::is_connecting;
 
 pub(super) struct Progress {
-    /// Users that are not gone yet.
+    /// Users that have not finished.
     left: u64,
-    /// Steps that were good.
+    /// Successful steps.
     good: u64,
-    /// The last failure of all.
+    /// The most recent failure.
     failure: Option<Failure>,
-    /// A user was given up.
+    /// The engine gave up on a user.
     is_stuck: bool,
-    /// The target was never reached, whatever was asked.
+    /// No connection to the target succeeded.
     is_unreached: bool,
 }
 
@@ -51,23 +51,23 @@ impl Progress {
         self.is_stuck
     }
 
-    /// All users are gone, and one of them has not done what there was to do.
+    /// All users have ended, and at least one of them did not finish its session.
     pub(super) fn is_over(&self) -> bool {
         self.is_stuck && self.left == 0
     }
 
-    /// Something was heard of the target, or a step failed for another reason than connecting. What
-    /// is good without a connection, as a pause, says nothing of it.
+    /// The target responded, or a step failed for a reason other than connecting. Successful steps
+    /// that need no connection, such as pauses, do not count.
     pub(super) fn is_reached(&self) -> bool {
         !self.is_unreached
     }
 
-    /// Nothing was good, and every failure was one to connect.
+    /// No step succeeded, and every failure was a failed connection.
     pub(super) fn is_unreachable(&self) -> bool {
         self.is_unreached && self.good == 0 && self.failure.is_some()
     }
 
-    /// What kept the users from getting on, and what to do.
+    /// Explains what stopped the users, and how to fix it.
     pub(super) fn diagnostic(&self, masked: impl Fn(&Said) -> String) -> Option<Diagnostic> {
         let Failure { step, cause, detail } = self.failure.as_ref()?;
         let message = match self.is_unreachable() {

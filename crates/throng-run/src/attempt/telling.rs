@@ -1,5 +1,5 @@
-//! How what users do is told: a block for each step, put together until the step has ended, so
-//! that blocks of several users do not mix.
+//! Formats what users do. The output of each step is buffered until the step ends, so that the
+//! steps of several users do not mix.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -14,47 +14,47 @@ use throng_program::{OncePart, Program, StepKind};
 
 use super::{Attempt, Page, Tally, form};
 
-/// Of one message that was sent or received, unless all is to be shown.
+/// Lines per message, unless `full` is set.
 const LINES_MAX: usize = 24;
 const COLUMNS_MAX: usize = 200;
 const HEX_BYTES_MAX: usize = 128;
-/// Of a value that was saved.
+/// Characters per saved value.
 const VALUE_CHARS_MAX: usize = 120;
-/// How often a step in a loop is shown with its data, unless all is to be shown.
+/// How often a step in a loop is shown with its data, unless `full` is set.
 const VISITS_SHOWN_MAX: u32 = 2;
 
 pub(super) struct Telling<'p, 'o> {
     program: &'p Program,
-    /// What is told is no session.
+    /// Set for a setup or teardown.
     once: Option<OncePart>,
     full: bool,
     several: bool,
     page: &'p Page<'o>,
-    /// None of them when they are to be shown.
+    /// `None` if secrets are to be printed.
     secrets: Option<&'p Secrets>,
     blocks: HashMap<UserId, Block>,
-    /// The users that have a heading, and whether an iteration is below it.
+    /// Users whose heading was printed, and whether it was that of an iteration.
     headed: HashMap<UserId, bool>,
-    /// How often each user came to each place in the session's code.
+    /// How often each user executed each instruction.
     visits: HashMap<(UserId, u32), u32>,
-    /// Steps of which a try failed and the next one has not ended.
+    /// Steps in which a try failed and the next has not ended.
     retrying: HashSet<(UserId, StepId)>,
-    /// Whether some data is not shown because its step was repeated.
+    /// Whether the data of repeated steps was omitted.
     leaves_out: bool,
     pub(super) tally: Tally,
 }
 
-/// A step that is under way.
+/// The buffered output of a step that has not ended.
 #[derive(Default)]
 struct Block {
     head: String,
     lines: Vec<String>,
-    /// The part of a response's head that is there, until all of it is.
+    /// The head of the response so far, until it is complete.
     head_so_far: Vec<u8>,
-    /// What is near selectors that found nothing: said behind the failure.
+    /// Elements similar to what a selector without a match describes; printed after the failure.
     near: Vec<String>,
     begun: bool,
-    /// Only the head is shown, unless the step fails.
+    /// Print only the head, unless the step fails.
     is_brief: bool,
 }
 
@@ -81,18 +81,18 @@ impl<'p, 'o> Telling<'p, 'o> {
         }
     }
 
-    /// A sentence of ours.
+    /// Prints a message of throng.
     pub(super) fn say(&self, mut line: Said) {
-        // What the scenario says may have a saved token in it.
+        // A text of the scenario may contain a saved token.
         line.change_texts(&|text| self.masked(text).into_owned());
         self.page.say(&line);
     }
 
-    /// Tells what is left.
+    /// Prints what is still buffered.
     pub(super) fn end(&mut self) {
         let users: Vec<UserId> = self.blocks.keys().copied().collect();
         users.into_iter().for_each(|user| self.flush(user));
-        // Another try was due, but the session was cut off: nothing else says that they failed.
+        // The session was interrupted before the next try, so these steps were not counted yet.
         self.tally.steps += self.retrying.len() as u64;
         self.tally.failed += self.retrying.len() as u64;
         if self.leaves_out {
@@ -174,7 +174,7 @@ impl<'p, 'o> Telling<'p, 'o> {
         }
     }
 
-    /// A heading above the first that a user does, in `before` or in an iteration, and above each
+    /// Prints a heading before a user's first step, in `before` or in an iteration, and before each
     /// further iteration.
     fn head(&mut self, trace: &Trace) {
         if matches!(trace.what, What::IterationEnds { .. } | What::Gone | What::LeftOut(_)) {
@@ -196,7 +196,7 @@ impl<'p, 'o> Telling<'p, 'o> {
         self.page.line(&self.page.style.bold(&title));
     }
 
-    /// The head of a response that broke off.
+    /// Prints the incomplete head of a response.
     fn unfinished_head(&mut self, user: UserId) {
         let bytes = self.blocks.get_mut(&user).map(|block| std::mem::take(&mut block.head_so_far));
         if let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) {
@@ -220,7 +220,7 @@ impl<'p, 'o> Telling<'p, 'o> {
         self.page.line(&format!("{}  {}: {text}", self.who(user), tell!("log")));
     }
 
-    /// A sentence of ours between two steps of a user.
+    /// Prints a message of throng between two steps of a user.
     fn between(&mut self, user: UserId, line: Said) {
         self.flush(user);
         self.say(line);
@@ -239,7 +239,7 @@ impl<'p, 'o> Telling<'p, 'o> {
         self.flush(user);
         let name = step.map(|step| self.program.step(step).name.as_str());
         let mut head = match name {
-            // The row of `publish rooms/1` is called so.
+            // The step has its default name, such as `publish rooms/1`.
             Some(name) if name.split(' ').next() == Some(verb) => name.to_string(),
             Some(name) => format!("{verb} {name}"),
             None => verb.to_string(),
@@ -250,12 +250,13 @@ impl<'p, 'o> Telling<'p, 'o> {
         let block = Block { head, begun: true, ..Block::default() };
         self.blocks.insert(user, block);
         if verb == "parallel" {
-            // What the branches do is told by them.
+            // The branches print their own steps.
             self.flush(user);
         }
     }
 
-    /// A step that a loop repeats often is shown briefly. All tries of an attempt are one visit.
+    /// A step that a loop repeats often is shown without its data. All tries of an attempt
+    /// are one visit.
     fn visited(&mut self, user: UserId, pc: u32, retry: u32) {
         let visits = self.visits.entry((user, pc)).or_default();
         *visits += u32::from(retry == 0);
@@ -336,7 +337,7 @@ impl<'p, 'o> Telling<'p, 'o> {
         self.message(user, "→", bytes, shown);
     }
 
-    /// What was sent or received, line by line; `bytes` is how it is written.
+    /// Prints a sent or received message line by line. `bytes` is the exact data.
     fn message(&mut self, user: UserId, arrow: &str, bytes: &[u8], shown: &Shown) {
         let bytes = match self.secrets {
             Some(secrets) => secrets.mask_bytes(bytes),
@@ -379,14 +380,14 @@ impl<'p, 'o> Telling<'p, 'o> {
         self.secrets.map_or(Cow::Borrowed(text), |secrets| secrets.mask(text))
     }
 
-    /// A sentence in the spoken language, without secrets.
+    /// Renders a message in the user's language and masks secrets.
     pub(super) fn in_words(&self, said: &Said) -> String {
         let mut said = said.clone().cleaned();
         said.change_texts(&|text| self.masked(text).into_owned());
         said.spoken()
     }
 
-    /// A value that goes by a name, on one line.
+    /// A named value on one line.
     fn shortened(&self, name: &str, value: &str) -> String {
         cut(&clean(&self.masked_value(name, value)), VALUE_CHARS_MAX)
     }
@@ -402,7 +403,7 @@ impl<'p, 'o> Telling<'p, 'o> {
         self.blocks.entry(user).or_default().lines.push(line);
     }
 
-    /// Prints the block of a user.
+    /// Prints a user's buffered block.
     fn flush(&mut self, user: UserId) {
         let Some(block) = self.blocks.remove(&user) else { return };
         let who = self.who(user);
@@ -466,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_the_cursor_is_no_text() {
+    fn control_characters_are_not_shown_as_text() {
         assert!(is_readable("a\r\nb\t"));
         assert!(!is_readable("a\x1b[2J"));
     }

@@ -1,4 +1,5 @@
-//! What is copied, what is not because of a secret in it, and what a bundle may name.
+//! Tests which files are copied, which are omitted because of a secret, and which paths a bundle
+//! may name.
 
 use super::*;
 
@@ -15,7 +16,7 @@ fn run(directory: &Path, files: &[(&str, Option<&str>)]) -> Run {
 }
 
 #[test]
-fn copies_are_looked_for_in_the_directory_alone() {
+fn copies_are_found_only_in_the_run_directory() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     for outside in ["../x", "/etc/passwd", "a/../../x"] {
@@ -35,7 +36,7 @@ fn copies_are_looked_for_in_the_directory_alone() {
 }
 
 #[test]
-fn files_with_a_key_leave_no_copy_wherever_it_is() {
+fn files_that_contain_a_key_are_not_copied() {
     let directory = tempfile::tempdir().unwrap();
     let key = b"-----BEGIN PRIVATE KEY-----\n".as_slice();
     for lines in [0, 1, 70_000] {
@@ -56,7 +57,7 @@ fn files_with_a_key_leave_no_copy_wherever_it_is() {
 }
 
 #[test]
-fn what_the_command_changed_comes_back() {
+fn options_of_the_command_are_restored() {
     let load = LoadChanges {
         users: Some(7),
         time: Some(Duration::from_millis(1_500)),

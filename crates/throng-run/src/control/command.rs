@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 use throng_base::Said;
 use throng_program::{Change, Steering};
 
-/// The version of what goes over the socket.
+/// Version of the socket protocol.
 pub const VERSION: u32 = 1;
-/// Below the run directory, while the run goes on.
+/// Path of the socket in the run directory while the run is active.
 pub const SOCKET: &str = "control.sock";
-/// Of a line, either way.
+/// Maximum length of a request or reply.
 pub const LINE_BYTES_MAX: u64 = 16 * 1024;
 
-/// See the module's description.
+/// A command to a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Command {
@@ -24,33 +24,33 @@ pub enum Command {
     Abort,
 }
 
-/// A line to the run.
+/// A request to the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     pub version: u32,
     pub command: Command,
-    /// By its name; needed where there are several.
+    /// Name of the load; required if there are several.
     pub load: Option<String>,
 }
 
-/// The line that it answers.
+/// The reply to a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// What is so, or will be in a moment.
+    /// What has changed, or is about to.
     Done(Said),
     Status(Vec<LoadStatus>),
-    /// Nothing was changed: why, and what to do.
+    /// Nothing was changed: the reason, and what to do.
     Refused {
         message: Said,
         help: Said,
     },
 }
 
-/// A load that goes on.
+/// A load that has not ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadStatus {
-    /// Empty where it is the only one.
+    /// Empty if there is only one load.
     pub load: String,
     pub phase: String,
     pub users: Option<u64>,
@@ -70,7 +70,7 @@ impl From<Steering> for Command {
 }
 
 impl Command {
-    /// Of a number that the flags of `throng control` refuse too; a page may send any.
+    /// Rejects values that `throng control` also rejects; the live page can send any value.
     pub(crate) fn refusal(&self) -> Option<Answer> {
         let message = match self {
             Command::Change(Change::Users(0)) => say!("the number of users must be at least 1"),
@@ -83,7 +83,7 @@ impl Command {
         Some(Answer::Refused { message, help })
     }
 
-    /// As the record has it: words that do not change.
+    /// The word that the run directory uses; it never changes.
     pub fn word(&self) -> String {
         match self {
             Command::Change(Change::Times(times)) => {
@@ -102,7 +102,7 @@ impl Command {
     }
 }
 
-/// What a key says; None of one that says nothing. A mark has no other name than its key's.
+/// The command of a key, or `None`. A mark is named after its key.
 pub fn of_key(key: u8) -> Option<Command> {
     Some(match key {
         b'+' | b'=' => Command::Change(Change::Times(1.1)),

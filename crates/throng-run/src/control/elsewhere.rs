@@ -5,7 +5,7 @@ use std::path::Path;
 
 use throng_base::system::LocalStream;
 
-/// No run goes on here.
+/// This system does not run loads.
 pub(crate) fn in_directory<T>(
     directory: &Path,
     name: &str,

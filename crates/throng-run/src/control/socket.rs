@@ -1,5 +1,5 @@
-//! The socket of a run (`throng control`): a line of JSON in, a line out. Only the owner of the run
-//! can use it; a client that is slow or sends invalid lines delays nothing.
+//! The control socket of a run (`throng control`): one line of JSON per request and reply. Only the
+//! owner of the run can use it. A client that is slow or sends invalid lines delays nothing.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -15,23 +15,24 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::system;
 use crate::control::command::{Answer, LINE_BYTES_MAX, Request, SOCKET, VERSION};
 
-/// Who says nothing for so long is not listened to any more.
+/// Timeout for a request to arrive.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// A run that is so busy answers later than this only if it is stuck.
+/// Maximum time to a reply. A busy run replies sooner, unless it is stuck.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
-/// Who comes when there are so many is turned away.
+/// Maximum number of clients; further connections are closed.
 const CLIENTS_MAX: usize = 8;
 
-/// What is asked, and where the answer goes.
+/// A request, and the function that sends its reply.
 pub(crate) type Asked = (Request, Box<dyn FnOnce(Answer) + Send>);
 
-/// Of one run; it is gone with this.
+/// The socket of one run, removed on drop.
 pub(crate) struct Socket {
     path: PathBuf,
 }
 
 impl Socket {
-    /// In the directory of the run. None where the file system has no sockets: the run goes on.
+    /// Opens the socket in the run directory. Returns `None` if the file system does not support
+    /// sockets; the run continues.
     pub(crate) fn open(directory: &Path, asked: UnboundedSender<Asked>) -> Option<Socket> {
         let path = directory.join(SOCKET);
         let listener = system::in_directory(directory, SOCKET, listen).ok()?;
@@ -49,7 +50,7 @@ impl Drop for Socket {
     }
 }
 
-/// Asks the run that is recorded there; what is wrong says who may.
+/// Sends a request to the run in this directory.
 ///
 /// # Errors
 /// The run has ended, is stuck, or belongs to another account.
@@ -108,7 +109,7 @@ fn hear(listener: &LocalListener, asked: &UnboundedSender<Asked>) {
     }
 }
 
-/// One line, one answer.
+/// Serves one request.
 fn serve(stream: &LocalStream, asked: &UnboundedSender<Asked>) -> std::io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -117,7 +118,7 @@ fn serve(stream: &LocalStream, asked: &UnboundedSender<Asked>) -> std::io::Resul
     let answer = match serde_json::from_slice::<Request>(&line) {
         Ok(request) if request.version == VERSION => {
             let (sender, answered) = mpsc::channel();
-            // Who has gone has no answer.
+            // The client may have disconnected.
             let reply = Box::new(move |answer| drop(sender.send(answer)));
             let _ = asked.send((request, reply));
             answered.recv_timeout(PATIENCE).ok()

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use throng_base::system::LocalStream;
 
-/// The path of a socket has at most 107 bytes (unix(7)), so the directory is given as a descriptor.
+/// The path of a socket has at most 107 bytes (unix(7)), so the directory is passed as a
+/// descriptor.
 pub(crate) fn in_directory<T>(
     directory: &Path,
     name: &str,
@@ -20,7 +21,7 @@ pub(crate) fn in_directory<T>(
 pub(crate) fn is_owner(stream: &LocalStream) -> bool {
     let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes to `peer`, which has as many.
+    // SAFETY: the kernel writes at most `length` bytes to `peer`, which is that large.
     let status = unsafe {
         libc::getsockopt(
             stream.as_raw_fd(),

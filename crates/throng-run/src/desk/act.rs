@@ -21,7 +21,8 @@ impl Desk<'_> {
         }
     }
 
-    /// Records it, here and for a desk that takes over, and says what a person has to know.
+    /// Records the event, here and for a desk that takes over, and prints what the operator must
+    /// know.
     fn happened(&mut self, event: &Event) {
         let event = event.masked(&self.conduct.program.secrets);
         self.send_order(Order::Record { event: Box::new(event.clone()) });
@@ -31,12 +32,12 @@ impl Desk<'_> {
         self.event(&event);
     }
 
-    /// What came of an event that the desk was to do.
+    /// Records the result of an event that the desk executed.
     pub(super) fn done(&self, number: u16, done: &Result<Said, Said>) {
         self.events.iter().for_each(|events| events.done(number, done.clone()));
     }
 
-    /// None where it takes its time.
+    /// Returns `None` if the result arrives later.
     fn perform(&mut self, number: u16) -> Option<Result<Said, Said>> {
         let event = self.conduct.program.events.get(usize::from(number))?;
         match event.action {
@@ -64,7 +65,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Ends what still runs.
+    /// Stops the events that still run.
     pub(super) fn end_events(&mut self) {
         let left = self.events.take().map(Events::finish).unwrap_or_default();
         left.iter().for_each(|event| self.happened(event));

@@ -6,12 +6,12 @@ use std::net::SocketAddr;
 
 use throng_results::Event;
 
-/// Where names lead, as was last told.
+/// The addresses last reported for each name.
 #[derive(Default)]
 pub(super) struct AddressChanges(HashMap<String, Vec<SocketAddr>>);
 
 impl AddressChanges {
-    /// Whether the event tells of new addresses that another process has told of.
+    /// Whether another process has already reported these addresses.
     pub(super) fn is_known(&mut self, event: &Event) -> bool {
         let Event::AddressesChanged { host, after, .. } = event else { return false };
         let mut after = after.clone();
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_several_processes_find_is_told_once() {
+    fn a_change_found_by_several_processes_is_reported_once() {
         let found = |after: &[&str]| Event::AddressesChanged {
             at_ns: 1,
             host: "shop.example".into(),

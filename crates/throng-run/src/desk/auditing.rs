@@ -10,7 +10,7 @@ use crate::desk::audits::Audits;
 use crate::wire::Order;
 
 impl Desk<'_> {
-    /// An audit asks something, or has found something.
+    /// Handles a request or a finding of an audit.
     pub(super) fn asks(&mut self, ask: Ask) {
         let Some(audits) = &mut self.audits else { return };
         match ask {
@@ -32,7 +32,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Figures of a second have come.
+    /// Counts the results of a second.
     pub(super) fn count_for_audits(&mut self, interval: &Interval) {
         let Some(audits) = &mut self.audits else { return };
         audits.interval(interval);
@@ -40,7 +40,7 @@ impl Desk<'_> {
         events.into_iter().for_each(|event| books_read(self, event));
     }
 
-    /// The load is over: audits that look once more do so, unless a person does not want to wait.
+    /// After the load, runs the final rounds of audits, unless the operator stops waiting.
     pub(super) async fn finish_audits(&mut self, signals: &mut StopRequests) {
         let Some(audits) = &self.audits else { return };
         audits.end();
@@ -66,7 +66,7 @@ impl Desk<'_> {
     }
 }
 
-/// What a desk that takes over has to know of it is kept for it: it cannot read them again.
+/// Stores the target's counts for a desk that takes over, because it cannot read them again.
 fn books_read(desk: &mut Desk<'_>, event: Event) {
     desk.event(&event);
     if desk.audits.as_mut().is_some_and(|audits| audits.is_kept(&event)) {

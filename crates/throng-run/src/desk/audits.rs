@@ -1,5 +1,5 @@
-//! The desk's side of audits: answers the questions of their threads, and records their findings as
-//! events. In a fleet, each generator judges its own users, and the findings are added here.
+//! Runs the desk's part of audits: answers the requests of their threads and records findings as
+//! events. In a fleet, each generator compares its own users, and the desk adds up their findings.
 
 mod sums;
 
@@ -15,52 +15,54 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::wire::Tally;
 use sums::Sums;
 
-/// Snapshots that are waited for at the same time; a post that never answers takes up no more.
+/// Maximum number of pending snapshots, in case a post never responds.
 const GATHERINGS_MAX: usize = 64;
 
-/// Readings of books that are kept for another controller; each is sent with all orders of the run.
+/// Maximum number of readings kept for another controller. Each is sent with all orders of the run.
 const KEPT_MAX: usize = 64;
 
-/// See the module's description. There are none where the scenario has none.
+/// The audits of a run that has any.
 pub(crate) struct Audits {
     asked: UnboundedReceiver<Ask>,
-    /// Where sums are told, as workers tell what they find.
+    /// Receives the sums, like the findings of a worker.
     tell: UnboundedSender<Ask>,
     workers: Workers,
     audits: Vec<Audit>,
-    /// Of audits of presence that generators make.
+    /// Present if the generators audit presence.
     sums: Option<Sums>,
-    /// By post: who was online at its end, once its load is over.
+    /// By post: the users online when its load ended.
     last: Vec<Option<Snapshot>>,
     gathering: Vec<Gathering>,
     next: u64,
     ledgers: Vec<Ledger>,
-    /// Readings of books whose time is not over yet in the figures.
+    /// Readings of the target's counts that cover seconds whose results are incomplete.
     unjudged: Vec<Found>,
-    /// How many readings are kept for a controller that takes over.
+    /// Number of readings kept for a controller that takes over.
     kept: usize,
-    /// Workers that may still find something.
+    /// Workers that have not ended.
     working: usize,
-    /// By audit: the numbers of wrong users that were told last.
+    /// By audit: the user numbers reported as wrong in the last round.
     told: Vec<Vec<u64>>,
 }
 
-/// Parts of a snapshot, by post.
+/// The parts of a snapshot, by post.
 struct Gathering {
     id: u64,
     tell: std::sync::mpsc::Sender<Snapshot>,
     parts: Vec<Option<Snapshot>>,
 }
 
-/// What was counted for an audit of books, up to each second.
+/// What the run counted for an audit of the target's counts, up to each second.
 #[derive(Default)]
 struct Ledger {
-    /// What the books said before the load.
+    /// The target's count before the load.
     before: Option<i64>,
     ok: u64,
-    /// What the target may have done: all that was begun, but for what never had a connection.
+    /// Maximum number of attempts that the target can have processed: all that started, except
+    /// those that never had a connection.
     may: u64,
-    /// By second: how many were good by its end, and how many may have been done by then.
+    /// By second: the second, its successful attempts so far, and the maximum that the target can
+    /// have processed.
     seconds: Vec<(u64, u64, u64)>,
 }
 
@@ -81,7 +83,7 @@ pub(crate) fn infos(audits: &[Audit]) -> Vec<AuditInfo> {
     audits.iter().map(info).collect()
 }
 
-/// What the books say before there is any load, by audit; nothing where it is not known.
+/// The target's counts before the load, by audit; `None` if unknown.
 pub(crate) type BooksBefore = Vec<Option<Result<i64, Said>>>;
 
 pub(crate) fn books_before(audits: &[Audit]) -> BooksBefore {
@@ -107,7 +109,7 @@ impl Audits {
         }
         let (tell, asked) = unbounded_channel();
         let before = before.iter().chain(std::iter::repeat(&None));
-        // Without what they said before, books say nothing of this run.
+        // Without a count from before the load, this audit cannot be evaluated.
         let is_here = |(audit, before): (&Audit, &Option<_>)| match audit.what {
             AuditWhat::Presence { .. } => !is_fleet,
             AuditWhat::Count { .. } => before.is_some(),
@@ -118,7 +120,7 @@ impl Audits {
         let working = here.len();
         let workers = Workers::begin(here, &Own::all(), clock, {
             let tell = tell.clone();
-            // A run that is over takes nothing more.
+            // The receiver no longer exists after the run.
             move |ask| drop(tell.send(ask))
         });
         let ledger = |before: &Option<Result<i64, Said>>| Ledger {
@@ -142,7 +144,7 @@ impl Audits {
         })
     }
 
-    /// What is asked next; never where there is no audit.
+    /// The next request; pending forever if there are no audits.
     pub(crate) async fn next(audits: &mut Option<Audits>) -> Option<Ask> {
         match audits {
             Some(audits) => audits.asked.recv().await,
@@ -150,8 +152,8 @@ impl Audits {
         }
     }
 
-    /// An event wants a round that the generators make: they are to be told. False where it is made
-    /// here.
+    /// An event requests an audit round. Returns true if the generators must run it, false if the
+    /// desk does.
     pub(crate) fn wants(&mut self, audit: u16, event: u16) -> bool {
         let Some(sums) = &mut self.sums else { return false };
         let is_so = !self.audits[usize::from(audit)].views().is_empty();
@@ -161,12 +163,12 @@ impl Audits {
         is_so
     }
 
-    /// A generator has judged its users: rounds that all have told are found.
+    /// Adds a generator's results, and reports the rounds that are now complete.
     pub(crate) fn tally(&mut self, post: usize, tally: Tally) {
         self.summed(|sums| sums.take(post, tally));
     }
 
-    /// The load of a generator is over: rounds that were waiting for it are found.
+    /// A generator has ended: reports the rounds that waited only for it.
     pub(crate) fn post_over(&mut self, post: usize) {
         self.summed(|sums| sums.over(post));
     }
@@ -176,17 +178,17 @@ impl Audits {
         all.into_iter().for_each(|found| drop(self.tell.send(Ask::Found(found))));
     }
 
-    /// What was found and not taken yet.
+    /// The next finding that was not processed yet.
     pub(crate) fn left(&mut self) -> Option<Ask> {
         self.asked.try_recv().ok()
     }
 
-    /// An event wants a round of this audit now. False where the audit is over.
+    /// An event requests a round of this audit. Returns false if the audit has ended.
     pub(crate) fn round(&self, audit: u16, event: u16) -> bool {
         self.workers.round(audit, event)
     }
 
-    /// What a round says to the event that wanted it.
+    /// The result of a round for the event that requested it.
     pub(crate) fn answer(&self, found: &Found) -> Result<Said, Said> {
         match &found.what {
             Heard::Round(round) if round.views.is_empty() => Err(say!("the audit has ended")),
@@ -209,8 +211,8 @@ impl Audits {
         }
     }
 
-    /// Somebody wants to know who is online: the number under which posts are to be asked, if they
-    /// are.
+    /// Starts a snapshot of the users that are online. Returns its number, under which the posts
+    /// must be asked, if any.
     pub(crate) fn gather(&mut self, tell: std::sync::mpsc::Sender<Snapshot>) -> Option<u64> {
         let id = self.next;
         self.next += 1;
@@ -223,7 +225,7 @@ impl Audits {
         asks.then_some(id)
     }
 
-    /// A post says who is online, or who was when its load was over.
+    /// Processes a post's list of online users, or its list at the end of its load.
     pub(crate) fn presence(&mut self, post: usize, ask: Option<u64>, known: Snapshot) {
         match ask {
             Some(id) => {
@@ -237,7 +239,7 @@ impl Audits {
         self.deliver();
     }
 
-    /// A post is gone, and nobody of its users is known any more.
+    /// A post is lost, and with it the state of its users.
     pub(crate) fn lost(&mut self, post: usize) {
         if self.last.get(post).is_some_and(Option::is_none) {
             self.over(post, Snapshot::default());
@@ -260,12 +262,12 @@ impl Audits {
     fn deliver(&mut self) {
         let is_whole = |gathering: &mut Gathering| gathering.parts.iter().all(Option::is_some);
         for whole in self.gathering.extract_if(.., is_whole) {
-            // Who has waited too long is gone.
+            // The receiver may have timed out.
             let _ = whole.tell.send(Snapshot::join(whole.parts.into_iter().flatten()));
         }
     }
 
-    /// Figures of a second have come.
+    /// Counts the results of a second.
     pub(crate) fn interval(&mut self, interval: &Interval) {
         for (ledger, audit) in self.ledgers.iter_mut().zip(&self.audits) {
             if let AuditWhat::Count { step, .. } = audit.what {
@@ -274,7 +276,7 @@ impl Audits {
         }
     }
 
-    /// What has been found, as events, and what a person has to know at once.
+    /// Converts a finding to events, and to a message that the operator must see immediately.
     pub(crate) fn found(&mut self, found: Found) -> (Vec<Event>, Option<Said>) {
         let Found { audit, at, due, event, what } = found;
         match what {
@@ -292,7 +294,7 @@ impl Audits {
         }
     }
 
-    /// Readings of books whose seconds are all counted; at the end, all.
+    /// Returns the readings whose seconds are complete; at the end, all readings.
     pub(crate) fn judged(&mut self, is_over: bool) -> Vec<Event> {
         let ledgers = &self.ledgers;
         let is_counted = |found: &mut Found| {
@@ -320,7 +322,7 @@ impl Audits {
         Some(Event::BooksRead { at_ns, audit, entry: Box::new(entry) })
     }
 
-    /// Whether a controller that takes over has to know of it: the first wrong readings of a fleet.
+    /// Whether a controller that takes over needs the event: the first wrong readings of a fleet.
     pub(crate) fn is_kept(&mut self, event: &Event) -> bool {
         let Event::BooksRead { entry, .. } = event else { return false };
         let is_kept = self.sums.is_some() && self.kept < KEPT_MAX;
@@ -329,7 +331,7 @@ impl Audits {
         is_kept
     }
 
-    /// That the books cannot be read, the first time that it is so.
+    /// Reports that the target's counts cannot be read, but only the first time.
     fn unread(&mut self, audit: u16, what: &Heard) -> Option<Said> {
         let Heard::Books { said, .. } = what else { return None };
         let told = &mut self.told[usize::from(audit)];
@@ -344,7 +346,7 @@ impl Audits {
         Some(say!("audit {name}: the service's count cannot be read: {trouble}; the run continues"))
     }
 
-    /// A view that could not be read in this round, and why.
+    /// A view that could not be read in this round, and the reason.
     fn unread_view(&self, audit: u16, round: &Round) -> Option<(&str, Said)> {
         let views = self.audits[usize::from(audit)].views().iter();
         views.zip(&round.views).find_map(|(view, it)| Some((&*view.name, it.trouble.clone()?)))
@@ -370,12 +372,12 @@ impl Audits {
         ))
     }
 
-    /// The load is over: what is to be looked at once more is looked at now.
+    /// The load has ended: starts the final rounds.
     pub(crate) fn end(&self) {
         self.workers.end();
     }
 
-    /// A worker is done; whether all are.
+    /// A worker has ended. Returns whether all have.
     pub(crate) fn one_is_over(&mut self) {
         self.working = self.working.saturating_sub(1);
     }
@@ -400,7 +402,7 @@ impl Ledger {
         }
     }
 
-    /// The least and the most that the books may say of what was read between two moments.
+    /// The minimum and maximum that the target may report in a reading between two times.
     fn bounds(&self, from: Time, to: Time, is_last: bool) -> (u64, u64) {
         if is_last {
             return (self.ok, self.may);
@@ -412,8 +414,8 @@ impl Ledger {
     }
 }
 
-/// How many attempts of a row may have been done by the target. One that was tried again may have
-/// been done several times; one that ends without a connection was not.
+/// The attempts of a row that the target can have processed. A retried attempt can be processed
+/// several times; an attempt that ended without a connection was not.
 fn may(row: &StepInterval) -> i64 {
     let of = |causes: &[(Cause, u64)], connecting: bool| -> u64 {
         let own = causes.iter().filter(|(cause, _)| is_connecting(*cause) == connecting);
@@ -428,11 +430,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn books_may_say_what_was_done_and_what_is_in_flight() {
+    fn bounds_include_attempts_in_flight() {
         let mut ledger = Ledger::default();
         for second in 0..5 {
             let errors = vec![(Cause::Timeout, 1), (Cause::ConnectRefused, 2)];
-            // Five are in flight from the first second on.
+            // Five attempts are in flight from the first second on.
             let begun = if second == 0 { 18 } else { 13 };
             let row = StepInterval {
                 step: 3,

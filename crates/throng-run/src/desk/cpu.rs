@@ -10,14 +10,14 @@ use throng_results::compare::Cpu;
 
 use crate::here;
 
-/// A thread that reads; it ends with this.
+/// A thread that reads CPU times until this value is dropped.
 pub(crate) struct Sampler {
     readings: Receiver<(u64, Cpu)>,
-    /// Never sent to.
+    /// Dropping it stops the thread.
     _stop: Sender<()>,
 }
 
-/// Since the process started.
+/// Totals since the process started.
 #[derive(Clone, Copy)]
 struct Reading {
     own_ns: u64,
@@ -25,7 +25,7 @@ struct Reading {
 }
 
 impl Sampler {
-    /// `side` tells whose target works in a second.
+    /// `side` names the side that generates load in a second.
     pub(crate) fn start(
         clock: &Clock,
         programs: [&Arc<Program>; 2],
@@ -54,7 +54,7 @@ impl Sampler {
         Sampler { readings, _stop: stop }
     }
 
-    /// What was used in each second since the call before.
+    /// CPU time per second since the previous call.
     pub(crate) fn taken(&self) -> Vec<(u64, Cpu)> {
         self.readings.try_iter().collect()
     }

@@ -1,4 +1,4 @@
-//! A duel: compares the figures of both sides, and ends the run once they are precise enough.
+//! Runs a duel: compares the results of both sides, and ends the run once they are precise enough.
 
 use throng_base::{Clock, Side};
 use throng_metrics::duel::{DuelEnd, Outcome};
@@ -11,7 +11,6 @@ use crate::Conduct;
 use crate::desk::cpu::Sampler;
 use crate::wire::Order;
 
-/// See the module's description.
 pub(super) struct DuelControl {
     referee: Referee,
     sampler: Sampler,
@@ -23,7 +22,7 @@ impl DuelControl {
         self.referee.add(interval);
     }
 
-    /// Of a run that is a duel.
+    /// Starts the comparison if the run is a duel.
     pub(super) fn begin(
         conduct: &Conduct<'_>,
         info: &RunInfo,
@@ -37,7 +36,7 @@ impl DuelControl {
         Some(DuelControl { referee, sampler, ended_by: DuelEnd::Running })
     }
 
-    /// What is known when the run ends, by its plan or as it was `stopped`.
+    /// The result at the end of the run, either as planned or `stopped`.
     pub(super) fn finish(mut self, stopped: bool) -> Duel {
         self.take_cpu();
         if !stopped {
@@ -54,13 +53,13 @@ impl DuelControl {
 }
 
 impl Desk<'_> {
-    /// All figures of a second have come.
+    /// All results of a second have arrived.
     pub(super) fn dueled(&mut self, second: u64) {
         let Some(ring) = self.duel.as_mut().filter(|_| self.stops == 0) else { return };
         ring.take_cpu();
         let has_pair = ring.referee.second(second);
         if let Some(side) = ring.referee.silent() {
-            // Without answers of one side there is nothing to compare.
+            // Without responses from one side, there is nothing to compare.
             let name = side.name();
             let why = say!("no attempt succeeded on side {name}, so the duel ends");
             return self.give_up(why, self.posts.clock.now());

@@ -23,7 +23,7 @@ use crate::wire::{Order, Past};
 use command::{Signal, execute, kept, line};
 use timetable::Timetable;
 
-/// How an event ended.
+/// The result of an event.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Outcome {
     pub(crate) status: ActionStatus,
@@ -31,43 +31,43 @@ pub(crate) struct Outcome {
     pub(crate) output: String,
 }
 
-/// What the thread hears of the run.
+/// Messages to the thread.
 enum Heard {
     PhaseBegun(u16, Time),
     PhaseEnds(u16, Time),
     Holds(u16, Time),
     Ended(u16, Outcome),
-    /// Nothing begins any more.
+    /// Start no further event.
     NoMore,
-    /// The run is over.
+    /// The run has ended.
     Stop,
 }
 
-/// What the desk hears.
+/// Messages from the thread to the desk.
 #[derive(Debug)]
 pub(crate) enum EventReport {
-    /// For the record.
+    /// An event to record.
     Event(Box<Event>),
-    /// The desk is to change the load or to begin an audit, and to say what came of it.
+    /// The desk must change the load or start an audit, and report the result.
     Do(u16),
 }
 
-/// See the module's description.
+/// The events of a run.
 pub(crate) struct Events {
     heard: Sender<Heard>,
     told: UnboundedReceiver<EventReport>,
     thread: Option<JoinHandle<()>>,
-    /// Conditions that were not true so far, by their events.
+    /// Conditions that have not been true yet, with their events.
     rules: Vec<(u16, AbortRules)>,
-    /// By load: whether its last phase goes on or is still to come.
+    /// By load: whether its last phase is running or has yet to start.
     going: Vec<bool>,
-    /// By load, the number of its last phase.
+    /// By load: the number of its last phase.
     last: Vec<u16>,
 }
 
 impl Events {
-    /// None where the scenario has none. `begun` are those that a controller before this one has
-    /// begun, until `since`.
+    /// Returns `None` if the scenario has no events. `begun` contains the events that an earlier
+    /// controller started before `since`.
     pub(crate) fn begin(
         program: &Arc<Program>,
         info: &RunInfo,
@@ -111,7 +111,7 @@ impl Events {
         Some(Events { heard, told, thread, rules, going, last })
     }
 
-    /// What the thread tells next; never where there are no events.
+    /// The next message of the thread; pending forever if there are no events.
     pub(crate) async fn next(events: &mut Option<Events>) -> Option<EventReport> {
         match events {
             Some(events) => match events.told.recv().await {
@@ -122,7 +122,7 @@ impl Events {
         }
     }
 
-    /// What happens in the run, as its posts tell it.
+    /// Processes an event that a post reported.
     pub(crate) fn hear(&mut self, event: &Event) {
         match event {
             Event::PhaseBegun { at_ns, phase } => {
@@ -139,22 +139,22 @@ impl Events {
         }
     }
 
-    /// A phase is to end at this time, as a person or an event wants it.
+    /// A user or an event ends the phase at this time.
     pub(crate) fn phase_ends(&self, phase: u16, at: Time) {
         self.send(Heard::PhaseEnds(phase, at));
     }
 
-    /// Takes a line of the run: conditions are looked at once a second.
+    /// Evaluates the conditions, once a second.
     pub(crate) fn see(&mut self, interval: &Interval, gauges: &Gauges, now: Time) {
         self.met(now, |rules| rules.add(interval, gauges));
     }
 
-    /// Takes what was read of a source beside the run.
+    /// Evaluates the conditions on a reading of a monitor.
     pub(crate) fn read(&mut self, event: &Event, now: Time) {
         self.met(now, |rules| rules.read(event));
     }
 
-    /// Sends on what begins as its condition holds.
+    /// Starts the events whose conditions have become true.
     fn met(&mut self, now: Time, mut judged: impl FnMut(&mut AbortRules) -> Vec<Ruling>) {
         let mut held = Vec::new();
         self.rules.retain_mut(|(number, rules)| {
@@ -166,7 +166,7 @@ impl Events {
         held.into_iter().for_each(|number| self.send(Heard::Holds(number, now)));
     }
 
-    /// What came of what the desk was to do.
+    /// Reports the result of an event that the desk executed.
     pub(crate) fn done(&self, number: u16, done: Result<Said, Said>) {
         let (status, detail) = match done {
             Ok(said) => (ActionStatus::Done, said),
@@ -175,12 +175,12 @@ impl Events {
         self.send(Heard::Ended(number, Outcome { status, detail, output: String::new() }));
     }
 
-    /// The run ends: nothing begins any more.
+    /// The run is ending: start no further event.
     pub(crate) fn no_more(&self) {
         self.send(Heard::NoMore);
     }
 
-    /// The run is over: what still runs is ended. Returns what is to be recorded.
+    /// The run has ended: stops running events and returns the events to record.
     pub(crate) fn finish(mut self) -> Vec<Event> {
         self.send(Heard::Stop);
         if let Some(thread) = self.thread.take() {
@@ -195,20 +195,20 @@ impl Events {
         events
     }
 
-    /// The thread lives until the run is over.
+    /// The thread runs until the run ends, so this cannot fail earlier.
     fn send(&self, heard: Heard) {
         let _ = self.heard.send(heard);
     }
 }
 
-/// One that runs.
+/// An event in progress.
 struct Running {
     begun: Time,
-    /// Of a command.
+    /// Set for a command.
     signal: Option<Sender<Signal>>,
 }
 
-/// The side of the thread.
+/// State of the thread.
 struct Work {
     table: Timetable,
     program: Arc<Program>,
@@ -218,9 +218,9 @@ struct Work {
     running: BTreeMap<u16, Running>,
 }
 
-/// How long the thread waits for what it has ended. Responses are not waited for.
+/// How long the thread waits for commands that it ended. It does not wait for responses.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Without anything that is due.
+/// Timeout if no event is due.
 const IDLE: Duration = Duration::from_secs(3600);
 
 impl Work {
@@ -304,7 +304,7 @@ impl Work {
         }
     }
 
-    /// Does it in a thread of its own.
+    /// Executes the event in a separate thread.
     fn apart(&self, number: u16, act: impl FnOnce(&Clock) -> Outcome + Send + 'static) -> bool {
         let (own, clock) = (self.own.clone(), self.clock.clone());
         let work = move || drop(own.send(Heard::Ended(number, act(&clock))));
@@ -337,7 +337,7 @@ impl Work {
         });
     }
 
-    /// Ends what runs, and says what never ran.
+    /// Stops running events, and reports those that never started.
     fn stop(mut self, heard: &Receiver<Heard>) {
         self.hear(Heard::NoMore);
         let signals = self.running.values().filter_map(|running| running.signal.as_ref());
@@ -358,7 +358,7 @@ impl Work {
         }
     }
 
-    /// A desk that is gone hears nothing.
+    /// Fails silently if the desk has ended.
     fn told(&self, event: Event) {
         let _ = self.tell.send(EventReport::Event(Box::new(event)));
     }

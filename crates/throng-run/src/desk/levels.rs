@@ -18,7 +18,7 @@ pub(crate) struct Levels {
     spare: Spare,
 }
 
-/// Why nothing was changed, and what to do.
+/// Why nothing changed, and what to do.
 pub(crate) type Refusal = (Said, Said);
 
 impl Levels {
@@ -103,7 +103,7 @@ impl Levels {
         Ok(users_max)
     }
 
-    /// The values of the loads that are not over.
+    /// The levels of the loads that have not ended.
     pub(crate) fn status(
         &self,
         program: &Program,

@@ -1,4 +1,4 @@
-//! Whether the target is there: a run without one ends early.
+//! Ends a run early if the target is unreachable.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use throng_base::{Said, Time};
 use throng_metrics::{Interval, StepInterval};
 use throng_results::is_connecting;
 
-/// A target that nobody could connect to for so long is not there.
+/// A target is unreachable if no connection succeeds for this time.
 const UNREACHABLE_AFTER: Time = Time(3_000_000_000);
-/// A target that answers nobody and lets nobody connect for so long is gone. Only a load that
-/// has no time of its own needs to be told.
+/// A target is lost if it responds to no request and accepts no connection for this time. This
+/// applies only to a load without a fixed duration.
 const LOST_AFTER: Duration = Duration::from_secs(30);
 
-/// What connections and steps say of the target so far.
+/// Whether connections and steps have reached the target.
 #[derive(Debug, Default)]
 pub(super) struct Loss {
     attempted: u64,
     opened: u64,
     failed: u64,
-    /// Since when nothing has been answered, nobody is connected, and those who try fail.
+    /// Since when there are no responses and no open connections, and new connections fail.
     since: Option<Time>,
 }
 
@@ -39,8 +39,8 @@ impl Loss {
         }
     }
 
-    /// Why the run ends, if it does. A load that ends only when something is done would never end
-    /// when the target is gone; one that has an end of its own (`has_end`) goes on to it.
+    /// Why the run must end, if it must. A load that ends only after a number of iterations would
+    /// never end without its target; a load with a fixed duration (`has_end`) continues to its end.
     pub(super) fn ends(&self, now: Time, has_end: bool) -> Option<Said> {
         let is_unreachable = self.attempted > 0 && self.opened == 0 && self.failed > 0;
         if is_unreachable && now >= UNREACHABLE_AFTER {
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_target_is_lost_while_nobody_gets_a_connection() {
+    fn a_target_is_lost_while_all_connections_fail() {
         let second = |second: u64, ok: u64, errors: &[(Cause, u64)], open: u64| {
             let mut interval = Interval { second, ..Interval::default() };
             let count = ok + errors.iter().map(|(_, n)| n).sum::<u64>();

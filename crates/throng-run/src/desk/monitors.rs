@@ -1,4 +1,4 @@
-//! Readings of other sources during a run: each becomes events in the record.
+//! Records the readings of monitored sources as events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::Operator;
 
-/// How long a run waits for the hosts that it reads over ssh.
+/// Maximum time to connect to monitored hosts over ssh.
 const REACH_MAX: Duration = Duration::from_secs(20);
 
-/// See the module's description. There is none where the scenario names no source.
+/// The monitors of a run; absent if the scenario names no source.
 pub(crate) struct Monitors {
     told: UnboundedReceiver<Told>,
     sources: Vec<Source>,
@@ -39,18 +39,17 @@ pub(crate) fn infos(monitors: &[Monitor], mask: impl Fn(&str) -> String) -> Vec<
     monitors.iter().map(info).collect()
 }
 
-/// Hosts whose monitors were started before the run, and those of which it is known that they
-/// cannot be read.
+/// Hosts whose monitors were started before the run, and hosts that could not be reached.
 #[derive(Default)]
 pub(crate) struct Hosts {
     reached: Reached,
     failed: Vec<u16>,
-    /// Where monitors have joined.
+    /// The bus that the monitors have joined.
     bus: Option<Nats>,
 }
 
 impl Hosts {
-    /// Of a run that goes on elsewhere: what is to be started is started again.
+    /// For a run that is taken over: monitors are started again.
     pub(crate) fn of_bus(bus: Nats) -> Hosts {
         Hosts { bus: Some(bus), ..Hosts::default() }
     }
@@ -67,11 +66,11 @@ fn read_joined(bus: Option<Nats>) -> ReadJoined {
     })
 }
 
-/// Starts the monitors of other hosts. What cannot be read is said now, before there is any load.
+/// Starts the monitors of other hosts, and reports what cannot be read before the load starts.
 pub(crate) async fn reach(monitors: &[Monitor], bus: Option<Nats>, errors: &dyn Operator) -> Hosts {
     let (own, joined) = (monitors.to_vec(), read_joined(bus.clone()));
     let reach = move || throng_monitor::reach(&own, &joined, REACH_MAX, &Clock::start());
-    // A thread that panics has reached nothing: each host is tried again during the run.
+    // If the thread panics, each host is tried again during the run.
     let (reached, causes) = tokio::task::spawn_blocking(reach).await.unwrap_or_default();
     for (number, cause) in &causes {
         let name = monitors.get(usize::from(*number)).map_or("", |monitor| &monitor.name);
@@ -87,7 +86,7 @@ impl Monitors {
             return None;
         }
         let (tell, told) = unbounded_channel();
-        // A run that is over takes nothing more.
+        // The receiver no longer exists after the run.
         let Hosts { reached, failed, bus } = hosts;
         let reached = (reached, read_joined(bus));
         let polls = Polls::begin(monitors, reached, clock, move |one| drop(tell.send(one)));
@@ -100,7 +99,7 @@ impl Monitors {
         Some(Monitors { told, sources, _polls: polls })
     }
 
-    /// What was read next; never where there is no source.
+    /// The next reading; pending forever if there is no source.
     pub(crate) async fn next(monitors: &mut Option<Monitors>) -> Option<Told> {
         match monitors {
             Some(monitors) => monitors.told.recv().await,
@@ -108,7 +107,7 @@ impl Monitors {
         }
     }
 
-    /// The events of a reading, and what a person has to know at once.
+    /// The events of a reading, and a message that the operator must see immediately.
     pub(crate) fn take(&mut self, told: Told) -> (Vec<Event>, Option<Said>) {
         let Told { monitor, at, scraped } = told;
         let at_ns = at.as_nanos();

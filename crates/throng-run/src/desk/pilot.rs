@@ -29,7 +29,7 @@ pub struct Wanted {
     pub varied: Option<String>,
     pub at_least: Option<f64>,
     pub peak: Option<f64>,
-    /// What it was made of.
+    /// The options of the search.
     pub options: SearchOptions,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Pilot {
     watch: Option<Watch>,
     /// The steps that are attempts.
     attempts: Vec<StepId>,
-    /// Figures since the last second that was counted.
+    /// Results since the last second that was counted.
     part: Interval,
     /// The second in which the order was given, and the first one that belongs to it.
     ordered: u64,
@@ -234,7 +234,7 @@ impl Pilot {
         self.next()
     }
 
-    /// The hold is over.
+    /// The hold has ended.
     fn held(&mut self, ended: Ended) -> Vec<Deed> {
         let ended = match (self.bound(), ended) {
             (Some(limit), Ended::Full | Ended::GaveUp(_)) => Ended::GeneratorBound(limit),

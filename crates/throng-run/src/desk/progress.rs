@@ -1,4 +1,4 @@
-//! How far a run is: its phase, or of several loads those that go on.
+//! Computes the progress of a run: its phase or, with several loads, the phases that are running.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(super) fn progress(
     }
 }
 
-/// Of the only load.
+/// Progress of the only load.
 fn of_phase(info: &RunInfo, (number, begun): (u16, Time), now: Time) -> Option<Progress> {
     let phases = &info.tables.phases;
     let phase = phases.get(usize::from(number))?;
@@ -41,7 +41,7 @@ fn of_phase(info: &RunInfo, (number, begun): (u16, Time), now: Time) -> Option<P
     })
 }
 
-/// Of all loads together: which of them go on, and how much of the whole run is over.
+/// Progress of all loads: which are running, and how much of the run has passed.
 fn of_loads(program: &Program, info: &RunInfo, running: &Running, now: Time) -> Progress {
     let loads = info.tables.loads.iter().zip(running.loads());
     let running = loads.filter(|(_, running)| running.is_some());

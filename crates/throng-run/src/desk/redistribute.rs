@@ -6,14 +6,14 @@ use throng_results::{Event, MachineInfo};
 use super::Desk;
 use crate::wire::Order;
 
-/// So much of a change is worth an order.
+/// Smaller changes are not sent.
 const STEP: f64 = 0.005;
 
-/// How much of its part each machine makes.
+/// The share of its part that each machine generates.
 pub(super) struct Parts {
-    /// By machine: 1 for all of it, 0 where it is lost.
+    /// By machine: 1 for its full part, 0 if it is lost.
     made: Vec<f64>,
-    /// What those that make all of their part are told to make of it.
+    /// The factor that machines with a full part were told to use.
     times: f64,
 }
 
@@ -22,8 +22,8 @@ impl Parts {
         Parts { made: vec![1.0; machines], times: 1.0 }
     }
 
-    /// A machine makes so much of its part now. Gives what the others are to make of theirs, where
-    /// that is new and there are any.
+    /// Sets how much of its part a machine generates. Returns the new factor for the other machines
+    /// if it has changed and there are any.
     fn makes(&mut self, machine: usize, made: f64, machines: &[MachineInfo]) -> Option<f64> {
         *self.made.get_mut(machine)? = made;
         let parts = || machines.iter().map(|it| it.part.width as f64).zip(&self.made);
@@ -41,7 +41,7 @@ impl Parts {
 }
 
 impl Desk<'_> {
-    /// A machine makes so much of its part now: the others make the rest, where that is wanted.
+    /// Sets how much of its part a machine generates. The others generate the rest, if enabled.
     pub(super) fn makes(&mut self, machine: u16, made: f64) {
         if !self.posts.redistributes {
             return;
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_some_leave_out_the_others_make() {
+    fn remaining_machines_generate_the_missing_load() {
         let widths = [2, 1, 1];
         let machine = |width| MachineInfo {
             part: LoadPart { first: 0, width, of: 4 },
@@ -79,7 +79,7 @@ mod tests {
         let mut parts = Parts::new(3);
         assert_eq!(parts.makes(1, 0.0, &machines), Some(4.0 / 3.0));
         assert_eq!(parts.makes(1, 0.0, &machines), None, "nothing is new");
-        // Half of the largest is left out, too: only the last makes more.
+        // Half of the largest part is missing, too: only the last machine generates more.
         assert_eq!(parts.makes(0, 0.5, &machines), Some(3.0));
         assert_eq!(parts.makes(0, 1.0, &machines), Some(4.0 / 3.0));
         assert_eq!(parts.makes(1, 1.0, &machines), Some(1.0));

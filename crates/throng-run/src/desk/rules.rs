@@ -11,12 +11,12 @@ use super::Desk;
 use crate::control::command::Command;
 use crate::wire::Order;
 
-/// See the module's description.
+/// The conditions of `hold_when`.
 pub(super) struct Holds {
     rules: AbortRules,
-    /// The conditions that hold, as they are written.
+    /// Texts of the conditions that are true.
     true_now: BTreeSet<String>,
-    /// They have paused the run, and no person.
+    /// Growth was paused by a condition, not by the operator.
     has_paused: bool,
 }
 
@@ -35,7 +35,7 @@ fn shown(rule: &AbortRule, figure: f64) -> String {
     figure_text(rule.condition.unit(), figure)
 }
 
-/// Records what was read of sources beside the run, and what conditions make of it.
+/// Records readings of monitors, and evaluates the conditions on them.
 pub(super) fn read(desk: &mut Desk<'_>, read: &[Event]) {
     for event in read {
         desk.event(event);
@@ -47,7 +47,7 @@ pub(super) fn read(desk: &mut Desk<'_>, read: &[Event]) {
     }
 }
 
-/// Ends the run where a rule wants it.
+/// Ends the run if a rule requires it.
 pub(super) fn judge(desk: &mut Desk<'_>, rulings: Vec<Ruling>) {
     for ruling in rulings {
         if desk.stops > 0 {
@@ -81,7 +81,7 @@ pub(super) fn judge(desk: &mut Desk<'_>, rulings: Vec<Ruling>) {
     }
 }
 
-/// No users are added while a condition holds.
+/// Pauses growth while a condition is true.
 pub(super) fn hold(desk: &mut Desk<'_>, rulings: Vec<Ruling>) {
     for ruling in rulings {
         let notice = match &ruling {

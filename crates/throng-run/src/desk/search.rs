@@ -24,7 +24,7 @@ impl Desk<'_> {
                 let (load, change) = (load as u16, Command::Change(change).word());
                 self.event(&Event::Amended { at_ns: 0, load, phase, change });
             }
-            // What the desk before this one knew of the levels is gone.
+            // The levels that the earlier desk measured are lost.
             None if is_searched => {
                 self.say(say!(
                     "another controller cannot continue a capacity search, so the \
@@ -36,7 +36,7 @@ impl Desk<'_> {
         }
     }
 
-    /// A second of it is complete.
+    /// A second of the searched load is complete.
     pub(super) fn searched(&mut self, second: u64) {
         let Some(pilot) = self.pilot.as_mut().filter(|_| self.stops == 0) else { return };
         let gauges = self.gauges.latest_of(pilot.load());
@@ -63,7 +63,7 @@ impl Desk<'_> {
                 },
             }
         }
-        // The level of an order holds from the first whole second on.
+        // The level of an order applies from the next whole second.
         if let Some(pilot) = self.pilot.as_mut().filter(|pilot| pilot.is_new()) {
             pilot.begins(from);
         }

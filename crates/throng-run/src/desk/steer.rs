@@ -13,11 +13,11 @@ use crate::desk::levels::{Levels, Refusal};
 use crate::desk::pilot::Pilot;
 use crate::wire::Order;
 
-/// What was said so far.
+/// The commands so far.
 pub(super) struct Steer {
     pub(super) levels: Levels,
     pub(super) paused: bool,
-    /// When the last amendment is so: those of hammered keys follow each other.
+    /// When the last change takes effect. Changes by repeated keys follow each other.
     pub(super) amended: Time,
     marks: u64,
 }
@@ -30,7 +30,7 @@ impl Steer {
 }
 
 impl Desk<'_> {
-    /// A key was hit: a person sees what comes of it.
+    /// Executes the command of a key; the operator sees the result.
     pub(super) fn key(&mut self, key: u8) {
         if key == b'?' {
             if self.conduct.operator.helps() {
@@ -48,7 +48,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Does what was said, or says why not.
+    /// Executes the command, or returns why it is refused.
     pub(super) fn command(&mut self, command: &Command, load: Option<&str>) -> Answer {
         let now = self.posts.clock.now();
         let done = match command {
@@ -144,7 +144,7 @@ impl Desk<'_> {
         })
     }
 
-    /// What the desk before this one had ordered up to a moment: told as it was, not ordered again.
+    /// Restores the orders of the earlier desk up to a time: records them, but does not send them.
     pub(super) fn recover(&mut self, until: Time) {
         while let Some(past) = self.past.pop_front_if(|past| past.at_ns <= until.as_nanos()) {
             let at = Time(past.at_ns);
@@ -154,7 +154,7 @@ impl Desk<'_> {
                 Order::Amend { load, at_ns, change, .. } => {
                     self.was_changed((usize::from(load), Time(at_ns)), change);
                 }
-                // One that came of a rule or of a machine is told by these again.
+                // Stops caused by a rule or a machine are reported again by those.
                 Order::Stop if !past.for_all || self.stops > 0 => {}
                 Order::Stop => {
                     (self.stops, self.info.interrupted) = (1, true);
@@ -163,7 +163,7 @@ impl Desk<'_> {
                 Order::Abort => self.stops += 1,
                 Order::Mark { name } => self.was_marked(name, at),
                 Order::Record { event } => self.event(&event),
-                // Who is lost, makes less or declines tells it again.
+                // Machines that are lost, throttled or decline an order report it again.
                 Order::Take { .. }
                 | Order::Presence { .. }
                 | Order::Audit { .. }
@@ -190,7 +190,7 @@ impl Desk<'_> {
         let Some(one) = program.loads.get(number) else { return };
         let Some((phase, begun)) = self.running.at(number, at) else { return };
         let within = self.running.within(number, phase);
-        // It was allowed then.
+        // The change was allowed before.
         let _ = self.steer.levels.change((one, number), (within, at.since(begun)), change);
         self.steer.amended = at;
         self.amended(&Command::Change(change), (at, number, phase));

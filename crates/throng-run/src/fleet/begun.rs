@@ -1,5 +1,5 @@
-//! A started run whose controller is gone: its files, and how it continues on another desk. All its
-//! lines are replayed from the first one, so that the new desk has every figure.
+//! Takes over a started run whose controller is lost: its files, and its continuation on another
+//! desk. All lines are replayed from the first, so that the new desk has all results.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use crate::guard::permit::permit;
 use crate::wire::{Past, PlanDetails};
 use crate::{Conduct, Operator, Settings, StopRequests};
 
-/// What is known of it, whoever it is known from.
+/// What is known of a started run.
 pub(super) struct Begun {
     pub(super) plan: Plan,
     pub(super) told: PlanDetails,
     pub(super) start_unix_ns: u64,
-    /// By place in the plan.
+    /// By index in the plan.
     pub(super) machines: Vec<Machine>,
-    /// Its files.
+    /// The copied inputs.
     pub(super) bundle: Run,
-    /// Orders that were given.
+    /// The orders given so far.
     pub(super) past: VecDeque<Past>,
-    /// Nothing of it goes on: what follows a load was done, or will not be.
+    /// The run has ended; its teardown was done or will not be.
     pub(super) is_over: bool,
 }
 
@@ -39,14 +39,14 @@ pub(super) struct Machine {
     pub(super) shards: u64,
 }
 
-/// An order as it stands on the bus.
+/// Reads an order from the bus.
 pub(super) fn past(ordered: &Ordered) -> Option<Past> {
     let (at_ns, for_all) = (ordered.at_ns, ordered.except.is_none());
     Some(Past { at_ns, for_all, order: ordered.order.read()? })
 }
 
 impl Begun {
-    /// The clock of the run, which has gone on.
+    /// The clock of the run, which never stopped.
     pub(super) fn clock(&self) -> Clock {
         Clock::started(wall_now().saturating_sub(Duration::from_nanos(self.start_unix_ns)))
     }
@@ -70,7 +70,7 @@ impl Begun {
         info
     }
 
-    /// The run as it goes on, up to its end.
+    /// Continues the run to its end.
     pub(super) async fn goes_on(
         self,
         (posts, hosts): (Posts, Hosts),
@@ -104,7 +104,7 @@ impl Begun {
         let options = conduct.options(&guard, 1);
         let (exports, live) = conduct.open(&info, errors).map_err(|it| refused(*it))?;
         let recorder = conduct.record(&mut info).map_err(|it| refused(*it))?;
-        // What the books say now has nothing to do with a run that is over.
+        // A run that has ended ignores later readings of the target's counts.
         let books = self.told.books.iter().filter(|_| !self.is_over);
         let before = books.map(|said| said.map(Ok)).collect();
         let outlets = Outlets { recorder, exports, live, hosts, before };

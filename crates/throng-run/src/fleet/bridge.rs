@@ -16,7 +16,7 @@ use tokio::time::{Instant, interval};
 use crate::post::Lines;
 use crate::wire::{Message, Order};
 
-/// One that was lost is waited for so long before the run goes on to its end without it.
+/// How long the run waits for a lost agent before it continues without it.
 const LOST_TIME: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -29,16 +29,16 @@ pub(super) struct Bridge {
 
 struct Agent {
     name: String,
-    /// Since when it is not heard any more.
+    /// Since when the agent is silent.
     silent: Option<Instant>,
-    /// It is written down that its part of the load ended before its time.
+    /// The early end of its load has been recorded.
     is_lost: bool,
-    /// The desk knows that nothing more of it is to be waited for.
+    /// The desk no longer waits for messages of this agent.
     is_over: bool,
 }
 
 impl Bridge {
-    /// `clock` is that of the run.
+    /// `clock` is the clock of the run.
     pub(super) fn new(
         names: Vec<String>,
         inputs: UnboundedSender<Input>,
@@ -50,7 +50,7 @@ impl Bridge {
         Bridge { agents, inputs, lines, clock }
     }
 
-    /// Until the desk gives no more orders.
+    /// Runs until the desk gives no more orders.
     pub(super) async fn work(
         mut self,
         mut outputs: Receiver<Output>,
@@ -68,7 +68,7 @@ impl Bridge {
                     None => break,
                 },
                 output = outputs.recv() => match output {
-                    // The desk takes what it was told before more is read.
+                    // Let the desk process the line before the next one is read.
                     Some(output) => {
                         self.heard(output);
                         yield_now().await;
@@ -99,7 +99,7 @@ impl Bridge {
         self.tell(0, Message::Notice { at_ns: self.clock.now().as_nanos(), text });
     }
 
-    /// Its part of the load is not made any more, though it should be.
+    /// The agent's part of the load ended too early.
     fn lost(&mut self, agent: usize, detail: Said) {
         self.lost_at(agent, self.clock.now().as_nanos(), detail);
     }
@@ -117,7 +117,7 @@ impl Bridge {
     pub(super) fn heard(&mut self, output: Output) {
         match output {
             Output::Lines { agent, lines } => {
-                // One that sends what was left is waited for.
+                // An agent that still sends stored lines is not silent.
                 if let Some(since) = &mut self.agents[agent].silent {
                     *since = Instant::now();
                 }
@@ -127,7 +127,7 @@ impl Bridge {
             }
             Output::Ended { agent, end } => {
                 self.agents[agent].silent = None;
-                // It may have ended its load in order, and before its time.
+                // The agent may have ended gracefully, but too early.
                 if let Some(why) = &end.cut_short {
                     self.lost(agent, why.clone());
                 }
@@ -151,7 +151,7 @@ impl Bridge {
     }
 
     fn line(&mut self, agent: usize, line: &[u8]) {
-        // The lines of a record are of the version that was checked before the start.
+        // The version of the lines was checked before the start.
         let Ok(message) = serde_json::from_slice::<Message>(line) else { return };
         match message {
             Message::Notice { at_ns, text } => {
@@ -159,7 +159,7 @@ impl Bridge {
                 let text = say!("agent `{name}`: {text}", text = &text);
                 self.tell(agent, Message::Notice { at_ns, text });
             }
-            // As its own lines have it, or as it was noticed before they came.
+            // The loss was reported by the agent's own lines, or noticed before they arrived.
             Message::Event(Event::MachineLost { at_ns, detail, .. }) => {
                 self.lost_at(agent, at_ns, detail);
             }
@@ -172,7 +172,7 @@ impl Bridge {
         }
     }
 
-    /// Nothing more comes of it, though it did not say itself that its load is over.
+    /// Ends an agent that did not report the end of its load.
     fn over(&mut self, agent: usize, detail: Said) {
         if !self.agents[agent].is_over {
             self.lost(agent, detail);
@@ -222,10 +222,10 @@ impl Bridge {
     }
 }
 
-/// So many gaps are named.
+/// Maximum number of gaps that a message names.
 const NAMED_MAX: usize = 8;
 
-/// Which lines of an agent have not come.
+/// Describes the missing lines of an agent.
 fn told_missing(missing: &Missing) -> Said {
     let named = missing.lines.iter().take(NAMED_MAX);
     let named = named.map(|lines| match lines.end - lines.start {
@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loss_is_told_once_whoever_knows_it_first() {
+    fn a_loss_is_reported_once() {
         let lost = say!("it received no more commands, so it ended its load gracefully");
         let own = Message::Event(Event::MachineLost { at_ns: 7, machine: 0, detail: lost });
         let over = Message::Over { at_ns: 8, whole: true };
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_have_not_come_are_named() {
+    fn missing_lines_are_named() {
         let told = |lines: &[std::ops::Range<u64>], open_from| {
             told_missing(&Missing { agent: 0, lines: lines.to_vec(), open_from }).english()
         };

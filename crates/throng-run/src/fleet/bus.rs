@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
-/// How a build is named on the bus: all machines of a fleet have the same.
+/// The name of a build on the bus. All machines of a fleet must have the same build.
 pub fn build_name(build: &BuildInfo) -> String {
     match build.commit.as_str() {
         "" => build.version.clone(),
@@ -22,7 +22,7 @@ pub fn build_name(build: &BuildInfo) -> String {
     }
 }
 
-/// What a bus has said, for people.
+/// Converts an error of the bus to a message.
 pub fn told(error: &BusError) -> Said {
     match error {
         BusError::Cut => say!("the bus does not respond"),
@@ -32,10 +32,10 @@ pub fn told(error: &BusError) -> Said {
     }
 }
 
-/// The keys in this directory.
+/// Reads the keys in this directory.
 ///
 /// # Errors
-/// What is wrong with them.
+/// The keys are missing, unreadable or invalid.
 pub fn opened(directory: &Path) -> Result<Keys, Box<Diagnostic>> {
     Keys::open(&absolute(directory)).map_err(|why| {
         let help = say!("set --fleet to the directory that `throng fleet init` created");
@@ -43,26 +43,24 @@ pub fn opened(directory: &Path) -> Result<Keys, Box<Diagnostic>> {
     })
 }
 
-/// The plan with the operator's signature.
+/// Signs a plan.
 ///
 /// # Errors
-/// The key of the operator cannot sign.
+/// The operator's key cannot sign.
 pub fn signed(keys: &Keys, plan: &Plan) -> Result<Signed, Said> {
     let plan = String::from_utf8_lossy(&to_json(plan)).into_owned();
     Ok(Signed { signature: keys.signer()?.sign(plan.as_bytes())?, plan })
 }
 
-/// The server reads paths that stand in its file from wherever it runs.
+/// The server resolves relative paths in its file against its own working directory.
 pub fn absolute(directory: &Path) -> PathBuf {
     std::path::absolute(directory).unwrap_or_else(|_| directory.to_path_buf())
 }
 
-/// What is wrong with the keys.
 pub fn wrong_keys(why: Said) -> Box<Diagnostic> {
     Box::new(Diagnostic::error("fleet-keys", why))
 }
 
-/// What is wrong with the bus.
 pub fn bus_failed(address: SocketAddr, why: &Said) -> Box<Diagnostic> {
     let message = say!("the fleet's bus at {address}: {why}");
     let help =
@@ -70,10 +68,10 @@ pub fn bus_failed(address: SocketAddr, why: &Said) -> Box<Diagnostic> {
     Box::new(Diagnostic::error("fleet-unfit", message).help(help))
 }
 
-/// A connection as the controller, once it is up.
+/// Connects as the controller.
 ///
 /// # Errors
-/// The bus does not answer, or refuses the keys.
+/// The bus does not respond, or rejects the keys.
 pub async fn connected(keys: &Keys) -> Result<Nats, Box<Diagnostic>> {
     let address = keys.address();
     let identity = keys.controller().map_err(wrong_keys)?;

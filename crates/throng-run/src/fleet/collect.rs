@@ -22,24 +22,23 @@ use crate::post::Lines;
 use crate::wire::Message;
 use crate::{Operator, hear};
 
-/// The names of what an agent keeps of a part: what it is of, its files, and what it has told.
+/// Files that an agent keeps for each part: its description, its inputs, and its lines.
 pub const PART_FILE: &str = "part.json";
 pub const BUNDLE: &str = "bundle";
 pub const LINES_FILE: &str = "lines.ndjson";
-/// No plan is larger.
+/// Maximum size of a part's description.
 const PART_BYTES_MAX: usize = 256 << 20;
 
-/// What an agent has written of its part, beside the files of the run and its lines.
+/// The description of a part, next to its inputs and lines.
 #[derive(Serialize, Deserialize)]
 pub struct Kept {
-    /// Its place in the plan.
+    /// Index in the plan.
     pub place: usize,
-    /// What a record says of a host.
+    /// Facts about the host for the run directory.
     pub host: Raw,
     pub plan: Plan,
 }
 
-/// A part that was found.
 struct Part {
     home: PathBuf,
     kept: Kept,
@@ -55,7 +54,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Box<Diagnostic> {
     unfit(message, say!("give the `--dir` directories of the agents, or copies of them"))
 }
 
-/// One run from the directories of its agents.
+/// Merges the directories of agents into one run.
 pub(crate) async fn collect(asked: &Collect, errors: &dyn Operator) -> Exit {
     let collected = async {
         let signals = hear(errors)?;
@@ -67,7 +66,7 @@ pub(crate) async fn collect(asked: &Collect, errors: &dyn Operator) -> Exit {
         let parts = of_one_run(parts, asked.run.as_deref()).map_err(refused)?;
         let (begun, paths) = begun(parts).map_err(refused)?;
         let (lines, told) = unbounded_channel();
-        // Nobody obeys any more.
+        // No agent receives the orders.
         let (orders, _) = unbounded_channel();
         let orders = Orders::Fleet(paths.len(), orders);
         let clock = begun.clock();
@@ -86,7 +85,7 @@ pub(crate) async fn collect(asked: &Collect, errors: &dyn Operator) -> Exit {
     collected.await.unwrap_or_else(|exit| exit)
 }
 
-/// All parts in these directories: each is that of a part, or one above it.
+/// Finds all parts below these directories.
 fn found(directories: &[PathBuf]) -> Result<Vec<Part>, Box<Diagnostic>> {
     let mut parts = Vec::new();
     for directory in directories {
@@ -119,7 +118,7 @@ fn look(directory: &Path, depth: usize, parts: &mut Vec<Part>) -> std::io::Resul
     Ok(())
 }
 
-/// Those of the run that was named, or of the only one that is there.
+/// The parts of the named run, or of the only run.
 fn of_one_run(parts: Vec<Part>, named: Option<&str>) -> Result<Vec<Part>, Box<Diagnostic>> {
     let mut runs: BTreeMap<String, Vec<Part>> = BTreeMap::new();
     for part in parts {
@@ -139,7 +138,7 @@ fn of_one_run(parts: Vec<Part>, named: Option<&str>) -> Result<Vec<Part>, Box<Di
     }
 }
 
-/// The run, and by place in its plan the lines of each part that is there.
+/// The run, and the lines of each part that was found, by index in its plan.
 fn begun(parts: Vec<Part>) -> Result<(Begun, Vec<Option<PathBuf>>), Box<Diagnostic>> {
     let Some(first) = parts.first() else {
         return Err(unfit(say!("its directory was not given"), say!("give each part only once")));
@@ -179,7 +178,7 @@ fn begun(parts: Vec<Part>) -> Result<(Begun, Vec<Option<PathBuf>>), Box<Diagnost
     Ok((Begun { plan, told, start_unix_ns, machines, bundle, past, is_over: true }, paths))
 }
 
-/// What a child said of itself before its load: its shards, and when it began.
+/// The first messages of a child: its number of shards, and the start of its load.
 fn said_first(lines: &Path) -> std::io::Result<(u64, Option<u64>)> {
     let mut shards = 0;
     for line in BufReader::new(plain::open(lines)?).split(b'\n').take(2) {
@@ -192,13 +191,13 @@ fn said_first(lines: &Path) -> std::io::Result<(u64, Option<u64>)> {
     Ok((shards, None))
 }
 
-/// Tells what all of them have written, and what is missing.
+/// Sends the lines of all parts to the desk, and reports missing parts.
 async fn tell_all(paths: &[Option<PathBuf>], lines: &Lines) {
     let mut readers: Vec<Option<Reader>> = Vec::new();
     for (place, path) in paths.iter().enumerate() {
         readers.push(Reader::open(place, path.as_deref(), lines));
     }
-    // In turns, so that little waits: for the others to come as far, and for the desk.
+    // The parts take turns, so that the desk buffers few lines.
     while readers.iter().any(Option::is_some) {
         for reader in &mut readers {
             if let Some(one) = reader
@@ -231,7 +230,7 @@ impl Reader {
         }
     }
 
-    /// Tells the next line; false behind the last one.
+    /// Sends the next line. Returns false at the end.
     fn tell(&mut self, tell: &Lines) -> bool {
         let message = self.lines.next().and_then(|line| serde_json::from_slice(&line.ok()?).ok());
         let message = message.unwrap_or_else(|| Message::Lost {

@@ -1,5 +1,5 @@
-//! `throng fleet`: the keys of a fleet, its bus, and its agents. The keys themselves and the server
-//! are in [`throng_bus`].
+//! The commands of `throng fleet` for keys, the bus and agents. [`throng_bus`] contains the keys
+//! and the server.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ use crate::Operator;
 /// Each agent sends a heartbeat within this time.
 const HEARD_TIME: Duration = Duration::from_millis(2_200);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// The server of a bus reads a new token's key within this time.
+/// The server of a bus reads the key of a new token within this time.
 const ADMIT_TIME: Duration = Duration::from_secs(5);
 const REACH_TIME: Duration = Duration::from_millis(300);
 
@@ -71,7 +71,7 @@ pub fn token(
     Ok(())
 }
 
-/// Waits until the bus knows who has a new key; not where there is no bus yet.
+/// Waits until the bus accepts a new key. Returns immediately if there is no bus yet.
 async fn known(identity: &Identity) {
     let until = Instant::now() + ADMIT_TIME;
     while Instant::now() < until {
@@ -132,7 +132,7 @@ pub fn serve(
                 () = &mut stop => break,
                 _ = look.tick() => {
                     if let Some(why) = server.ended() {
-                        // What it acknowledged is on its disk: it begins again there.
+                        // Acknowledged messages are on its disk, so a restart loses nothing.
                         errors.say(say!("{why}; restarting it", why = &why));
                         server = Server::start(program.clone(), &keys).map_err(unfit)?;
                     }
@@ -153,7 +153,6 @@ pub fn serve(
     })
 }
 
-/// What is known of an agent.
 #[derive(Default)]
 struct Known {
     registered: Option<Registered>,

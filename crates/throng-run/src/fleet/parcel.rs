@@ -1,5 +1,5 @@
-//! The files of a run for its agents and for a takeover: the bundle of a record, including its
-//! secrets, because no user is there to enter them.
+//! Packs the files of a run for its agents and for a takeover: the bundle of the run directory,
+//! including secrets, because no user can enter them there.
 
 use std::fs;
 use std::io;
@@ -13,10 +13,10 @@ use throng_scenario::{FileRole, Recorded, RecordedFile};
 use crate::Conduct;
 use crate::{bundle, files};
 
-/// A file of the parcel: its path in it, and what it has.
+/// A packed file: its relative path and its content.
 pub(super) type Packed = (String, Vec<u8>);
 
-/// A directory for the moment, which nobody else may read.
+/// A temporary directory that only the owner can read.
 pub(super) struct TemporaryDirectory(PathBuf);
 
 impl TemporaryDirectory {
@@ -45,10 +45,10 @@ fn unwritable(path: &Path, error: &io::Error) -> Box<Diagnostic> {
     Box::new(Diagnostic::error("record-impossible", message).help(help))
 }
 
-/// The directory of which these files were packed.
+/// Unpacks files into a temporary directory.
 ///
 /// # Errors
-/// Names what cannot be written, and paths that lead out of it.
+/// A file cannot be written, or its path leads out of the directory.
 pub(super) fn unpack(packed: &[Packed]) -> Result<TemporaryDirectory, Box<Diagnostic>> {
     let moment = TemporaryDirectory::new()?;
     for (path, bytes) in packed {
@@ -59,10 +59,10 @@ pub(super) fn unpack(packed: &[Packed]) -> Result<TemporaryDirectory, Box<Diagno
     Ok(moment)
 }
 
-/// Keys are refused before anything is done.
+/// Rejects a run whose files contain a private key.
 ///
 /// # Errors
-/// Names a key.
+/// Names the key.
 pub(super) fn has_no_key(recorded: &Recorded) -> Result<(), Box<Diagnostic>> {
     let is_key = |file: &&RecordedFile| file.copy.is_none() && file.role != FileRole::Include;
     let key = recorded.files.iter().find(is_key);
@@ -77,7 +77,7 @@ fn unsendable(path: &str) -> Box<Diagnostic> {
     Box::new(Diagnostic::error("fleet-unbridged", message).help(help))
 }
 
-/// All files that an agent needs.
+/// Packs all files that an agent needs.
 ///
 /// # Errors
 /// Names files that cannot be sent.

@@ -1,5 +1,5 @@
-//! Takes over a fleet run whose controller is gone: started by the user, or by a standby that
-//! waited for it. The bus has the plan, its files, the orders and every line.
+//! Takes over a fleet run whose controller is lost, either on request or as a standby. The bus has
+//! the plan, its files, the orders and every line.
 
 use std::path::Path;
 use std::time::Duration;
@@ -22,12 +22,12 @@ use super::{
 use crate::desk::monitors::Hosts;
 use crate::{FLEET, Operator, Settings, StopRequests, hear};
 
-/// For what its agents told first to be read again.
+/// Timeout for rereading the first messages of the agents.
 const REPLAY_TIME: Duration = Duration::from_secs(10);
-/// What they told first is among so many of their lines.
+/// Maximum size of the lines that contain those messages.
 const REPLAY_BYTES_MAX: usize = 64 << 20;
 
-/// Goes on with a run that another controller has begun, up to its end.
+/// Continues a run that another controller started, up to its end.
 pub(crate) async fn resume(asked: &Resume, errors: &dyn Operator) -> Exit {
     let mut signals = match hear(errors) {
         Ok(signals) => signals,
@@ -58,7 +58,7 @@ struct Takeover {
     outputs: Receiver<Output>,
 }
 
-/// What another controller has left on the bus.
+/// The state of a run on the bus.
 struct Left {
     plan: Plan,
     start_unix_ns: Option<u64>,
@@ -87,7 +87,7 @@ impl Takeover {
         bus::bus_failed(self.keys.address(), &say!("the connection to the bus is permanently lost"))
     }
 
-    /// The run that was named, or the newest one that is not over.
+    /// The named run, or the newest one that has not ended.
     async fn run(&self, named: Option<&str>) -> Found<String> {
         if let Some(run) = named {
             return Ok(run.to_string());
@@ -115,7 +115,7 @@ impl Takeover {
         Ok(entry.and_then(|entry| from_json(&entry.value)))
     }
 
-    /// A plan that the operator of this fleet has signed.
+    /// Returns the plan only if the operator of this fleet signed it.
     async fn plan(&self, run: &str) -> Found<Option<Plan>> {
         let signed: Option<Signed> = self.register(&names::plan(run)).await?;
         let signed =
@@ -123,7 +123,7 @@ impl Takeover {
         Ok(signed.and_then(|signed| from_json(signed.plan.as_bytes())))
     }
 
-    /// What of it the operator has signed; a bus in wrong hands may hold more.
+    /// Drops orders without the operator's signature; a compromised bus may contain others.
     fn signed(&self, plan: Plan, desired: Desired) -> Left {
         let is = |text: &str, signature: &str| {
             is_signed(self.keys.operator(), text.as_bytes(), signature)
@@ -141,7 +141,7 @@ impl Takeover {
         }
     }
 
-    /// Until no other controller commands the fleet.
+    /// Waits until no other controller commands the fleet.
     async fn commands(&mut self, run: &str, standby: bool, errors: &dyn Operator) -> Found<()> {
         let until = Instant::now() + COMMAND_TIME;
         if standby {
@@ -169,7 +169,8 @@ impl Takeover {
         }
     }
 
-    /// What there is of the run, and what comes of its agents until each of them has been ready.
+    /// The state of the run, and the messages of its agents until all have reported that they are
+    /// ready.
     async fn resumes(&mut self, run: &str, settings: &Settings) -> Found<(Left, Vec<Output>)> {
         let Some(plan) = self.plan(run).await? else {
             let message = say!("the bus has no run {run} signed by the operator of this fleet");
@@ -271,7 +272,7 @@ impl Takeover {
         Ok(machines)
     }
 
-    /// The files of the run, in a directory for as long as they are needed.
+    /// Unpacks the files of the run into a temporary directory.
     async fn bundle(&self, plan: &Plan) -> Found<parcel::TemporaryDirectory> {
         let mut files = Vec::new();
         for file in &plan.files {
@@ -288,7 +289,7 @@ fn unreadable(run: &str) -> Box<Diagnostic> {
     Box::new(unfit(message, say!("`throng collect` reads the runs that agents have kept")))
 }
 
-/// What an agent said first, where that is in this output.
+/// The first message of the agent, if this output contains it.
 fn first_of(output: &Output, place: usize) -> Option<Ready> {
     match output {
         Output::Lines { agent, lines } if *agent == place => {

@@ -9,14 +9,14 @@ use throng_engine::AllowList;
 use throng_program::event::written;
 use throng_program::{Action, Audit, Program, TimedEvent};
 
-/// The variable of the environment that allows all commands.
+/// Environment variable that allows all commands.
 const VARIABLE: &str = "THRONG_ALLOW_COMMANDS";
-/// Below the configuration folder: an allowed command a line, `*` for all.
+/// File in the configuration directory with one allowed command per line, or `*` for all.
 const FILE: &str = "throng/commands";
 const FILE_BYTES_MAX: usize = 1 << 20;
 const SHOWN_MAX: usize = 5;
 
-/// Before anything is sent: an error if an event or audit may not do what it is to do.
+/// Checks, before anything is sent, that the events and audits have the required permissions.
 pub fn permit(
     program: &Program,
     allows_all: bool,
@@ -54,7 +54,7 @@ pub fn permit(
     audits_reach(&program.audits, lists)
 }
 
-/// Whether audits may send to where they read.
+/// Checks that audits read only from allowed targets.
 pub fn audits_reach(audits: &[Audit], lists: &[AllowList]) -> Result<(), Box<Diagnostic>> {
     for audit in audits {
         for url in audit.urls() {
@@ -77,13 +77,13 @@ fn allowed() -> Vec<String> {
     let Some(folder) = given.or_else(|| folder("HOME").map(|home| home.join(".config"))) else {
         return Vec::new();
     };
-    // A file that cannot be read allows nothing.
+    // An unreadable file allows nothing.
     let text = plain::read_text(&folder.join(FILE), FILE_BYTES_MAX).unwrap_or_default();
     let lines = text.lines().map(str::trim).filter(|it| !it.is_empty() && !it.starts_with('#'));
     lines.map(str::to_string).collect()
 }
 
-/// Whether requests to this URL go only where the lists allow it.
+/// Checks that requests to this URL go only to allowed targets.
 fn reachable(
     url: &str,
     lists: &[AllowList],

@@ -1,4 +1,4 @@
-//! The address of a live page: its port, and its link with a token, which is printed once.
+//! The address of a live page: its port, and a link with a token that is printed once.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 
@@ -7,25 +7,25 @@ use throng_web::{Gate, Server, Token};
 
 use crate::Operator;
 
-/// A port that is taken.
+/// A bound port.
 pub struct Link {
     pub server: Server,
     pub gate: Gate,
     pub url: String,
 }
 
-/// Who may see what is served.
+/// Who may open the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Whoever has the token.
+    /// Requires the token.
     Token,
-    /// Every program of this host; of other hosts whoever has the token.
+    /// Requires the token only from other hosts.
     TokenFromOutside,
 }
 
 impl Link {
-    /// Takes a port of this computer: an address, a port of the loopback, or both. `flag` is where
-    /// it was said.
+    /// Binds an address, a port of the loopback interface, or both. `flag` is the option that
+    /// contains the address.
     pub fn open(address: &str, flag: &'static str) -> Result<Link, Box<Diagnostic>> {
         Link::take(address, "/", Access::Token).map_err(|cause| {
             let message = say!("the page cannot be served on `{address}`");
@@ -35,7 +35,7 @@ impl Link {
         })
     }
 
-    /// As [`Link::open`], for what is served at `path`; the error is its cause.
+    /// Like [`Link::open`], but serves `path` and returns only the cause of an error.
     pub fn take(address: &str, path: &str, access: Access) -> Result<Link, Said> {
         let of = |error: &std::io::Error| Said::of_error(error);
         let all = whole(address);
@@ -80,7 +80,7 @@ impl Link {
     }
 }
 
-/// With a port, 0 for any that is free.
+/// Adds the missing part of an address; port 0 stands for any free port.
 pub fn whole(address: &str) -> String {
     match address {
         port if port.bytes().all(|byte| byte.is_ascii_digit()) => format!("127.0.0.1:{port}"),
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_made_whole() {
+    fn a_partial_address_is_completed() {
         let all = [
             ("8080", "127.0.0.1:8080"),
             ("10.0.0.7", "10.0.0.7:0"),

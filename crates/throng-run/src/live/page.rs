@@ -23,27 +23,27 @@ use super::{Begun, End, Told};
 use crate::control::command::{self, Answer, LoadStatus};
 use crate::control::socket::Asked;
 
-/// Parts of a second come together: it is told when nothing more has come for so long.
+/// The parts of a second are sent together, once no more have arrived for this time.
 const QUIET: Duration = Duration::from_millis(80);
-/// Making the tables takes at most this share of the time.
+/// The tables take at most 1/200 of the time.
 const TABLES_SHARE: u32 = 200;
 const TABLES_EVERY_MIN: Duration = Duration::from_millis(900);
-/// How long the run answers what a viewer wants of it.
+/// Timeout of the run's reply to a viewer.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// How long viewers may take with the report when the run is over.
+/// How long viewers may take to load the report after the run.
 const LEAVE_MAX: Duration = Duration::from_secs(5);
 
-/// See the module's description.
+/// State of the live page.
 pub(super) struct Watched {
     state: RefCell<State>,
     gate: Gate,
     saving: Saving,
-    /// There when nothing more comes.
+    /// Set after the last line.
     end: Arc<Mutex<Option<End>>>,
     clock: Clock,
 }
 
-/// A run that has begun.
+/// A run that has started.
 struct Heard {
     name: String,
     directory: Option<PathBuf>,
@@ -51,23 +51,23 @@ struct Heard {
 }
 
 struct State {
-    /// None until the run begins.
+    /// `None` until the run starts.
     page: Option<LivePage>,
     run: Option<Heard>,
-    /// What the loads of the run are at, and whether it is being asked that.
+    /// The loads' levels, and whether they are being queried.
     status: Value,
     is_asked: bool,
     has_setup: bool,
     hub: Hub,
-    /// What a new viewer is told, until there is more to tell.
+    /// The state for new viewers, until it changes.
     all: Option<Bytes>,
-    /// Something came that viewers have not been told.
+    /// There is data that viewers have not received.
     fresh: bool,
-    /// Points are coarser than viewers know them.
+    /// The points are coarser than those that viewers have.
     coarser: bool,
     tables_at: Time,
     missed: u64,
-    /// Of a run that is over.
+    /// The report, after the run.
     report: Option<String>,
 }
 
@@ -91,7 +91,7 @@ impl Watched {
         Rc::new(Watched { state, gate, saving, end, clock: Clock::start() })
     }
 
-    /// Until the run is over and its viewers know.
+    /// Serves until the run has ended and its viewers have the report.
     pub(super) async fn work(self: Rc<Self>, server: Server, told: Receiver<Told>) {
         let connections = Connections::default();
         let own = Rc::clone(&self);
@@ -153,7 +153,7 @@ impl Watched {
         }
     }
 
-    /// What viewers save is made from the record; without one, of what they see.
+    /// Downloads come from the run directory, or from the page's data if there is none.
     async fn save(&self, request: &Request) -> Reply {
         let Some(form) = Form::of(request) else {
             return Reply::text(404, "page not found\n");
@@ -172,7 +172,7 @@ impl Watched {
         shown.unwrap_or_else(|| Reply::text(404, tell!("there is nothing to save") + "\n"))
     }
 
-    /// Asks the desk what the loads are at, and tells viewers if that is new to them.
+    /// Queries the loads' levels, and sends them to viewers if they have changed.
     fn look(self: &Rc<Self>) {
         let status = command::Request {
             version: command::VERSION,
@@ -196,7 +196,7 @@ impl Watched {
         });
     }
 
-    /// Asks the desk, as `throng control` does.
+    /// Sends a command to the desk, as `throng control` does.
     async fn control(self: &Rc<Self>, body: &[u8]) -> Reply {
         let request = serde_json::from_slice::<command::Request>(body);
         let Some(request) = request.ok().filter(|it| it.version == command::VERSION) else {
@@ -246,7 +246,7 @@ impl State {
         }
     }
 
-    /// Where the answer of the desk comes; None before the run begins.
+    /// The channel of the desk's reply; `None` before the run starts.
     fn ask(&self, request: command::Request) -> Option<oneshot::Receiver<Answer>> {
         let (reply, answered) = oneshot::channel();
         let asked = &self.run.as_ref()?.asked;
@@ -271,18 +271,18 @@ impl State {
         }
     }
 
-    /// What was said before goes for nothing.
+    /// Invalidates all data sent before.
     fn tell_all(&mut self) {
         self.hub.forget();
         let (name, all) = self.all_text();
         self.hub.tell(name, &all);
     }
 
-    /// Tells viewers of the last second, and of the tables as often as they may cost.
+    /// Sends the last second, and the tables as often as their cost allows.
     fn tell(&mut self, clock: &Clock) {
         self.fresh = false;
         if std::mem::take(&mut self.coarser) {
-            // What was said before has other points.
+            // The data sent before has other points.
             self.tell_all();
             return;
         }
@@ -298,7 +298,7 @@ impl State {
         }
     }
 
-    /// What a new viewer is told, and the name of the event.
+    /// The state for a new viewer, and the name of the event.
     fn all_text(&self) -> (&'static str, String) {
         let Some(page) = &self.page else {
             return ("waiting", json!({"setup": self.has_setup}).to_string());
@@ -326,7 +326,7 @@ impl State {
         hub.join(last, &request.connection, |hub| hub.message(name, &all))
     }
 
-    /// The page becomes the report.
+    /// Replaces the page with the report.
     fn end(&mut self, report: Option<Value>, summary: &Value) {
         let all = self.page.as_ref().map(|page| {
             let mut all = page.all();

@@ -1,5 +1,6 @@
 //! Downloads of a live page: a run as CSV, as JSON, or as a separate page. A separate thread
-//! creates them from the record, as `throng report` does, and drops clients that do not read.
+//! creates them from the run directory, as `throng report` does, and drops clients that do not
+//! read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,16 +16,16 @@ use throng_web::{Connection, Reply, Request};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
-/// Files that are made at a time.
+/// Maximum number of simultaneous downloads.
 const SAVING_MAX: usize = 4;
-/// Parts of a file that may wait, and the size from which one is sent.
+/// Maximum number of parts that wait for the client, and the size of a part.
 const WAITING_MAX: usize = 8;
 const PART_BYTES: usize = 64 * 1024;
 /// How long a part waits for its client.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What a run is saved as.
+/// File format of a download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Csv,
@@ -33,7 +34,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// What a request wants.
+    /// The format that a request asks for.
     pub fn of(request: &Request) -> Option<Form> {
         [Form::Csv, Form::Json, Form::Page]
             .into_iter()
@@ -56,8 +57,8 @@ impl Form {
         }
     }
 
-    /// A file of a run without a record, of what its live page shows; None where that does not
-    /// have it.
+    /// A download for a run without a directory, from the data of its live page; `None` if the page
+    /// does not have it.
     pub fn of_shown(self, name: &str, shown: &Value) -> Option<Reply> {
         let text = match self {
             Form::Csv => return None,
@@ -79,17 +80,17 @@ impl Form {
     }
 }
 
-/// As `--json` prints it.
+/// The same text as `--json` prints.
 fn json_text(summary: &Value) -> String {
     clean_json(&summary.to_string()) + "\n"
 }
 
-/// The files that are being made: there is one more of this for each.
+/// Active downloads: each has a clone of the reference.
 #[derive(Default)]
 pub struct Saving(Arc<()>);
 
 impl Saving {
-    /// A file of the run that `open` finds.
+    /// Creates a download of the run that `open` finds.
     pub async fn reply(
         &self,
         (form, connection): (Form, Connection),
@@ -128,11 +129,11 @@ impl Saving {
     }
 }
 
-/// A file on its way to a client.
+/// A download in progress.
 struct Parts {
-    /// Told once: the name of the file, as soon as there is a part of it, or why there is none.
+    /// Sent once: the name of the file with its first part, or why there is no file.
     begun: Option<oneshot::Sender<Result<String, Said>>>,
-    /// Told where the client does not take it: the end of what it has is not the end of the file.
+    /// Sent if the client stops reading, so that a partial file is not mistaken for a complete one.
     cut: Option<oneshot::Sender<()>>,
     parts: mpsc::Sender<Bytes>,
     next: Vec<u8>,

@@ -13,15 +13,15 @@ use throng_fleet::wire::Announcement;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-/// What may wait to be written. More is lost, which the others notice.
+/// Maximum number of announcements that wait to be written. Further ones are dropped; their
+/// receivers detect the gap.
 const WAITING_MAX: usize = 64;
 
-/// See the module's description.
 pub(crate) struct Announcer {
     bridge: Bridge,
     clock: Clock,
     heard: UnboundedReceiver<Announcement<Announced>>,
-    /// Somebody may still tell something.
+    /// Other machines may still send announcements.
     hears: bool,
     tick: Interval,
     out: SyncSender<Announced>,
@@ -42,13 +42,12 @@ impl Announcer {
         let (out, waiting) = sync_channel(WAITING_MAX);
         let writer = std::thread::spawn(move || write_all(&waiting));
         let mut tick = interval(bridge.every());
-        // One that stood still has nothing to catch up with.
+        // After a pause, missed ticks are not made up.
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Announcer { bridge, clock, heard, hears: true, tick, out, writer }
     }
 
-    /// What comes next: a word of another machine, or the time for one of its own. It may be
-    /// dropped at any time.
+    /// Handles the next received announcement, or sends the next one when it is due. Cancel-safe.
     pub(crate) async fn turn(&mut self) {
         let turn = tokio::select! {
             heard = self.heard.recv(), if self.hears => Turn::Hear(heard),
@@ -69,12 +68,12 @@ impl Announcer {
         told.into_iter().for_each(|announced| drop(self.out.try_send(announced)));
     }
 
-    /// As [`Bridge::missed`].
+    /// See [`Bridge::missed`].
     pub(crate) fn missed(&mut self) -> impl Iterator<Item = (StepId, u64)> {
         self.bridge.missed()
     }
 
-    /// The shards are gone: says the last of it.
+    /// The shards have ended: sends the last announcement.
     pub(crate) fn end(self) {
         let told = self.bridge.end(self.clock.now());
         told.into_iter().for_each(|announced| drop(self.out.try_send(announced)));
@@ -83,7 +82,7 @@ impl Announcer {
     }
 }
 
-/// Nobody may be there to hear it any more.
+/// Fails silently if the desk is lost.
 fn write_all(waiting: &Receiver<Announced>) {
     let Ok(mut socket) = to_parent() else { return };
     for announced in waiting {

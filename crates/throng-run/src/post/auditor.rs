@@ -9,21 +9,20 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::wire::{Message, Order, Tally};
 
-/// See the module's description.
 pub(crate) struct Auditor {
     audits: Audits,
-    /// One for each audit that is done.
+    /// One message for each audit that has ended.
     over: UnboundedReceiver<()>,
 }
 
-/// The audits of presence, with their numbers.
+/// The presence audits, with their numbers.
 pub(crate) fn of_presence(audits: &[Audit]) -> impl Iterator<Item = (u16, &Audit)> {
     let is_so = |audit: &Audit| matches!(audit.what, AuditWhat::Presence { .. });
     (0..).zip(audits).filter(move |(_, audit)| is_so(audit))
 }
 
 impl Auditor {
-    /// Where there is no such audit, nobody is asked.
+    /// Returns `None` if there is no presence audit.
     pub(crate) fn begin(
         program: &Program,
         share: Share,
@@ -46,12 +45,12 @@ impl Auditor {
         Auditor { audits, over }
     }
 
-    /// An event wants a round.
+    /// An event requests a round.
     pub(crate) fn round(&self, audit: u16, event: u16) {
         self.audits.round(audit, event);
     }
 
-    /// The load is over: what is to be looked at once more is, unless nobody wants to wait.
+    /// After the load, runs the final rounds, unless the operator stops waiting.
     pub(crate) async fn end(mut self, orders: &mut UnboundedReceiver<Order>) {
         self.audits.end();
         loop {

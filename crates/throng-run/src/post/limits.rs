@@ -15,60 +15,60 @@ use throng_program::{Drive, Load};
 use crate::HostLimits;
 use crate::post::polite::Others;
 
-/// Below this share of a limit users come again, once it has lasted for a while.
+/// Growth resumes when usage has been below this share of the limit for [`RELEASE_AFTER`].
 const RELEASE_SHARE: f64 = 0.9;
 const RELEASE_AFTER: Duration = Duration::from_secs(3);
-/// How long a limit is kept before growth is given up. Memory of a host that ends soon is urgent.
+/// How long usage may stay at a limit before growth ends. Low memory on the host is urgent.
 const HOST_MEMORY_PATIENCE: Duration = Duration::from_secs(5);
 const MEMORY_PATIENCE: Duration = Duration::from_secs(30);
-/// A busy host or network may be less busy later; a run must end all the same.
+/// A busy host or network may recover, but the run must end.
 const BUSY_PATIENCE: Duration = Duration::from_secs(300);
 
-/// The share of what this process may take that all users together may keep of bodies, messages
-/// and bytes that wait to be sent. The rest is for the users themselves, and for the sockets.
+/// All users together may keep 1/2 of the available memory for bodies, messages and unsent bytes.
+/// The rest is for the users themselves and for sockets.
 const KEPT_PART: u64 = 2;
-/// So much is kept however little there is: one large answer.
+/// Minimum, even if memory is scarce: enough for one large response.
 const KEPT_BYTES_MIN: u64 = 16 << 20;
 
-/// What all users together may keep: a share of `--max-memory`, and of the room that this process
-/// has when it starts. None where nobody knows how much that is.
+/// The memory limit for the data that users keep: a share of `--max-memory` and of the memory
+/// available at the start. `None` if both are unknown.
 pub(crate) fn kept_bytes_max(told: &HostLimits, room: Option<u64>) -> Option<u64> {
     let most = told.max_memory.into_iter().chain(room).min()?;
     Some((most / KEPT_PART).max(KEPT_BYTES_MIN))
 }
 
-/// What is looked at once a second; while users come memory alone is more often.
+/// Readings once a second. While users are added, memory is read more often.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Seen {
-    /// Of the processors that this process may use, 0 to 1; absent where too little time has
-    /// passed since it was seen before.
+    /// Share of the processors that this process may use, 0 to 1; absent if too little time has
+    /// passed since the last reading.
     pub(crate) cpu_share: Option<f64>,
-    /// Of all processors of the host, by everybody.
+    /// CPU usage of the whole host by all programs.
     pub(crate) host_cpu: Option<f64>,
-    /// Resident, and what the kernel spends on our connections.
+    /// Resident memory, and kernel memory for connections.
     pub(crate) memory_bytes: u64,
     pub(crate) memory_left: Option<MemoryLeft>,
-    /// Of the host, by everybody.
+    /// Throughput of the host by all programs.
     pub(crate) throughput: Option<Throughput>,
-    /// Users are to come who are not there.
+    /// Users are still to be added.
     pub(crate) is_growing: bool,
     pub(crate) others: Others,
 }
 
-/// What the run has to do now.
+/// What the run must do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Deed {
-    /// Let nobody come.
+    /// Pause growth.
     Hold(Reason),
-    /// Let users come again.
+    /// Resume growth.
     Release,
-    /// Let nobody come any more in this run.
+    /// End growth for this run.
     GiveUp(Reason),
-    /// Say that it is at a limit, though nobody is to come whom it could hold back.
+    /// Report the limit although there is no growth to pause.
     Tell(Reason),
 }
 
-/// Which limit, and how far the run is above it.
+/// A limit, and the usage above it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reason {
     pub(crate) limit: Limit,
@@ -77,7 +77,7 @@ pub(crate) struct Reason {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
-    /// What the host, or the control group, needs for itself.
+    /// The memory that the host or the control group needs itself.
     HostMemory,
     Memory,
     Cpu,
@@ -85,12 +85,12 @@ pub(crate) enum Limit {
     Packets,
 }
 
-/// The most urgent first.
+/// Most urgent first.
 const LIMITS: [Limit; 5] =
     [Limit::HostMemory, Limit::Memory, Limit::Cpu, Limit::Bandwidth, Limit::Packets];
 
 impl Limit {
-    /// The word that records carry.
+    /// The word in the run directory.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Limit::HostMemory => "host-memory",
@@ -101,7 +101,7 @@ impl Limit {
         }
     }
 
-    /// Of some time: between two looks at that, the figure is as it was.
+    /// A rate over time: without a new reading, the previous one applies.
     fn is_per_time(self) -> bool {
         matches!(self, Limit::Cpu | Limit::Bandwidth | Limit::Packets)
     }
@@ -115,16 +115,16 @@ impl Limit {
     }
 }
 
-/// How far a figure is from its limit.
+/// Usage relative to a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
     Below,
-    /// Not at the limit, and not far enough below it to begin again.
+    /// Below the limit, but not far enough to resume.
     Near,
     At,
 }
 
-/// Keeps the limits of one run.
+/// Enforces the limits of one run.
 #[derive(Debug)]
 pub(crate) struct Limits {
     cpu_share_max: Option<f64>,
@@ -132,20 +132,20 @@ pub(crate) struct Limits {
     bits_per_s_max: Option<f64>,
     packets_per_s_max: Option<f64>,
     state: State,
-    /// How far each figure was from its limit, in the order of [`LIMITS`].
+    /// The level of each limit, in the order of [`LIMITS`].
     levels: [Level; LIMITS.len()],
-    /// Since when each limit was not well kept.
+    /// Since when each limit has been reached.
     since: [Option<Time>; LIMITS.len()],
-    /// Since when all figures are well below their limits.
+    /// Since when all usage has been well below the limits.
     well_since: Option<Time>,
-    /// What was left of memory that ends the process, at the last looks, the oldest first.
+    /// The last readings of memory whose exhaustion kills the process, oldest first.
     trend: Vec<(Time, u64)>,
     told: bool,
 }
 
-/// A trend is what lasts for so many looks, so that one that was late is none.
+/// Number of readings in a trend, so that one delayed reading has no effect.
 const TREND_LOOKS: usize = 4;
-/// What users take in this time has come before the next look can hold anybody.
+/// Users may use memory for this time before the next reading can pause growth.
 const TREND_AHEAD: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,7 +171,7 @@ impl Limits {
         }
     }
 
-    /// Nobody comes for now.
+    /// Whether growth is paused.
     pub(crate) fn is_held(&self) -> bool {
         matches!(self.state, State::Held { .. })
     }
@@ -191,7 +191,7 @@ impl Limits {
         for (level, since) in levels.iter().zip(&mut self.since) {
             match level {
                 Level::Below => *since = None,
-                // Who is held waits until it is well below: near it is as bad.
+                // Paused growth resumes only well below the limit; near it counts as reached.
                 Level::Near if !is_held => {}
                 Level::Near | Level::At => drop(since.get_or_insert(now)),
             }
@@ -206,8 +206,8 @@ impl Limits {
         }
     }
 
-    /// What is seen without the memory that the users of the next second take, where that is not
-    /// merely scarce but ends the process: there would be no other look.
+    /// The readings minus the memory that users will take in the next second, if its exhaustion
+    /// kills the process: the next reading would be too late.
     fn ahead(&mut self, seen: &Seen, now: Time) -> Seen {
         let Some(left) = seen.memory_left.filter(|left| left.bound != MemoryBound::Host) else {
             self.trend.clear();
@@ -218,7 +218,7 @@ impl Limits {
         }
         self.trend.push((now, left.available_bytes));
         let full = self.trend.len() == TREND_LOOKS && seen.is_growing;
-        // The least of what was taken from one look to the next.
+        // The smallest decrease between two readings.
         let rate = |pair: &[(Time, u64)]| {
             let [(then, before), (at, after)] = pair else { return 0.0 };
             let seconds = at.since(*then).as_secs_f64().max(0.001);
@@ -237,7 +237,7 @@ impl Limits {
             self.state = State::Held { since: now };
             return Some(Deed::Hold(reason));
         }
-        // How little memory the host has is for others to say when nobody wants more of it.
+        // Without growth, low memory on the host is not caused by this run.
         let is_news = reason.limit != Limit::HostMemory && !std::mem::replace(&mut self.told, true);
         is_news.then_some(Deed::Tell(reason))
     }
@@ -247,7 +247,7 @@ impl Limits {
             self.state = State::Free;
             return Some(Deed::Release);
         }
-        // What was so before nobody was let in does not count.
+        // Time before growth was paused does not count.
         let is_over = |index: &usize| {
             let lasts = self.since[*index].map(|since| now.since(since.max(held)));
             lasts.is_some_and(|lasts| lasts >= LIMITS[*index].patience())
@@ -266,7 +266,7 @@ impl Limits {
         }
     }
 
-    /// The figure as a part of its limit; absent where there is no limit or no figure.
+    /// Usage as a share of its limit; absent without a limit or a reading.
     fn part(&self, limit: Limit, seen: &Seen) -> Option<f64> {
         match limit {
             Limit::HostMemory => {
@@ -283,7 +283,7 @@ impl Limits {
         }
     }
 
-    /// The limit with its figure, in words.
+    /// The limit and the usage, as text.
     fn reason(&self, limit: Limit, seen: &Seen) -> Option<Reason> {
         let detail = match limit {
             Limit::HostMemory => {
@@ -335,7 +335,7 @@ impl Limits {
     }
 }
 
-/// `120 Mbit/s`, as networks are told.
+/// Formats a bit rate in decimal units, such as `120 Mbit/s`.
 fn format_bits(per_s: f64) -> String {
     match per_s {
         1e9.. => format!("{:.1} Gbit/s", per_s / 1e9),
@@ -344,8 +344,8 @@ fn format_bits(per_s: f64) -> String {
     }
 }
 
-/// Whether users of a load may still come, now or in a later phase of it. Who arrives or iterates
-/// may always.
+/// Whether the load may still add users, in this or a later phase. Loads with arrivals or
+/// iterations always may.
 pub(crate) fn is_growing(load: &Load, phase: u16, users_present: u64) -> bool {
     let rest = load.phases.iter().skip(usize::from(phase));
     rest.into_iter().any(|phase| match &phase.drive {

@@ -8,32 +8,32 @@ use std::time::Duration;
 
 use throng_base::{Said, Time};
 
-/// What is over the bound for so long is no moment's work.
+/// Usage must exceed the limit for this time before the load is reduced.
 const OVER_TIME: Duration = Duration::from_secs(3);
-/// The load comes back by a step each time that others were calm for so long.
+/// The load increases by one step each time that others were calm for this time.
 const CALM_TIME: Duration = Duration::from_secs(10);
-/// Calm is what is below this share of the bound.
+/// Others are calm below this share of the limit.
 const CALM_SHARE: f64 = 0.8;
-/// Programs of the host that wait for memory for a larger share of their time are hindered.
+/// Programs that wait for memory for a larger share of their time are slowed down.
 const STALL_MAX: f64 = 0.10;
 const STEP_BACK_PERCENT: u8 = 10;
-/// However busy others are, so much is made: nothing at all would be another test.
+/// Minimum portion: without any load, the test would be a different one.
 const PERCENT_MIN: u8 = 10;
 
-/// What is seen of others, once a second; None where nobody knows.
+/// Usage by other programs, read once a second; `None` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Others {
-    /// Of all processors of the host, 0 to 1.
+    /// Share of all processors of the host, 0 to 1.
     pub(crate) cpu: Option<f64>,
-    /// Of the time, 0 to 1: some program of the host waited for memory.
+    /// Share of the time, 0 to 1, in which some program of the host waited for memory.
     pub(crate) memory_stall: Option<f64>,
 }
 
-/// From now on so much of this machine's part of the load is made.
+/// The new portion of this machine's part of the load.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Portion {
     pub(crate) percent: u8,
-    /// Why.
+    /// The reason.
     pub(crate) detail: Said,
 }
 
@@ -47,20 +47,21 @@ impl Portion {
 pub(crate) struct Polite {
     cpu_max: f64,
     percent: u8,
-    /// Since when others are over the bound, and since when they are calm; each begins anew with
-    /// a step.
+    /// Since when others exceed the limit, and since when they are calm. Both restart with each
+    /// step.
     over: Option<Time>,
     calm: Option<Time>,
 }
 
 impl Polite {
-    /// Others may use so much of the host's processors before this machine backs off.
+    /// `cpu_max` is the share of the host's processors that others may use before this machine
+    /// backs off.
     pub(crate) fn new(cpu_max: f64) -> Polite {
         Polite { cpu_max, percent: 100, over: None, calm: None }
     }
 
     pub(crate) fn see(&mut self, others: &Others, now: Time) -> Option<Portion> {
-        // A moment without figures is none.
+        // Ignore a second without readings.
         if others.cpu.is_none() && others.memory_stall.is_none() {
             return None;
         }
@@ -102,7 +103,7 @@ impl Polite {
 mod tests {
     use super::*;
 
-    /// What is made and why, with the second from which on it is so.
+    /// The portions and their reasons, with the second from which they apply.
     fn portions(polite: &mut Polite, seconds: impl IntoIterator<Item = Others>) -> Vec<String> {
         let mut told = Vec::new();
         for (second, others) in (0..).zip(seconds) {
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn less_while_others_are_busy_and_slowly_more_when_they_are_calm() {
+    fn load_is_reduced_while_others_are_busy_and_slowly_restored() {
         let mut polite = Polite::new(0.5);
         let seconds = std::iter::repeat_n(cpu(0.2), 5)
             .chain(std::iter::repeat_n(cpu(0.9), 20))
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_nothing_and_what_is_near_the_bound_changes_nothing() {
+    fn short_peaks_and_usage_near_the_limit_change_nothing() {
         let mut polite = Polite::new(0.5);
         let peaks = (0..60).map(|second| cpu(if second % 4 < 3 { 0.9 } else { 0.3 }));
         assert_eq!(portions(&mut polite, peaks), [""; 0]);
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_memory_is_hindered_too() {
+    fn waiting_for_memory_counts_as_busy() {
         let mut polite = Polite::new(0.9);
         let others = Others { cpu: Some(0.2), memory_stall: Some(0.4) };
         let told = portions(&mut polite, [others; 4]);

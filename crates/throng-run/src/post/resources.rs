@@ -14,20 +14,20 @@ use throng_program::Program;
 use crate::post::limits::Seen;
 use crate::post::polite::Others;
 
-/// How many bytes of this process are for one of each.
+/// Bytes of this process per user and per connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PartSizes {
     user_bytes: u64,
     connection_bytes: u64,
-    /// For all shards together, and for what is merged of them; no matter how many users.
+    /// Size of the recorders and the merged results, which does not depend on users.
     recorder_bytes: u64,
 }
 
 impl PartSizes {
     fn of(program: &Program, shards: usize) -> PartSizes {
         let sizes = throng_engine::sizes(program);
-        // A user owns the place for its connection whether it has one or not; what comes with a
-        // socket is the connection's.
+        // A user owns the slot for its connection even without one. What a socket adds belongs to
+        // the connection.
         let is_connection = |kind| matches!(kind, SizeKind::Socket | SizeKind::Tls);
         let parts = sizes.parts.iter().filter(|part| is_connection(part.kind));
         let connection_bytes = parts.map(|part| part.bytes).sum();
@@ -39,11 +39,11 @@ impl PartSizes {
     }
 }
 
-/// Looks at this process and its host once a second.
+/// Reads the resources of this process and its host once a second.
 pub(crate) struct Watcher {
     monitor: Monitor,
     sizes: PartSizes,
-    /// Connections that can be open at once, by source ports; None where nobody knows.
+    /// Maximum number of open connections by source ports; `None` if unknown.
     ports: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ impl Watcher {
         }
     }
 
-    /// What happened since the call before; `gauges` are the last ones that are known.
+    /// Resources used since the previous call; `gauges` are the most recent ones.
     pub(crate) fn look(&mut self, gauges: &Gauges, now: Time) -> (Resources, Seen) {
         let reading = self.monitor.read(since_start(now));
         let connections = gauges.connections_open + gauges.connections_opening;
@@ -77,7 +77,7 @@ impl Watcher {
         (self.resources(&reading, gauges, connections), seen)
     }
 
-    /// Memory alone, between two looks.
+    /// Reads only memory, between full readings.
     pub(crate) fn look_at_memory(&mut self, gauges: &Gauges) -> Seen {
         let connections = gauges.connections_open + gauges.connections_opening;
         let kernel = connections.saturating_mul(self.monitor.socket_cost().open_bytes);
@@ -122,8 +122,8 @@ fn since_start(now: Time) -> Duration {
     now - Time::ZERO
 }
 
-/// A connection is known by both of its ends: every source address has its ports once for each
-/// address of a target. Where some are unix sockets, nobody knows how many connections have ports.
+/// Both ends identify a connection: each source address can use each of its ports once per target
+/// address. If some targets are unix sockets, the number of connections with ports is unknown.
 fn ports(program: &Program, addresses: &[Vec<SocketAddr>], root: &Root) -> Option<u64> {
     if addresses.iter().any(Vec::is_empty) {
         return None;

@@ -21,12 +21,12 @@ use crate::post::auditor::Auditor;
 use crate::wire::{Assignment, Heard, Message, Order};
 use crate::{Conduct, not_started};
 
-/// What part this process is told to be; nothing where no desk has started it.
+/// The part assigned to this process; `None` if no desk started it.
 pub fn assignment() -> Option<Assignment> {
     read()
 }
 
-/// Is a part of the run until its load is over.
+/// Generates a part of the run until its load ends.
 pub fn generate(mut conduct: Conduct<'_>, part: &Assignment) -> Exit {
     let errors = conduct.operator;
     let wanted = part.scenario.as_ref();
@@ -42,13 +42,13 @@ pub fn generate(mut conduct: Conduct<'_>, part: &Assignment) -> Exit {
         Ok(guard) => guard,
         Err(exit) => return exit,
     };
-    // That of an agent's owner is not that of the agent, which has to be heard.
+    // An agent's own niceness is not changed: it must keep responding.
     if let Err(diagnostic) = crate::be_nice(&conduct.limits) {
         errors.diagnostic(&diagnostic);
         return Exit::HostUnfit;
     }
     let Some(runtime) = crate::runtime(errors) else { return Exit::HostUnfit };
-    // Where the owner of an agent does not let it send, its audits do not read either.
+    // If the owner of an agent forbids the targets, its audits must not read from them either.
     if part.audits
         && let Err(diagnostic) = audits_reach(&conduct.program.audits, &guard.lists)
     {
@@ -63,7 +63,7 @@ pub fn generate(mut conduct: Conduct<'_>, part: &Assignment) -> Exit {
     };
     let Spare { users: users_spare, limit: spare_limit } = ready.users_spare;
     tell(&Message::Ready { shards: ready.shards as u64, users_spare, spare_limit });
-    // Where there is no start, the desk is gone: nothing was sent.
+    // Without a start message, the desk was lost, and nothing was sent.
     let Some(start) = read::<Start>() else { return Exit::Success };
     tell(&Message::Begun(start));
     let ahead = std::time::Duration::from_nanos(start.unix_ns).saturating_sub(wall_now());
@@ -85,7 +85,7 @@ pub fn generate(mut conduct: Conduct<'_>, part: &Assignment) -> Exit {
     Exit::Success
 }
 
-/// The orders that come, and what other machines announce; nobody gives any when the desk is gone.
+/// Reads orders and the announcements of other machines until the desk closes the input.
 fn hear() -> (UnboundedReceiver<Order>, UnboundedReceiver<Announcement<Announced>>) {
     let (sender, orders) = unbounded_channel();
     let (carrier, announced) = unbounded_channel();
@@ -94,7 +94,7 @@ fn hear() -> (UnboundedReceiver<Order>, UnboundedReceiver<Announcement<Announced
             let is_gone = match heard {
                 Heard::Order(order) => sender.send(order).is_err(),
                 Heard::Announced(carried) => {
-                    // Without ledgers nobody listens.
+                    // There is no receiver without ledgers.
                     let _ = carrier.send(carried);
                     false
                 }
@@ -113,7 +113,8 @@ fn tell_all(mut told: UnboundedReceiver<(u16, Message)>) {
     }
 }
 
-/// What nobody hears any more is lost: the run ends in order, as there are no orders either.
+/// Output is dropped if the desk is lost: the run then ends gracefully, because the orders end,
+/// too.
 fn tell(line: &impl Serialize) {
     let Ok(mut line) = serde_json::to_vec(line) else { return };
     line.push(b'\n');

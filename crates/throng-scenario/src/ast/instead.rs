@@ -1,11 +1,10 @@
-//! What to write instead of a key that a map does not have: what people of other tools, and those
-//! who begin, write there.
+//! Replacements for keys that a map does not have: keys of other tools, and common mistakes.
 
 use throng_base::Said;
 
 use crate::keys::{self, MapKind};
 
-/// A key of a map, and what is said of it.
+/// Keys of a map, and the message for them.
 type Instead = (&'static MapKind, &'static [&'static str], Said);
 
 static ALL: &[Instead] = &[
@@ -91,7 +90,7 @@ pub(crate) fn instead(key: &str, kind: &'static MapKind) -> Option<Said> {
 mod tests {
     use throng_base::Source;
 
-    /// What is said of a scenario whose session, load or top has these lines.
+    /// The messages for a scenario with these lines at the top, in its session, step or load.
     fn said(top: &str, session: &str, step: &str, phase: &str) -> String {
         let text = format!(
             "target: http://127.0.0.1:1\n{top}data: {{accounts: {{csv: {{file: a.csv, columns: \
@@ -106,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_beginners_write_is_answered_with_what_to_write() {
+    fn common_mistakes_are_answered_with_a_replacement() {
         let phase = "{users: 1, for: 1s}";
         let steps = [
             ("params: {a: 1}", "write `query: {name: value}`"),
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_meant_as_it_is_written_is_not_warned_of() {
+    fn correct_keys_cause_no_warning() {
         let (vars, phase) = ("vars: {stars: 5}\n", "{users: 1, for: 1s}");
         let found = said(vars, "", "        json: {query: 'query { a(b: [$stars]) }'}\n", phase);
         assert!(found.contains("did you mean `${vars.stars}`?"), "{found}");

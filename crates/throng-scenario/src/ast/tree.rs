@@ -1,4 +1,4 @@
-//! What is read with the map around it: lists and maps of maps, steps above all.
+//! Values that are read with their map: lists and maps of maps, above all steps.
 
 use std::ops::Deref;
 
@@ -8,19 +8,19 @@ use super::{Connect, Every, Field, Handler, Map, Once, Session, Verb, Way, verb}
 use crate::read::Context;
 use crate::syntax::{Key, Kind, Node, Place};
 
-/// What a session tells of itself before its steps are compiled, in their order.
+/// Facts about a session that are collected before its steps are compiled, in order.
 #[derive(Clone, Copy)]
 pub(crate) enum Seen<'t, 'n> {
     /// A value is saved under this name.
     Saved(&'n Key),
-    /// The part of this name is done.
+    /// The part with this name is executed.
     Part(&'n str),
     Connect(&'t Connect<'n>),
 }
 
 pub(crate) type See<'s, 't, 'n> = &'s mut dyn FnMut(Seen<'t, 'n>);
 
-/// What a struct of a map has for a key.
+/// The value of a key in the struct of a map.
 pub(crate) trait Value<'n>: From<Field<'n>> {
     fn field(&self) -> Field<'n>;
 
@@ -41,13 +41,13 @@ impl<'n> Value<'n> for Field<'n> {
     }
 }
 
-/// A key with what has been read behind it.
+/// A key, and its value as read.
 pub(crate) struct Deep<'n, C> {
     field: Field<'n>,
     pub(crate) content: C,
 }
 
-/// What is read behind a key with the map around it.
+/// A value that is read with its map.
 pub(crate) trait Content<'n>: Default {
     fn read(_: &mut Context<'_>, _: Field<'n>, _: &'n Node) -> Self {
         Self::default()
@@ -90,10 +90,10 @@ impl<'n, C: Content<'n>> Value<'n> for Deep<'n, C> {
     }
 }
 
-/// A key behind which there is a list.
+/// A key whose value is a list.
 pub(crate) type List<'n, T> = Deep<'n, Option<Items<T>>>;
 
-/// The items of a list; those with mistakes are left out.
+/// The valid items of a list.
 pub(crate) struct Items<T> {
     pub(crate) place: Place,
     pub(crate) list: Vec<T>,
@@ -101,9 +101,9 @@ pub(crate) struct Items<T> {
 
 pub(crate) type Steps<'n> = Items<Step<'n>>;
 
-/// One of a list or of a map of names.
+/// An item of a list or of a map of names.
 pub(crate) trait Item<'n>: Sized {
-    /// What a list of them is, or a map by names, and what is written there.
+    /// The descriptions of a list of them (or a map of names), and of one of them.
     fn wanted(named: bool) -> (Said, Said);
 
     fn read(cx: &mut Context<'_>, node: &'n Node) -> Option<Self>;
@@ -134,7 +134,7 @@ impl<T> Items<T> {
     }
 }
 
-/// A step; without a verb where that is a mistake.
+/// A step; without a verb if it is invalid.
 pub(crate) struct Step<'n> {
     pub(crate) place: Place,
     pub(crate) verb: Option<Verb<'n>>,
@@ -168,7 +168,7 @@ impl<'n> Item<'n> for Step<'n> {
     }
 }
 
-/// Steps in a list or in a map of names: branches, and parts.
+/// Steps in a list or in a map of names: branches and parts.
 impl<'n> Item<'n> for Steps<'n> {
     fn wanted(named: bool) -> (Said, Said) {
         if named {
@@ -218,7 +218,7 @@ items! {
         "write `- choose: [{{weight: 70, steps: […]}}, {{weight: 30, steps: […]}}]`";
 }
 
-/// A key behind which there is a map of names; nothing by a name where that is a mistake.
+/// A key whose value is a map of names. Invalid entries have no value.
 pub(crate) type Named<'n, T> = Deep<'n, Vec<(&'n Key, Option<T>)>>;
 
 impl<'n, T: Item<'n>> Content<'n> for Vec<(&'n Key, Option<T>)> {
@@ -233,7 +233,7 @@ impl<'n, T: Item<'n>> Content<'n> for Vec<(&'n Key, Option<T>)> {
     }
 }
 
-/// `setup` and `teardown`: a session that has only steps, and how long they may take.
+/// `setup` and `teardown`: a session with only steps, and its timeout.
 pub(crate) type Aside<'n> = Deep<'n, Option<(Box<Session<'n>>, Option<&'n Node>)>>;
 
 impl<'n> Content<'n> for Option<(Box<Session<'n>>, Option<&'n Node>)> {
@@ -257,7 +257,7 @@ impl<'n> Content<'n> for Option<(Box<Session<'n>>, Option<&'n Node>)> {
     }
 }
 
-/// A key behind which values are saved under names.
+/// A key whose value saves values under names.
 pub(crate) type Saves<'n> = Deep<'n, SavedNames>;
 
 #[derive(Default)]
@@ -272,7 +272,7 @@ impl<'n> Content<'n> for SavedNames {
     }
 }
 
-/// A key that names the part whose steps are done.
+/// A key that names a part to execute.
 pub(crate) type PartName<'n> = Deep<'n, NameOfPart>;
 
 #[derive(Default)]

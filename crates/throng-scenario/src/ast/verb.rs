@@ -1,4 +1,4 @@
-//! Which verb a step has, and what is said when it has none.
+//! Finds the verb of a step, and reports steps without one.
 
 use throng_base::Said;
 
@@ -22,7 +22,7 @@ fn verb_list() -> Said {
     say!("a step must have one of these verbs: {}", verbs.join(", "))
 }
 
-/// The verb of a step that is only a word.
+/// The verb of a step that is a single word.
 pub(crate) fn bare_verb<'n>(cx: &mut Context<'_>, node: &Node, word: &str) -> Option<Verb<'n>> {
     if BARE_VERBS.contains(&word) {
         return Verb::bare(word, node.place);
@@ -48,14 +48,14 @@ pub(crate) fn bare_verb<'n>(cx: &mut Context<'_>, node: &Node, word: &str) -> Op
     cx.fail(error)
 }
 
-/// The one verb of a step that is a map.
+/// The only verb of a step that is a map.
 pub(crate) fn find_verb(
     cx: &mut Context<'_>,
     node: &Node,
     entries: &[(Key, Node)],
 ) -> Option<&'static str> {
     let has = |word: &str| entries.iter().any(|(key, _)| key.text == word);
-    // `expect` is a verb of its own and a modifier of `request`.
+    // `expect` is both a verb and a modifier of `request`.
     let is_verb = |verb: &&str| !(*verb == "expect" && has("request"));
     let mut verbs = entries.iter().filter_map(|(key, _)| {
         let verb = lookup(&key.text).filter(is_verb)?;

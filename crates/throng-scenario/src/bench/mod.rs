@@ -1,9 +1,10 @@
-//! Writes the scenario that a `bench` command line asks for: readable, commented, and compiled by
-//! the same way as one that a person wrote.
+//! Writes the scenario of a `bench` command line: readable, commented, and compiled like a
+//! handwritten one.
 
 use crate::builtin::ALL;
 use crate::writer;
 
+pub use crate::builtin::to_reflect;
 pub use crate::native::schemes_with;
 pub use crate::writer::{
     Bench, BenchBody, BenchRoute, BenchShape, BenchStage, BenchUntil, BenchUrl, FILL_RATE,

@@ -1,4 +1,4 @@
-//! What a command line asks for becomes a scenario that does just that.
+//! Tests that the scenario of a command line does what the command line requests.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn base(url: &str) -> Bench {
     Bench { url: url.into(), users: 10, ..Bench::default() }
 }
 
-/// A message that is the same for all users.
+/// The message if it is the same for all users.
 fn literal_of(message: &throng_program::Message) -> Option<&[u8]> {
     match &message.content {
         throng_program::Content::Plain { content, .. } => content.as_literal(),
@@ -30,7 +30,7 @@ fn literal_of(message: &throng_program::Message) -> Option<&[u8]> {
 }
 
 #[test]
-fn users_come_are_held_and_leave() {
+fn users_start_stay_and_leave() {
     let bench = Bench {
         users: 1_000_000,
         hold: Some(Duration::from_secs(600)),
@@ -69,13 +69,13 @@ fn users_come_are_held_and_leave() {
         Drive::Users(Users { to: 0, coming })
     });
 
-    // Requests over HTTP, by users who come and leave.
+    // HTTP requests by users that start and leave.
     let http = Bench { hold: Some(Duration::from_secs(1)), ..base("http://127.0.0.1/") };
     assert_eq!(compiled(&http).loads[0].phases.len(), 3);
 }
 
 #[test]
-fn the_smallest_line_is_a_readable_scenario() {
+fn the_shortest_command_line_gives_a_readable_scenario() {
     let bench =
         Bench { time: Some(Duration::from_secs(30)), ..base("http://127.0.0.1:8080/x?y=1") };
     assert_eq!(
@@ -89,7 +89,7 @@ fn the_smallest_line_is_a_readable_scenario() {
 }
 
 #[test]
-fn everything_of_http_comes_through() {
+fn all_http_options_are_in_the_scenario() {
     let second = Duration::from_secs(1);
     let bench = Bench {
         headers: vec![
@@ -155,7 +155,7 @@ fn everything_of_http_comes_through() {
 }
 
 #[test]
-fn long_lived_connections_come_through() {
+fn all_options_of_long_lived_connections_are_in_the_scenario() {
     let text = Bench {
         body: BenchBody::Text("hello".into()),
         protocols: vec!["chat".into()],
@@ -205,7 +205,7 @@ fn long_lived_connections_come_through() {
 }
 
 #[test]
-fn forms_and_files_come_through() {
+fn forms_and_files_are_in_the_scenario() {
     let part = |name: &str, content| FormPart {
         name: name.into(),
         content,
@@ -228,7 +228,7 @@ fn forms_and_files_come_through() {
     compiled(&Bench { body: BenchBody::File("post.txt".into()), ..base("http://h") });
 }
 
-/// Any text, with a taste for what YAML and the language find special.
+/// Random text with characters that are special in YAML and in the language.
 fn any_text(random: &mut Random) -> String {
     let special =
         "\"'\\{}[]:#,&*!|>%@`~-?$\n\r\t \u{0}\u{7f}\u{85}\u{a0}\u{feff}\u{2028}\u{ffff}ü界😀=0";
@@ -243,13 +243,13 @@ fn any_text(random: &mut Random) -> String {
 }
 
 #[test]
-fn fuzz_any_text_is_written_so_that_it_is_read_back() {
+fn fuzz_any_text_is_written_and_read_back() {
     for case in throng_fuzz::cases(1) {
         case.try_on(b"", || is_read_back(&mut case.random()));
     }
 }
 
-/// Any header, body and expectation.
+/// A random header, body and expectation.
 fn is_read_back(random: &mut Random) {
     let wanted = any_text(random);
     let value: String = any_text(random).chars().filter(|c| !c.is_control()).collect();

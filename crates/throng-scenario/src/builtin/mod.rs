@@ -1,8 +1,9 @@
-//! The protocols that have verbs of their own: a folder for each, and this list of them.
+//! The protocols with their own verbs: a folder for each, and this list.
 //!
-//! - `keys.rs`: a macro of what the tables of the language have of it: the rows of its connections
-//!   ([`crate::native`]), its verbs, maps and keys ([`crate::keys`]), and what the schema adds.
-//! - `mod.rs`: its row of [`ALL`], with what compiles, shows and writes its steps.
+//! - `keys.rs`: a macro with the protocol's part of the language tables: the rows of its
+//!   connections ([`crate::native`]), its verbs, maps and keys ([`crate::keys`]), and additions to
+//!   the schema.
+//! - `mod.rs`: its row of [`ALL`], with the functions that compile, print and write its steps.
 
 #[macro_use]
 pub(crate) mod grpc;
@@ -21,10 +22,11 @@ use crate::reach::Reach;
 use crate::read::Context;
 use crate::writer::Writer;
 
+pub use grpc::to_reflect;
 pub(crate) use grpc::{find_method, read_message_of_call};
 
-/// Goes through the protocols. `each` hands their macros over; otherwise, each macro in turn adds
-/// its part to the tokens, and the last one gets them all.
+/// Iterates over the protocols. `each` passes on their macros; otherwise, each macro in turn
+/// appends its part to the tokens, and the last one receives all of them.
 macro_rules! builtins {
     (each $then:ident) => { $then! { mqtt grpc redis sql } };
     ($part:ident $last:ident $($tokens:tt)*) => {
@@ -32,31 +34,31 @@ macro_rules! builtins {
     };
 }
 
-/// What one of them adds to steps and to what shows and writes them.
+/// The functions of a protocol for steps, outlines and `bench`.
 pub(crate) struct Builtin {
-    /// Its row of [`crate::native`] has this verb.
+    /// The verb of its row in [`crate::native`].
     pub(crate) verb: &'static str,
-    /// What a `connect` step says of it.
+    /// Compiles its part of a `connect` step.
     pub(crate) opens: fn(&mut Context<'_>, &ast::Connect<'_>, &Reach, &mut Connect) -> Option<()>,
-    /// Warnings for a session with several users.
+    /// Warns about a session with several users.
     pub(crate) warns: fn(&mut Context<'_>, &[&ast::Connect<'_>]),
-    /// Keys of message patterns.
+    /// Its keys of message patterns.
     looks: &'static [(&'static str, ReadsLook)],
-    /// The line of a step of its own.
+    /// Formats a step with one of its verbs.
     pub(crate) line: fn(&Words<'_>, &Statement, &mut Vec<String>) -> Option<String>,
     message: fn(&Content, &mut Vec<String>) -> Option<Written>,
-    /// The line of a `connect` that opens it, where that says more than a path.
+    /// Formats a `connect` that opens it, if that is more than a path.
     pub(crate) connects: fn(&Words<'_>, &Connect, &mut Vec<String>) -> Option<String>,
     /// Writes the session of `throng bench`.
     pub(crate) session: fn(&mut Writer<'_>),
 }
 
-/// The line of a message of its own, and what its row is called without a name.
+/// The line of a message, and the default name of its row.
 pub(crate) type Written = (String, String);
 
 type ReadsLook = fn(&mut Context<'_>, Field<'_>, &mut Vec<Check>) -> Option<()>;
 
-/// One that only has verbs.
+/// A protocol that only has verbs.
 const PLAIN: Builtin = Builtin {
     verb: "",
     opens: |_, _, _, _| Some(()),
@@ -76,7 +78,7 @@ macro_rules! all {
 
 builtins!(each all);
 
-/// Reads the keys of a message pattern that are of one protocol.
+/// Reads the keys of a message pattern that belong to a protocol.
 pub(crate) fn read_looks<'n>(
     cx: &mut Context<'_>,
     fields: impl Iterator<Item = Field<'n>>,

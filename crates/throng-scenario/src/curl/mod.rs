@@ -1,7 +1,6 @@
 //! Reads a cURL command, as a browser's "Copy as cURL" gives it for bash and for cmd.exe, with
 //! the meaning that curl gives it.
 
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +10,7 @@ use throng_base::diagnostic::did_you_mean;
 use throng_base::{Diagnostic, Said, Source, plain};
 use throng_program::{Family, HttpVersion};
 
-use crate::bench::{Bench, BenchBody, BenchRoute, FormContent, FormPart};
+use crate::bench::{Bench, BenchBody, FormContent, FormPart};
 use crate::message::headers::is_token;
 use crate::syntax::{Place, SOURCE_BYTES_MAX};
 use crate::url::{Url, form_encode};
@@ -26,31 +25,10 @@ use flags::{FLAGS, Flag, Meaning};
 use way::ProxyWords;
 use words::Word;
 
-/// What a command asks for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What a command asks for, with the headers that are sent.
+#[derive(Clone, Debug, Default)]
 pub struct CurlRequest {
-    /// With a scheme.
-    pub url: String,
-    pub method: String,
-    /// As they are sent, `Content-Type` of data included.
-    pub headers: Vec<(String, String)>,
-    pub body: BenchBody,
-    pub insecure: bool,
-    pub follow: bool,
-    pub redirects_max: Option<u8>,
-    pub compressed: bool,
-    pub user: Option<(String, String)>,
-    pub digest: bool,
-    pub max_time: Option<Duration>,
-    pub connect_timeout: Option<Duration>,
-    pub ca: Option<PathBuf>,
-    pub certificate: Option<PathBuf>,
-    pub key: Option<PathBuf>,
-    pub family: Option<Family>,
-    pub source: Option<IpAddr>,
-    pub route: BenchRoute,
-    pub no_keep_alive: bool,
-    pub http_version: HttpVersion,
+    pub bench: Bench,
     /// What is understood and done otherwise than curl does it.
     pub warnings: Vec<Diagnostic>,
 }
@@ -155,56 +133,6 @@ fn read_command(source: &Arc<Source>, words: &[Word]) -> Result<CurlRequest, Vec
     read
 }
 
-impl CurlRequest {
-    /// Fills in what the command says; what a load asks for (users, time) stays.
-    pub fn apply(&self, bench: &mut Bench) {
-        bench.url.clone_from(&self.url);
-        bench.method = Some(self.method.clone());
-        bench.headers.clone_from(&self.headers);
-        bench.body.clone_from(&self.body);
-        if self.insecure {
-            bench.verify_tls = Some(false);
-        }
-        bench.follow_redirects |= self.follow;
-        bench.redirects_max = self.redirects_max.or(bench.redirects_max);
-        bench.basic_auth = self.user.clone().or(bench.basic_auth.take());
-        bench.digest |= self.digest;
-        bench.timeout = self.max_time.or(bench.timeout);
-        bench.connect_timeout = self.connect_timeout.or(bench.connect_timeout);
-        bench.ca = self.ca.clone().or(bench.ca.take());
-        bench.certificate = self.certificate.clone().or(bench.certificate.take());
-        bench.key = self.key.clone().or(bench.key.take());
-        bench.family = self.family.or(bench.family);
-        bench.route.extend(&self.route);
-        bench.sources.extend(self.source.map(|source| source.to_string()));
-        if self.no_keep_alive {
-            bench.keep_alive = Some(false);
-        }
-        bench.http_version = self.http_version;
-        self.apply_websocket(bench);
-    }
-
-    /// A copied upgrade: sub-protocols and compression have words of their own.
-    fn apply_websocket(&self, bench: &mut Bench) {
-        if !self.url.starts_with("ws://") && !self.url.starts_with("wss://") {
-            return;
-        }
-        bench.method = None;
-        for (name, value) in &self.headers {
-            if name.eq_ignore_ascii_case("sec-websocket-protocol") {
-                bench.protocols = value.split(',').map(|one| one.trim().to_string()).collect();
-            }
-            if name.eq_ignore_ascii_case("sec-websocket-extensions") {
-                bench.deflate |= value.contains("permessage-deflate");
-            }
-        }
-        bench.headers.retain(|(name, _)| {
-            let name = name.to_ascii_lowercase();
-            !name.starts_with("sec-websocket-") && name != "upgrade" && name != "connection"
-        });
-    }
-}
-
 /// The file of `-E file:password`: the password is that of its key, which is given without one.
 pub fn certificate_of_curl(given: &Path) -> PathBuf {
     match given.to_str().and_then(|text| text.rsplit_once(':')) {
@@ -228,6 +156,7 @@ struct Reader<'s> {
     forms: Vec<FormPart>,
     method: Option<(String, Place)>,
     json: bool,
+    compressed: bool,
     /// There was an unknown option: what follows it may be its value.
     unknown: bool,
     head: bool,
@@ -250,6 +179,7 @@ impl<'s> Reader<'s> {
             forms: Vec::new(),
             method: None,
             json: false,
+            compressed: false,
             unknown: false,
             head: false,
             get: false,
@@ -386,16 +316,16 @@ impl<'s> Reader<'s> {
         match flag {
             Flag::Head => self.head = true,
             Flag::Get => self.get = true,
-            Flag::Http2 => self.request.http_version = HttpVersion::Auto,
-            Flag::Http2PriorKnowledge => self.request.http_version = HttpVersion::Http2,
-            Flag::Insecure => self.request.insecure = true,
-            Flag::Location => self.request.follow = true,
-            Flag::Compressed => self.request.compressed = true,
-            Flag::Digest => self.request.digest = true,
+            Flag::Http2 => self.request.bench.http_version = HttpVersion::Auto,
+            Flag::Http2PriorKnowledge => self.request.bench.http_version = HttpVersion::Http2,
+            Flag::Insecure => self.request.bench.verify_tls = Some(false),
+            Flag::Location => self.request.bench.follow_redirects = true,
+            Flag::Compressed => self.compressed = true,
+            Flag::Digest => self.request.bench.digest = true,
             Flag::ProxyTunnel => self.proxy.is_tunnel = true,
-            Flag::V4 => self.request.family = Some(Family::V4),
-            Flag::V6 => self.request.family = Some(Family::V6),
-            _ => self.request.no_keep_alive = true,
+            Flag::V4 => self.request.bench.family = Some(Family::V4),
+            Flag::V6 => self.request.bench.family = Some(Family::V6),
+            _ => self.request.bench.keep_alive = Some(false),
         }
     }
 
@@ -427,7 +357,7 @@ impl<'s> Reader<'s> {
             Flag::Cookie => self.cookie(&text, word.place),
             Flag::User => {
                 let (user, password) = text.split_once(':').unwrap_or((&text, ""));
-                self.request.user = Some((user.to_string(), password.to_string()));
+                self.request.bench.basic_auth = Some((user.to_string(), password.to_string()));
             }
             Flag::Form => self.form(&text, word.place),
             Flag::FormString => self.form_field(&text, word.place),
@@ -442,15 +372,17 @@ impl<'s> Reader<'s> {
             Flag::Bearer => {
                 self.replace_header("Authorization", &format!("Bearer {text}"), word.place);
             }
-            Flag::MaxTime => self.request.max_time = self.seconds(&text, word.place),
-            Flag::ConnectTimeout => self.request.connect_timeout = self.seconds(&text, word.place),
-            Flag::Ca => self.request.ca = Some(text.into()),
-            Flag::Certificate => {
-                self.request.certificate = Some(certificate_of_curl(Path::new(&text)));
+            Flag::MaxTime => self.request.bench.timeout = self.seconds(&text, word.place),
+            Flag::ConnectTimeout => {
+                self.request.bench.connect_timeout = self.seconds(&text, word.place);
             }
-            Flag::Key => self.request.key = Some(text.into()),
+            Flag::Ca => self.request.bench.ca = Some(text.into()),
+            Flag::Certificate => {
+                self.request.bench.certificate = Some(certificate_of_curl(Path::new(&text)));
+            }
+            Flag::Key => self.request.bench.key = Some(text.into()),
             Flag::RedirectsMax => match text.parse::<i64>() {
-                Ok(number) => self.request.redirects_max = Some(number.clamp(-1, 255) as u8),
+                Ok(number) => self.request.bench.redirects_max = Some(number.clamp(-1, 255) as u8),
                 Err(_) => self.bad_number(&text, word.place),
             },
             _ => self.way(flag, &text, word.place),
@@ -509,7 +441,7 @@ impl<'s> Reader<'s> {
         // Both are made from the body that is sent.
         let lower = name.to_ascii_lowercase();
         if lower != "content-length" && lower != "transfer-encoding" {
-            self.request.headers.push((name.to_string(), value.to_string()));
+            self.request.bench.headers.push((name.to_string(), value.to_string()));
         }
     }
 
@@ -521,7 +453,7 @@ impl<'s> Reader<'s> {
     }
 
     fn has_header(&self, name: &str) -> bool {
-        self.request.headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
+        self.request.bench.headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
             || self.removed.iter().any(|other| other.eq_ignore_ascii_case(name))
     }
 
@@ -531,7 +463,7 @@ impl<'s> Reader<'s> {
             let help = say!("write the cookies in the command: `-b 'name=value; other=value'`");
             return self.wrong("curl-option", message, place, help);
         }
-        let cookies = self.request.headers.iter_mut();
+        let cookies = self.request.bench.headers.iter_mut();
         match cookies.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("cookie")) {
             Some((_, value)) => {
                 value.push_str("; ");
@@ -649,8 +581,8 @@ impl<'s> Reader<'s> {
         self.pick_url(start);
         self.finish_proxy();
         // A header replaces what curl itself makes of `-u`, except where it must respond.
-        if self.has_header("authorization") && !self.request.digest {
-            self.request.user = None;
+        if self.has_header("authorization") && !self.request.bench.digest {
+            self.request.bench.basic_auth = None;
         }
         let has_data = !self.data.is_empty();
         if has_data && !self.forms.is_empty() {
@@ -660,12 +592,12 @@ impl<'s> Reader<'s> {
         if self.get && has_data {
             self.data_into_url(start);
         } else if has_data {
-            self.request.body = self.join_data();
+            self.request.bench.body = self.join_data();
         } else if !self.forms.is_empty() {
-            self.request.body = BenchBody::Form(std::mem::take(&mut self.forms));
+            self.request.bench.body = BenchBody::Form(std::mem::take(&mut self.forms));
         }
-        let has_body = self.request.body != BenchBody::None;
-        self.request.method = match self.method.take() {
+        let has_body = self.request.bench.body != BenchBody::None;
+        let method = match self.method.take() {
             Some((method, place)) => {
                 if !is_token(&method) {
                     let message = say!("`{}` is not an HTTP method", shorten(&method));
@@ -676,15 +608,19 @@ impl<'s> Reader<'s> {
             None if self.head => "HEAD".into(),
             None => if has_body { "POST" } else { "GET" }.into(),
         };
+        self.request.bench.method = Some(method);
         self.default_headers(has_body && has_data);
         let removed = std::mem::take(&mut self.removed);
         let keep = |name: &str| !removed.iter().any(|other| other.eq_ignore_ascii_case(name));
-        self.request.headers.retain(|(name, _)| keep(name));
+        self.request.bench.headers.retain(|(name, _)| keep(name));
         // Headers that are sent unless somebody says otherwise: an empty one says it.
         let own = ["accept", "user-agent"].into_iter().filter(|name| !keep(name));
-        self.request.headers.extend(own.map(|name| (name.to_string(), String::new())));
+        self.request.bench.headers.extend(own.map(|name| (name.to_string(), String::new())));
         match self.errors.is_empty() {
-            true => Ok(self.request),
+            true => {
+                as_websocket(&mut self.request.bench);
+                Ok(self.request)
+            }
             false => {
                 self.errors.sort_by_key(|error| error.span.as_ref().map_or(0, |span| span.start));
                 Err(self.errors)
@@ -700,7 +636,7 @@ impl<'s> Reader<'s> {
         } else if data {
             self.replace_header("Content-Type", "application/x-www-form-urlencoded", here);
         }
-        if self.request.compressed {
+        if self.compressed {
             self.replace_header("Accept-Encoding", "gzip, deflate, br", here);
         }
     }
@@ -741,16 +677,16 @@ impl<'s> Reader<'s> {
                 say!("`{}` is not a URL: {}", shorten(&hidden::without_user(&url)), reason.message);
             self.wrong("curl-url", message, place, reason.help);
         }
-        self.request.url = url;
+        self.request.bench.url = url;
     }
 
     /// `-G` sends the data in the query.
     fn data_into_url(&mut self, start: Place) {
         match self.join_data() {
             BenchBody::Text(query) => {
-                let url = self.request.url.split('#').next().unwrap_or("").to_string();
+                let url = self.request.bench.url.split('#').next().unwrap_or("").to_string();
                 let mark = if url.contains('?') { '&' } else { '?' };
-                self.request.url = format!("{url}{mark}{query}");
+                self.request.bench.url = format!("{url}{mark}{query}");
             }
             _ => {
                 let message = say!("`-G` requires text data");
@@ -785,6 +721,26 @@ impl<'s> Reader<'s> {
             Err(error) => BenchBody::Bytes(error.into_bytes()),
         }
     }
+}
+
+/// A copied upgrade: sub-protocols and compression have words of their own.
+fn as_websocket(bench: &mut Bench) {
+    if !bench.url.starts_with("ws://") && !bench.url.starts_with("wss://") {
+        return;
+    }
+    bench.method = None;
+    for (name, value) in &bench.headers {
+        if name.eq_ignore_ascii_case("sec-websocket-protocol") {
+            bench.protocols = value.split(',').map(|one| one.trim().to_string()).collect();
+        }
+        if name.eq_ignore_ascii_case("sec-websocket-extensions") {
+            bench.deflate |= value.contains("permessage-deflate");
+        }
+    }
+    bench.headers.retain(|(name, _)| {
+        let name = name.to_ascii_lowercase();
+        !name.starts_with("sec-websocket-") && name != "upgrade" && name != "connection"
+    });
 }
 
 fn takes_value(meaning: &Meaning) -> bool {

@@ -2,9 +2,9 @@
 
 use super::*;
 
-fn good(text: &str) -> CurlRequest {
+fn good(text: &str) -> Bench {
     match parse(&Source::new("request.curl", text)) {
-        Ok(request) => request,
+        Ok(request) => request.bench,
         Err(errors) => panic!("{}", errors[0].render(false)),
     }
 }
@@ -13,7 +13,7 @@ fn body(text: &str) -> BenchBody {
     good(text).body
 }
 
-fn header(request: &CurlRequest, name: &str) -> Option<String> {
+fn header(request: &Bench, name: &str) -> Option<String> {
     let found = request.headers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
     found.map(|(_, value)| value.clone())
 }
@@ -26,16 +26,15 @@ fn what_browsers_copy_for_bash() {
          --data-raw $'{\"n\":\"O\\'Hara\\u0021\\ud83d\\ude00\\n\"}' \\\n  --compressed --insecure",
     );
     assert_eq!(
-        (request.url.as_str(), request.method.as_str()),
-        ("https://example.com/api?x=1", "POST")
+        (request.url.as_str(), request.method.as_deref()),
+        ("https://example.com/api?x=1", Some("POST"))
     );
     assert_eq!(request.body, BenchBody::Text("{\"n\":\"O'Hara!😀\n\"}".into()));
     assert_eq!(header(&request, "cookie").as_deref(), Some("a=b; c=d"));
     assert_eq!(header(&request, "content-type").as_deref(), Some("application/json"));
     assert_eq!(header(&request, "content-length"), None);
-    assert!(
-        request.insecure && request.compressed && header(&request, "accept-encoding").is_some()
-    );
+    assert_eq!(request.verify_tls, Some(false));
+    assert!(header(&request, "accept-encoding").is_some());
 }
 
 #[test]
@@ -66,19 +65,19 @@ fn options_mean_what_they_mean_to_curl() {
     assert_eq!(body("curl a -d $'\\xff\\x00'"), BenchBody::Bytes(vec![0xff, 0]));
     assert_eq!(body("curl a -d ''"), text(""));
     let form = good("curl a");
-    assert_eq!((form.method.as_str(), form.url.as_str()), ("GET", "http://a"));
+    assert_eq!((form.method.as_deref(), form.url.as_str()), (Some("GET"), "http://a"));
     let request =
         good("curl -sSLkXPUT -d@f -m1.5 --connect-timeout=2 --max-redirs 3 -u me:p:w http://h/");
-    assert_eq!(request.method, "PUT");
-    assert!(request.follow && request.insecure);
+    assert_eq!(request.method.as_deref(), Some("PUT"));
+    assert_eq!((request.follow_redirects, request.verify_tls), (true, Some(false)));
     assert_eq!(request.redirects_max, Some(3));
-    assert_eq!(request.max_time, Some(Duration::from_millis(1500)));
+    assert_eq!(request.timeout, Some(Duration::from_millis(1500)));
     assert_eq!(request.connect_timeout, Some(Duration::from_secs(2)));
-    assert_eq!(request.user, Some(("me".into(), "p:w".into())));
+    assert_eq!(request.basic_auth, Some(("me".into(), "p:w".into())));
     assert_eq!(request.body, BenchBody::File("f".into()));
     assert_eq!(good("curl -G h/p?a=1 -d b=2 -d c=3").url, "http://h/p?a=1&b=2&c=3");
-    assert_eq!(good("curl -I h").method, "HEAD");
-    assert_eq!(good("curl -I -X GET h").method, "GET");
+    assert_eq!(good("curl -I h").method.as_deref(), Some("HEAD"));
+    assert_eq!(good("curl -I -X GET h").method.as_deref(), Some("GET"));
     assert_eq!(header(&good("curl h -d a -H 'Content-Type:'"), "content-type"), None);
     let agent = good("curl h -A me -e 'http://r;auto' -H 'X-Empty;' -r 0-9 --oauth2-bearer t");
     let sent: Vec<String> = agent.headers.iter().map(|(n, v)| format!("{n}: {v}")).collect();
@@ -90,8 +89,8 @@ fn options_mean_what_they_mean_to_curl() {
         "Authorization: Bearer t",
     ];
     assert_eq!(sent, want);
-    assert_eq!(good("curl h -u me:pw -H 'authorization: Bearer t'").user, None);
-    assert!(good("curl h --digest -u me:pw -H 'authorization: Bearer t'").user.is_some());
+    assert_eq!(good("curl h -u me:pw -H 'authorization: Bearer t'").basic_auth, None);
+    assert!(good("curl h --digest -u me:pw -H 'authorization: Bearer t'").basic_auth.is_some());
 }
 
 #[test]
@@ -138,16 +137,14 @@ fn shell_around_the_command_is_seen() {
 
 #[test]
 fn a_copied_upgrade_becomes_a_connect() {
-    let request = good(
+    let bench = good(
         "curl 'wss://h/acc' -H 'Upgrade: websocket' -H 'Connection: Upgrade' -H 'Origin: http://o' \
          -H 'Sec-WebSocket-Key: x' -H 'Sec-WebSocket-Version: 13' \
          -H 'Sec-WebSocket-Protocol: a, b' -H 'Sec-WebSocket-Extensions: permessage-deflate'",
     );
-    let mut bench = Bench { users: 5, ..Bench::default() };
-    request.apply(&mut bench);
     assert_eq!(bench.headers, [("Origin".to_string(), "http://o".to_string())]);
     assert_eq!(bench.protocols, ["a", "b"]);
-    assert!(bench.deflate && bench.users == 5 && bench.method.is_none());
+    assert!(bench.deflate && bench.method.is_none());
     crate::tests::program(&crate::bench::write(&bench));
 }
 
@@ -163,9 +160,7 @@ fn fuzz_curl_commands() {
         let source = Source::new("fuzz.curl", String::from_utf8_lossy(input));
         match parse(&source) {
             Ok(request) => {
-                let mut bench = Bench::default();
-                request.apply(&mut bench);
-                crate::bench::write(&bench);
+                crate::bench::write(&request.bench);
             }
             Err(errors) => {
                 assert!(!errors.is_empty());

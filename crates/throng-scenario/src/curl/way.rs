@@ -1,5 +1,7 @@
 //! Options that say from where and on which way a connection goes.
 
+use std::net::IpAddr;
+
 use super::Reader;
 use super::flags::Flag;
 use super::hidden::without_user;
@@ -26,14 +28,14 @@ impl Reader<'_> {
     /// Puts together what is said of a proxy, and says where it is another one than curl's.
     pub(super) fn finish_proxy(&mut self) {
         let words = std::mem::take(&mut self.proxy);
-        let url = Url::parse(&self.request.url).ok();
+        let url = Url::parse(&self.request.bench.url).ok();
         let host = url.as_ref().map_or("", |url| url.host.as_str());
         let is_meant = |one: &String| {
             let name = one.strip_prefix('.').unwrap_or(one);
             let ends = host.strip_suffix(name);
             one == "*" || ends.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
         };
-        let route = &mut self.request.route;
+        let route = &mut self.request.bench.route;
         if words.without.iter().any(is_meant) {
             route.proxy = None;
         }
@@ -41,14 +43,14 @@ impl Reader<'_> {
         if words.user.is_some() {
             proxy.user = words.user;
         }
-        if !words.is_tunnel && self.request.url.starts_with("http://") {
+        if !words.is_tunnel && self.request.bench.url.starts_with("http://") {
             let message = say!("curl does not use a proxy tunnel for `http` URLs");
             self.warn(message, words.place, say!("throng uses a tunnel, like curl with `-p`"));
         }
     }
 
     pub(super) fn way(&mut self, flag: Flag, text: &str, place: Place) {
-        let route = &mut self.request.route;
+        let route = &mut self.request.bench.route;
         let wrong = match flag {
             Flag::Resolve => resolve_of_curl(text).map(|given| route.add_resolve(given)).err(),
             Flag::ConnectTo => {
@@ -86,8 +88,8 @@ impl Reader<'_> {
     }
 
     fn interface(&mut self, text: &str, place: Place) {
-        match text.parse() {
-            Ok(address) => self.request.source = Some(address),
+        match text.parse::<IpAddr>() {
+            Ok(address) => self.request.bench.sources = vec![address.to_string()],
             Err(_) => {
                 let message = say!("`{}` is not an IP address", shorten(text));
                 let help = say!("write an IP address of this host: `--interface 127.0.0.2`");

@@ -61,14 +61,7 @@ pub(crate) fn read_declared(
         let (place, _) = place_of(fields, &[number.to_string()], name.place);
         match &mut given {
             Given::Fields(all) if all.iter().any(|(name, _)| name == number) && asks => {
-                let message = say!("throng sets `{number}` in requests");
-                let error = cx
-                    .error("bad-field", message, place)
-                    .label(say!("the reply has the same value"));
-                let help = say!(
-                    "remove it; set it only in a `send` that replies to a request from the target"
-                );
-                return cx.fail(error.help(help));
+                return sets_it(cx, number, place);
             }
             Given::Fields(all) if all.iter().all(|(name, _)| name != number) && !asks => {
                 let carried = carried(cx, protocol, message, name.place);
@@ -80,13 +73,37 @@ pub(crate) fn read_declared(
             _ => {}
         }
     }
+    if let (Some((list, item)), true) = (protocol.correlated_item(message), asks) {
+        let path = [list.to_string(), item.to_string()];
+        let items = match &given {
+            Given::Fields(all) => all.iter().find(|(name, _)| name == list).map(|(_, given)| given),
+            _ => None,
+        };
+        if let Some(Given::Fields(items)) = items
+            && items.iter().any(|(name, _)| name.eq_ignore_ascii_case(item))
+        {
+            let (place, _) = place_of(fields, &path, name.place);
+            return sets_it(cx, &path.join("."), place);
+        }
+    }
     match protocol.prepare(message, &given) {
+        Ok(template) if !asks => {
+            Some(Composed { template: protocol.unasked(template), leaves: leaves.into() })
+        }
         Ok(template) => Some(Composed { template, leaves: leaves.into() }),
         Err(mistake) => {
             let kinds = Kinds::declared(protocol, &[message]);
             wrong_field(cx, &kinds, (fields, name.place), mistake)
         }
     }
+}
+
+fn sets_it<T>(cx: &mut Context<'_>, field: &str, place: Place) -> Option<T> {
+    let message = say!("throng sets `{field}` in requests");
+    let error = cx.error("bad-field", message, place);
+    let error = error.label(say!("the reply has the same value"));
+    let help = say!("remove it; set it only in a `send` that replies to a request from the target");
+    cx.fail(error.help(help))
 }
 
 /// In the body of a handler: the number of the message that came, where what is sent is a reply

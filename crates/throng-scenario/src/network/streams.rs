@@ -2,12 +2,12 @@
 //! HTTP/2. None of them may look at what another one leaves behind.
 
 use throng_base::Said;
-use throng_program::{ConnectionOptions, HttpVersion, Session, Statement, Target, statement};
+use throng_program::{ConnectionOptions, HttpVersion, Session, Target, statement};
 
 use crate::native;
 use crate::read::Context;
 use crate::syntax::Node;
-use crate::words::shorten;
+use crate::words::{listed, shorten};
 
 /// Each is looked for among the others when something comes of it.
 const STREAMS_MAX: u64 = 1_000;
@@ -49,12 +49,15 @@ pub(crate) fn check_streams(
         let message = say!("`streams` requires keep-alive connections");
         refuse(message, say!("remove either `keep_alive: false` or `streams`"));
     }
+    let verbs = native::verbs_with("--streams");
     for session in sessions {
         let steps = &session.steps;
         let name = shorten(&session.name);
-        if !steps.iter().all(|step| matches!(step, Statement::Http(_) | Statement::Call(_))) {
-            let message = say!("not all steps of `{name}` are HTTP requests or gRPC calls");
-            refuse(message, say!("keep only `http` and `grpc` in `steps`, or remove `streams`"));
+        if !steps.iter().all(|step| step.verb().is_some_and(|verb| verbs.contains(&verb))) {
+            let message = say!("`{name}` has steps that cannot share an HTTP/2 connection");
+            let verbs: Vec<String> = verbs.iter().map(|verb| format!("`{verb}`")).collect();
+            let verbs = listed(verbs.iter().map(String::as_str));
+            refuse(message, say!("keep only {verbs} in `steps`, or remove `streams`"));
         } else if steps.iter().any(|step| !step.saves().is_empty())
             || !statement::sources(steps).is_empty()
         {

@@ -18,8 +18,8 @@ use crate::read::Context;
 use crate::scope::{FileRole, Spoken, scheme_of};
 use crate::syntax::{Kind, Node};
 use crate::url::Url;
-use crate::words::shorten;
-use database::read_database;
+use crate::words::{listed, shorten};
+use database::{how_to_use_tls, read_database};
 
 const TARGET_HELP: Said = say!(
     "write `target: http://127.0.0.1:8080`, \
@@ -235,19 +235,17 @@ pub(crate) fn read_tls(
     if let Some(scheme) = targets.first().map(|one| one.scheme).filter(|_| !is_secure) {
         let warning = cx
             .warning("unused-tls", say!("`tls` has no effect here"), node.place)
-            .label(match scheme.may_be_secure() {
-                true => say!("the target does not use TLS"),
-                false => say!("the target uses `{}`, a scheme without TLS", scheme.word()),
+            .label(match scheme.dialect() {
+                Some(_) => say!("the target does not use TLS"),
+                None => say!("the target uses `{}`, a scheme without TLS", scheme.word()),
             })
-            .help(match scheme.may_be_secure() {
-                true if scheme == Scheme::MySql => {
-                    say!("write `?ssl-mode=REQUIRED` behind the target")
+            .help(match scheme.dialect() {
+                Some(dialect) => how_to_use_tls(dialect).clone(),
+                None => {
+                    let secure = Scheme::ALL.into_iter().filter(|one| one.is_secure());
+                    let secure = listed(secure.map(Scheme::word));
+                    say!("only {secure} targets use TLS, and tcp targets after a `secure` step")
                 }
-                true => say!("write `?sslmode=require` behind the target"),
-                false => say!(
-                    "only `https`, `wss`, `tls` and `grpcs` targets use TLS, and `tcp` targets after a \
-                     `secure` step"
-                ),
             });
         cx.note(warning);
     }

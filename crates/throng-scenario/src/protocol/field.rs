@@ -2,8 +2,8 @@
 
 use throng_base::Said;
 use throng_protocol::framed::declaration::{
-    self, Checksum, Coding, Condition, Counts, Endian, Extent, Field, Layer, Literal, Placed,
-    Prefix, Repeat, Role, Type,
+    self, Checksum, Coding, Condition, Counts, Endian, Extent, Field, Format, Layer, Literal,
+    Placed, Prefix, Repeat, Role, Type,
 };
 
 use crate::ast::{self, Map as _};
@@ -109,6 +109,7 @@ impl Reader<'_, '_> {
             layer: fields.layer.node().and_then(|node| self.cx.word(node, &Layer::WORDS)),
             path: self.path(&fields),
             by: fields.by.node().and_then(|node| self.name(node, say!("the name of a field"))),
+            carries: self.carries(&fields, within),
             place,
             ty,
         })
@@ -151,10 +152,30 @@ impl Reader<'_, '_> {
         Some(Field { role: Role::Body, ..body })
     }
 
+    /// The name of the item that correlates, in a list of names and values.
+    fn carries(&mut self, fields: &FieldMap<'_>, within: Within) -> Option<Placed<String>> {
+        let (Some(node), true) = (fields.correlates.node(), fields.by.is_there()) else {
+            return None;
+        };
+        let key = fields.correlates.key().filter(|_| within != Within::Body);
+        if let Some(key) = key {
+            let message = say!("`{}` is allowed only in the body of a message here", key.text);
+            let error = self.cx.error("conflicting-keys", message, key.place);
+            let error = error.label(say!("this is not a field of a message"));
+            self.cx.note(error.help(say!("move the list into the messages that have it")));
+            return None;
+        }
+        let value = self.cx.text(node, say!("the name of an item"))?;
+        Some(Placed { value, place: self.at(node.place) })
+    }
+
     /// What the field is for; all but a checksum stand in the packet only.
     fn role(&mut self, fields: &FieldMap<'_>, within: Within) -> Role {
         let roles = [fields.counts, fields.selects, fields.correlates, fields.checksum];
-        let Some((key, node)) = ast::one_of(self.cx, &roles) else {
+        let chosen = ast::one_of(self.cx, &roles);
+        // Of a list, an item correlates.
+        let is_item = |key: &Key| fields.correlates.is(key) && fields.by.is_there();
+        let Some((key, node)) = chosen.filter(|(key, _)| !is_item(key)) else {
             if let Some(key) = fields.over.key() {
                 let message = say!("`over` can only be used with a checksum");
                 let error = self.cx.error("conflicting-keys", message, key.place);
@@ -272,8 +293,10 @@ impl Reader<'_, '_> {
                 let extent = self.extent(fields)?;
                 return Some((Type::Bytes(extent), None));
             }
-            if self.format.is_some() {
-                return Some((Type::Json(Extent::Rest), None));
+            match self.format {
+                Some(Format::Xml) => return Some((Type::Text(Extent::Rest), None)),
+                Some(_) => return Some((Type::Json(Extent::Rest), None)),
+                None => {}
             }
             let help = match within {
                 Within::Packet => {
@@ -322,6 +345,9 @@ impl Reader<'_, '_> {
             }
             Ok(Some(TypeWord::Decimal)) => match self.extent(fields)? {
                 Extent::Delimited(end) => Some((Type::Coded(Coding::Decimal(end.into())), None)),
+                Extent::Rest if fields.correlates.is_there() && !fields.rest.is_there() => {
+                    Some((Type::Coded(Coding::Digits), None))
+                }
                 _ => {
                     let help = say!("write `type: decimal, terminator: \"\\r\\n\"`");
                     let message = say!("a decimal number must have a `terminator`");

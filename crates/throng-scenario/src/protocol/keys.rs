@@ -31,9 +31,9 @@ macro_rules! protocol_maps {
         text: Bool =>
             "`true`: over WebSocket, packets are text messages, not binary ones. A `tcp` protocol \
              then also accepts `ws` and `wss` targets.",
-        format: Words(&["json", "cbor", "msgpack"]) =>
-            "Every packet is a document in JSON, CBOR or MessagePack, and each field is the part \
-             at its `path`.",
+        format: Words(&["json", "cbor", "msgpack", "xml"]) =>
+            "Every packet is a document in JSON, CBOR or MessagePack, or an XML element, and each \
+             field is the part at its `path`.",
         endian: ENDIANS => "The byte order of numbers. Default: `big`.",
         packet: FIELDS =>
             "The fields of every packet in wire order; `{id: body}` is the position of the \
@@ -43,10 +43,14 @@ macro_rules! protocol_maps {
         heartbeat: Kind(&BEAT) => "The protocol's heartbeat.",
         delimiter: BYTES => "Every packet ends with these bytes: `\"\\r\\n\"`.",
         fixed: Size => "The size of every packet.",
-        frame: Words(&["fields"]) =>
-            "`fields`: a packet ends with its last field, because each field has a known end.",
+        frame: Words(&["fields", "xml"]) =>
+            "`fields`: a packet ends with its last field, because each field has a known end. \
+             `xml`: it ends with its element.",
+        stream: Text =>
+            "With `frame: xml`, the name of the element around all packets: `stream:stream`. Its \
+             start tag and its end tag are packets of their own.",
         max: Size =>
-            "The maximum size of a packet with `delimiter`, `frame: fields`, `format: cbor` or \
+            "The maximum size of a packet with `delimiter`, `frame`, `format: cbor` or \
              `format: msgpack`. Default: `64KiB`.",
         types: Map(&OneOf(&[FIELDS, Kind(&STRUCTURE)])) =>
             "Structures that fields can use as their `type`, each a list of fields.",
@@ -110,8 +114,9 @@ macro_rules! protocol_maps {
              `cbor`, `msgpack`, `protobuf(Message)` or one of `types`.",
         fields: List(&ONE_FIELD) => "A group of fields, instead of a type.",
         path: Text =>
-            "With `format`, the place of the field: `data.id`, `[0]`, `items[2].price`. \
-             Default: the key with the name of the field.",
+            "With `format`, the place of the field: `data.id`, `[0]`, `items[2].price`; in XML: \
+             `body`, `@id`, `error/@code`, or `node()` for the markup in an element. Default: the \
+             key or the element with the name of the field.",
         bits: Whole => "The number of bits: `bits: 3` means `type: b3`.",
         endian: ENDIANS => "The byte order, if it differs from the protocol's.",
         length: Text =>
@@ -154,9 +159,10 @@ macro_rules! protocol_maps {
         selects: Words(&["message"]) =>
             "The value of the field selects the message type of the packet, alone or together with \
              other fields.",
-        correlates: Words(&["request"]) =>
-            "The field correlates messages: a reply contains the value of its request; a push \
-             contains 0. It is a field of the packet, or of each message that has it.",
+        correlates: OneOf(&[Words(&["request"]), Text]) =>
+            "`request`: the field correlates messages: a reply contains the value of its request; \
+             a push contains 0. It is a field of the packet, or of each message that has it. Of a \
+             list with `by`: the name of the item that correlates, such as `receipt-id`.",
         checksum: Words(&[
             "crc32", "crc32c", "crc16", "crc16-modbus", "crc16-xmodem", "crc16-ccitt", "adler32",
             "sum", "xor",

@@ -32,6 +32,7 @@ macro_rules! shipped {
 shipped! {
     "amqp" "bilibili" "coap" "dns" "goim" "graphql" "imap" "ldap" "memcached" "modbus" "nats" "ocpp"
     "phoenix" "signalr" "smtp" "socketio" "sockjs" "stomp" "xmpp"
+    "xmpp-tcp"
 }
 
 impl Shipped {

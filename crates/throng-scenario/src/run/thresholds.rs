@@ -513,12 +513,7 @@ impl Reader<'_, '_, '_> {
             return self.fail("bad-threshold", message, word, help);
         }
         self.check_own(&found, measure, word)?;
-        match timed {
-            Timed::Whole => {}
-            Timed::WithPauses => self.check_pauses(subject, &found, measure, word)?,
-            Timed::FirstByte => self.check_first_byte(subject, &found, measure, word)?,
-            Timed::FirstEvent => self.check_first_event(subject, &found, measure, word)?,
-        }
+        self.check_timed(timed, subject, (&found, measure), word)?;
         Some((found, measure, timed))
     }
 
@@ -558,76 +553,60 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// Only transactions have pauses in them, and only their times differ by them.
-    fn check_pauses(
+    /// Only a transaction has pauses in it, only a request a first byte, only a stream a first
+    /// event; and only times differ by them.
+    fn check_timed(
         &mut self,
+        timed: Timed,
         name: &str,
-        subject: &Subject,
-        measure: Measure,
+        (subject, measure): (&Subject, Measure),
         word: &str,
     ) -> Option<()> {
-        let steps = self.names.steps;
-        let good = matches!(subject, Subject::Steps(ids) if !ids.is_empty()
-            && ids.iter().all(|id| steps[id.index()].kind == StepKind::Transaction));
-        let help = say!("write `NAME with pauses p95 < 10s`, where NAME is a transaction");
-        if !good {
-            let part = if name.is_empty() { "with pauses" } else { name };
-            return self.fail("bad-threshold", say!("only a transaction has pauses"), part, help);
-        }
-        match Unit::of(subject, measure) {
-            Unit::Nanoseconds => Some(()),
-            _ => self.fail("bad-threshold", say!("pauses do not affect this metric"), word, help),
-        }
-    }
-
-    /// Only requests have an answer with a first byte, and only times differ by it.
-    fn check_first_byte(
-        &mut self,
-        name: &str,
-        subject: &Subject,
-        measure: Measure,
-        word: &str,
-    ) -> Option<()> {
-        if !self.names.asks(subject) {
-            let help = say!(
-                "write `http first byte p95 < 200ms`, or replace `http` with the name of an `http` \
-                 step"
-            );
-            let part = if name.is_empty() { "first byte" } else { name };
-            let message = say!("only HTTP requests and gRPC calls have a first byte");
-            return self.fail("bad-threshold", message, part, help);
-        }
-        match Unit::of(subject, measure) {
-            Unit::Nanoseconds => Some(()),
-            _ => {
-                let help = say!("write `http first byte p95 < 200ms`");
-                let message = say!("`first byte` does not apply to this metric");
-                self.fail("bad-threshold", message, word, help)
+        let (has_it, missing, help, unaffected, shorter) = match timed {
+            Timed::Whole => return Some(()),
+            Timed::WithPauses => {
+                let help = say!("write `NAME with pauses p95 < 10s`, where NAME is a transaction");
+                let is_one =
+                    |id: &StepId| self.names.steps[id.index()].kind == StepKind::Transaction;
+                (
+                    matches!(subject, Subject::Steps(ids) if !ids.is_empty()
+                        && ids.iter().all(is_one)),
+                    say!("only a transaction has pauses"),
+                    help.clone(),
+                    say!("pauses do not affect this metric"),
+                    help,
+                )
             }
-        }
-    }
-
-    /// Only an event stream, or a gRPC call that stays, has a first event.
-    fn check_first_event(
-        &mut self,
-        name: &str,
-        subject: &Subject,
-        measure: Measure,
-        word: &str,
-    ) -> Option<()> {
-        let help =
-            say!("write `first event p95 < 1s`, or put the name of a `connect` step before it");
-        if !self.names.connects(subject) {
-            let part = if name.is_empty() { "first event" } else { name };
-            let message = say!("only a `connect` step has a first event");
-            return self.fail("bad-threshold", message, part, help);
+            Timed::FirstByte => (
+                self.names.asks(subject),
+                say!("only HTTP requests and gRPC calls have a first byte"),
+                say!(
+                    "write `http first byte p95 < 200ms`, or replace `http` with the name of an \
+                     `http` step"
+                ),
+                say!("`first byte` does not apply to this metric"),
+                say!("write `http first byte p95 < 200ms`"),
+            ),
+            Timed::FirstEvent => {
+                let help = say!(
+                    "write `first event p95 < 1s`, or put the name of a `connect` step before it"
+                );
+                (
+                    self.names.connects(subject),
+                    say!("only a `connect` step has a first event"),
+                    help.clone(),
+                    say!("`first event` does not apply to this metric"),
+                    help,
+                )
+            }
+        };
+        if !has_it {
+            let part = if name.is_empty() { timed.words() } else { name };
+            return self.fail("bad-threshold", missing, part, help);
         }
         match Unit::of(subject, measure) {
             Unit::Nanoseconds => Some(()),
-            _ => {
-                let message = say!("`first event` does not apply to this metric");
-                self.fail("bad-threshold", message, word, help)
-            }
+            _ => self.fail("bad-threshold", unaffected, word, shorter),
         }
     }
 
@@ -803,6 +782,17 @@ enum Timed {
     FirstEvent,
 }
 
+impl Timed {
+    fn words(self) -> &'static str {
+        match self {
+            Timed::Whole => "",
+            Timed::WithPauses => "with pauses",
+            Timed::FirstByte => "first byte",
+            Timed::FirstEvent => "first event",
+        }
+    }
+}
+
 /// A subject without the words that say which of its times are meant.
 fn timed_in(subject: &str) -> (&str, Timed) {
     let cut = |words: &str| {
@@ -811,12 +801,8 @@ fn timed_in(subject: &str) -> (&str, Timed) {
         let rest = rest.trim_end();
         (last == second).then(|| rest.strip_suffix(first)).flatten().map(str::trim)
     };
-    let all = [
-        ("with pauses", Timed::WithPauses),
-        ("first byte", Timed::FirstByte),
-        ("first event", Timed::FirstEvent),
-    ];
-    let found = all.into_iter().find_map(|(words, timed)| Some((cut(words)?, timed)));
+    let all = [Timed::WithPauses, Timed::FirstByte, Timed::FirstEvent];
+    let found = all.into_iter().find_map(|timed| Some((cut(timed.words())?, timed)));
     found.unwrap_or((subject, Timed::Whole))
 }
 

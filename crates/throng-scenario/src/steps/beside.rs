@@ -131,7 +131,7 @@ impl<'n> Coder<'_, 'n> {
             _ => None,
         };
         let correlates = |protocol: &Arc<Protocol>| match message {
-            Some(message) => protocol.correlator(message).is_some(),
+            Some(message) => protocol.correlation_max(message) > 0,
             None => protocol.correlates(),
         };
         if self.inside != Some(Inside::Parallel)

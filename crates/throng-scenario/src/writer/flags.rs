@@ -9,6 +9,7 @@ use super::{Bench, BenchBody, schemes_with};
 use crate::message::body::bytes_of_base64;
 use crate::native;
 use crate::syntax::SOURCE_BYTES_MAX;
+use crate::words::listed;
 
 /// A mistake of the command line.
 fn mistake(code: &'static str, message: Said, help: Said) -> Diagnostic {
@@ -21,19 +22,9 @@ pub fn without_effect(flag: &str, scheme: Scheme) -> Option<Diagnostic> {
     if schemes.contains(&scheme) {
         return None;
     }
-    let (own, others) = (scheme.word(), listed(&schemes));
+    let (own, others) = (scheme.word(), listed(schemes.iter().map(|scheme| scheme.word())));
     let message = say!("{flag} does not apply to {own}://, only to {others}");
     Some(mistake("flag-without-effect", message, say!("omit it")))
-}
-
-/// `ws, wss and udp`.
-fn listed(schemes: &[Scheme]) -> Said {
-    let mut words: Vec<&str> = schemes.iter().map(|scheme| scheme.word()).collect();
-    let last = words.pop().unwrap_or_default();
-    match words.is_empty() {
-        true => Said::of_others(last),
-        false => say!("{} and {last}", words.join(", ")),
-    }
 }
 
 impl Bench {

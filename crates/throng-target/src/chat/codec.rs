@@ -1,16 +1,16 @@
-//! The packets of the chat room as bytes: a head of eleven bytes and a body, all big-endian.
-//! It knows nothing of declarations; it is written out by hand.
+//! The packets of the chat room: a head of eleven bytes and a body, all big-endian. Independent of
+//! protocol declarations.
 
 /// `magic` u16, `length` of the body u32, `kind` u8, `seq` u32.
 pub(crate) const HEAD_BYTES: usize = 11;
-/// Where the kind stands in the head.
+/// Position of the kind in the head.
 pub(crate) const KIND_AT: usize = 6;
 pub(crate) const MAGIC: u16 = 0xC4A7;
-/// The longest body.
+/// Maximum length of a body.
 pub(crate) const BODY_BYTES_MAX: usize = 64 * 1024;
-/// The longest text: with it the packet `said` is just not too long.
+/// Maximum length of a text, so that the packet `said` does not exceed its limit.
 pub(crate) const TEXT_BYTES_MAX: usize = BODY_BYTES_MAX - SAID_BYTES;
-/// What stands before the text in the body of `said`.
+/// Length of the fields before the text in the body of `said`.
 const SAID_BYTES: usize = 8 + 8 + 8 + 2;
 
 const JOIN: u8 = 1;
@@ -25,7 +25,7 @@ const PING: u8 = 9;
 const PONG: u8 = 10;
 const LEAVE: u8 = 11;
 
-/// What a client says.
+/// A message from a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message<'a> {
     Join { room: u64, user: u64, token: &'a str },
@@ -43,7 +43,7 @@ pub(crate) struct Packet<'a> {
     pub(crate) message: Message<'a>,
 }
 
-/// How bytes are no packet.
+/// Why bytes are not a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Breach {
     Magic,
@@ -52,8 +52,8 @@ pub(crate) enum Breach {
     Body,
 }
 
-/// The first packet in `input` and how long it is; none while it is incomplete. What breaks the
-/// rules is noticed with the byte that does it, as far as the head goes.
+/// The first packet in `input` and its length; `None` while it is incomplete. Violations in the
+/// head are detected at the first wrong byte.
 pub(crate) fn read(input: &[u8]) -> Result<Option<(Packet<'_>, usize)>, Breach> {
     let magic = MAGIC.to_be_bytes();
     let common = input.len().min(magic.len());
@@ -80,7 +80,7 @@ pub(crate) fn read(input: &[u8]) -> Result<Option<(Packet<'_>, usize)>, Breach> 
     Ok(Some((Packet { seq: u32::from_be_bytes(seq), message }, end)))
 }
 
-/// The message of this kind; none when the body is not exactly one.
+/// The message of this kind; `None` if the body is not exactly one.
 fn message<'a>(kind: u8, body: &mut Body<'a>) -> Option<Message<'a>> {
     let message = match kind {
         JOIN => Message::Join { room: body.u64()?, user: body.u64()?, token: body.text()? },
@@ -95,7 +95,7 @@ fn message<'a>(kind: u8, body: &mut Body<'a>) -> Option<Message<'a>> {
     body.0.is_empty().then_some(message)
 }
 
-/// What is left of a body.
+/// The rest of a body.
 struct Body<'a>(&'a [u8]);
 
 impl<'a> Body<'a> {
@@ -113,13 +113,13 @@ impl<'a> Body<'a> {
         self.take().map(u64::from_be_bytes)
     }
 
-    /// Seven bits a byte, the lowest first; at most 64 of them.
+    /// Seven bits per byte, least significant first; at most 64 bits.
     fn varint(&mut self) -> Option<u64> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let [byte] = self.take()?;
             let bits = u64::from(byte & 0x7F);
-            // The tenth byte has room for one bit more.
+            // The tenth byte may contain only one bit.
             if bits << shift >> shift != bits {
                 return None;
             }
@@ -131,7 +131,7 @@ impl<'a> Body<'a> {
         None
     }
 
-    /// A length of two bytes, and as many bytes of UTF-8.
+    /// A two-byte length, followed by UTF-8.
     fn text(&mut self) -> Option<&'a str> {
         let length = usize::from(self.u16()?);
         let (text, rest) = self.0.split_at_checked(length)?;
@@ -163,7 +163,7 @@ pub(crate) fn write_pong(out: &mut Vec<u8>, seq: u32) {
     head(out, PONG, seq, 0);
 }
 
-/// What everyone of a room hears; nobody asked for it, so its seq is zero. The text is at most
+/// An unsolicited message to all users in a room, so its seq is zero. The text is at most
 /// [`TEXT_BYTES_MAX`] long.
 pub(crate) fn said(from: u64, id: u64, sent_ns: u64, text: &str) -> Vec<u8> {
     let mut out = Vec::new();
@@ -222,7 +222,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn packets_are_read_whole_and_exactly() {
+    fn packets_are_read_completely_and_exactly() {
         let check = |bytes: &[u8], seq, message| {
             let bytes = [bytes, b"rest"].concat();
             let whole = bytes.len() - 4;
@@ -242,7 +242,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_breaks_the_rules_is_noticed_as_early_as_it_can_be() {
+    fn violations_are_detected_as_early_as_possible() {
         assert_eq!(read(&[0xC4]), Ok(None));
         assert_eq!(read(&[0xC5]), Err(Breach::Magic));
         assert_eq!(read(&[0xC4, 0xA8]), Err(Breach::Magic));
@@ -305,7 +305,7 @@ pub(crate) mod tests {
                 assert!(used >= HEAD_BYTES && used <= rest.len());
                 rest = &rest[used..];
             }
-            // What more bytes cannot mend is not waited for.
+            // Do not wait for more bytes if they cannot make it valid.
             if read(rest) == Ok(None) {
                 assert!(rest.len() < HEAD_BYTES + BODY_BYTES_MAX);
             }

@@ -1,4 +1,4 @@
-//! The rooms of the chat and who is in which, over all workers.
+//! The chat rooms and their users, over all workers.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,29 +9,26 @@ use serde_json::{Value, json};
 use crate::address::Address;
 use crate::board::{ChatStats, DeliveryStats, lock};
 use crate::faults::Faults;
-
-use super::codec::Breach;
 use crate::sums::Sums;
 
-/// More rooms than this are not opened.
+/// Maximum number of rooms.
 const ROOMS_MAX: u64 = 1_000_000;
-/// Parts with a lock each, so that workers seldom wait for each other.
+/// Partitions with separate locks, so that workers rarely contend.
 const PARTS: usize = 64;
 
 pub(crate) struct Hall {
     rooms: Vec<Mutex<HashMap<u64, Arc<Room>>>>,
     users: Vec<Mutex<HashMap<u64, Presence>>>,
     rooms_open: AtomicU64,
-    pub(crate) counts: Counts,
 }
 
-/// Where a user is.
+/// The room and connection of a user.
 struct Presence {
     address: Address,
     room: Arc<Room>,
 }
 
-/// A room stays when all have left it, so that it can be asked what happened in it.
+/// A room stays after all users have left, so that its statistics can be queried.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     pub(crate) id: u64,
@@ -41,38 +38,21 @@ pub(crate) struct Room {
     pub(crate) gifts: Count,
     pub(crate) lights: Count,
     deliveries: Mutex<DeliveryStats>,
-    /// The workers that have connections in the room, and how many.
+    /// The workers with connections in the room, and their number of connections.
     workers: Mutex<Vec<(u16, u64)>>,
 }
 
-/// A figure that any worker may raise.
+/// A count that any worker may increment.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
 
-/// What happened in all rooms.
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) joins: Count,
-    pub(crate) joins_refused: Count,
-    pub(crate) before_join: Count,
-    pub(crate) likes: Count,
-    pub(crate) gifts: Count,
-    pub(crate) lights: Count,
-    pub(crate) says: Count,
-    pub(crate) leaves: Count,
-    pub(crate) bad_magic: Count,
-    pub(crate) bad_length: Count,
-    pub(crate) bad_kind: Count,
-    pub(crate) bad_body: Count,
-}
-
-/// How a join came out.
+/// The result of a join.
 #[derive(Debug)]
 pub(crate) struct Joined {
     pub(crate) room: Arc<Room>,
-    /// How many users are in the room now.
+    /// Current number of users in the room.
     pub(crate) online: u64,
-    /// The connection on which the same user was until now.
+    /// The previous connection of the same user.
     pub(crate) before: Option<Address>,
 }
 
@@ -96,11 +76,10 @@ impl Hall {
             rooms: (0..PARTS).map(|_| Mutex::default()).collect(),
             users: (0..PARTS).map(|_| Mutex::default()).collect(),
             rooms_open: AtomicU64::new(0),
-            counts: Counts::default(),
         }
     }
 
-    /// The room of this number, opened if need be; none when there are too many.
+    /// The room with this ID, opened if necessary; `None` if there are too many.
     pub(crate) fn open(&self, id: u64) -> Option<Arc<Room>> {
         let part = &mut *lock(&self.rooms[part(id)]);
         if let Some(room) = part.get(&id) {
@@ -119,8 +98,8 @@ impl Hall {
         lock(&self.rooms[part(id)]).get(&id).cloned()
     }
 
-    /// Puts a user into a room. Whoever was there with the same name before is not online any
-    /// more from this moment, though its connection has still to hear of it.
+    /// Adds a user to a room. An earlier connection of the same user is no longer online, although
+    /// it has not been notified yet.
     pub(crate) fn join(&self, user: u64, room: &Arc<Room>, address: Address) -> Joined {
         let presence = Presence { address, room: Arc::clone(room) };
         let before = lock(&self.users[part(user)]).insert(user, presence);
@@ -132,7 +111,7 @@ impl Hall {
         Joined { room: Arc::clone(room), online, before: before.map(|before| before.address) }
     }
 
-    /// Takes a connection out of a room, and its user unless that is on another one by now.
+    /// Removes a connection from a room, and its user unless it has another connection by now.
     pub(crate) fn leave(&self, user: u64, room: &Room, address: Address) {
         room.let_go(address.worker);
         let part = &mut *lock(&self.users[part(user)]);
@@ -142,39 +121,19 @@ impl Hall {
         }
     }
 
-    pub(crate) fn breach(&self, breach: Breach) {
-        let counts = &self.counts;
-        let count = match breach {
-            Breach::Magic => &counts.bad_magic,
-            Breach::Length => &counts.bad_length,
-            Breach::Kind => &counts.bad_kind,
-            Breach::Body => &counts.bad_body,
-        };
-        count.add(1);
+    /// How many users are in a room now.
+    pub(crate) fn online(&self) -> u64 {
+        self.users.iter().map(|part| lock(part).len() as u64).sum()
     }
 
-    pub(crate) fn stats(&self, faults: &Faults) -> ChatStats {
-        let counts = &self.counts;
-        ChatStats {
-            rooms: self.rooms_open.load(Ordering::Relaxed),
-            online: self.users.iter().map(|part| lock(part).len() as u64).sum(),
-            joins: counts.joins.get(),
-            joins_forgotten: faults.forgotten(),
-            joins_refused: counts.joins_refused.get(),
-            before_join: counts.before_join.get(),
-            likes: counts.likes.get(),
-            gifts: counts.gifts.get(),
-            lights: counts.lights.get(),
-            says: counts.says.get(),
-            leaves: counts.leaves.get(),
-            bad_magic: counts.bad_magic.get(),
-            bad_length: counts.bad_length.get(),
-            bad_kind: counts.bad_kind.get(),
-            bad_body: counts.bad_body.get(),
-        }
+    /// Tells what the workers do not count.
+    pub(crate) fn fill_in(&self, stats: &mut ChatStats, faults: &Faults) {
+        stats.rooms = self.rooms_open.load(Ordering::Relaxed);
+        stats.online = self.online();
+        stats.joins_forgotten = faults.forgotten();
     }
 
-    /// What happened in a room that anybody ever joined.
+    /// Statistics of a room that a user has joined.
     pub(crate) fn tell(&self, id: u64) -> Option<Value> {
         let room = self.room(id)?;
         let deliveries = lock(&room.deliveries).clone();
@@ -189,13 +148,8 @@ impl Hall {
         }))
     }
 
-    /// Sets all counts back; who is in which room stays.
+    /// Resets all counts; users stay in their rooms.
     pub(crate) fn reset(&self) {
-        let c = &self.counts;
-        let all = [&c.joins, &c.joins_refused, &c.before_join, &c.likes, &c.gifts, &c.lights];
-        all.iter().for_each(|count| count.reset());
-        let all = [&c.says, &c.leaves, &c.bad_magic, &c.bad_length, &c.bad_kind, &c.bad_body];
-        all.iter().for_each(|count| count.reset());
         for part in &self.rooms {
             for room in lock(part).values() {
                 let all = [&room.messages, &room.likes, &room.gifts, &room.lights];
@@ -211,7 +165,7 @@ impl Room {
         self.online.load(Ordering::Relaxed)
     }
 
-    /// Calls `action` with each worker that has connections in the room, and how many.
+    /// Calls `action` with each worker that has connections in the room, and their number.
     pub(crate) fn workers(&self, mut action: impl FnMut(u16, u64)) {
         lock(&self.workers).iter().for_each(|(worker, count)| action(*worker, *count));
     }
@@ -247,7 +201,6 @@ fn part(id: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::faults::FaultOptions;
 
     fn at(worker: u16, place: u32) -> Address {
         Address { worker, generation: 0, place }
@@ -262,7 +215,7 @@ mod tests {
         let again = hall.join(7, &two, at(1, 2));
         assert_eq!((again.online, again.before), (1, Some(at(0, 1))));
         assert_eq!((one.online(), two.online()), (1, 1));
-        // The first connection hears of it and leaves; the user stays.
+        // The first connection is notified and leaves; the user stays.
         hall.leave(7, &one, at(0, 1));
         assert_eq!((one.online(), two.online()), (1, 1));
         hall.leave(7, &two, at(1, 2));
@@ -271,11 +224,11 @@ mod tests {
         one.workers(|worker, count| workers.push((worker, count)));
         two.workers(|worker, count| workers.push((worker, count)));
         assert_eq!(workers, [(1, 1)]);
-        assert_eq!(hall.stats(&Faults::new(FaultOptions::default())).online, 1);
+        assert_eq!(hall.online(), 1);
     }
 
     #[test]
-    fn only_rooms_that_were_joined_are_told_of() {
+    fn only_rooms_with_joins_have_statistics() {
         let hall = Hall::new();
         hall.open(5).unwrap().messages.add(3);
         assert_eq!(hall.tell(5).unwrap()["messages"], 3);

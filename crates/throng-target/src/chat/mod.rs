@@ -1,9 +1,9 @@
 //! The chat room: a private TCP protocol with rooms, fan-out, presence and a kick on double login.
 //!
-//! `join` puts a connection into a room and is answered by `joined`; what is `say`d there is
-//! `said` to everyone in the room, the sender included; `gift`, `say` and `light` are answered by
-//! `done`, and `ping` by `pong`, with the seq of the request. `leave` and bad packets end the
-//! connection in order.
+//! `join` adds a connection to a room; the reply is `joined`. A `say` is sent as `said` to all
+//! users in the room, including the sender. The reply to `gift`, `say` and `light` is `done`, and
+//! that to `ping` is `pong`, with the seq of the request. `leave` and invalid packets close the
+//! connection gracefully.
 
 pub(crate) mod codec;
 mod hall;

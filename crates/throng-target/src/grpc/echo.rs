@@ -1,4 +1,4 @@
-//! The messages of `examples/echo.proto`, and what is said to them.
+//! The messages of `examples/echo.proto`, and the replies to them.
 
 use prost::Message;
 use throng_base::grpc::Code;
@@ -33,7 +33,7 @@ pub(crate) struct CountRequest {
 }
 
 impl SayRequest {
-    /// The reply to the request of this number in its call, or the status that it asks for.
+    /// The reply to a request by its number in the call, or the status that it asks for.
     pub(crate) fn answer(&self, number: i64) -> Result<SayReply, Status> {
         self.check()?;
         let times = self.repeat.max(1) as usize;
@@ -43,7 +43,7 @@ impl SayRequest {
         Ok(SayReply { text: vec![self.text.as_str(); times].join(" "), number })
     }
 
-    /// Whether the call goes on.
+    /// Whether the call continues.
     pub(crate) fn check(&self) -> Result<(), Status> {
         match self.code {
             0 if self.repeat < 0 => Err(Status::new(Code::InvalidArgument, "`repeat` is negative")),

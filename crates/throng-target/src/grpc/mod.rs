@@ -1,6 +1,6 @@
-//! gRPC as a server has it, and the service of `examples/echo.proto`
-//! (github.com/grpc/grpc, `doc/PROTOCOL-HTTP2.md`). What is on the wire is known here, how calls go
-//! on `connection/grpc.rs`.
+//! A gRPC server with the service of `examples/echo.proto` (github.com/grpc/grpc,
+//! `doc/PROTOCOL-HTTP2.md`). This module contains the messages; `connection/grpc.rs` executes the
+//! calls.
 
 mod echo;
 mod reflection;
@@ -10,17 +10,17 @@ pub(crate) use echo::{CountRequest, SayReply, SayRequest};
 pub(crate) use reflection::ReflectionRequest;
 pub(crate) use wire::{Encoding, Messages, Status, timeout, write_message};
 
-/// The longest message, packed and unpacked, as other servers have it.
+/// Maximum length of a message, compressed and uncompressed; the usual default.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// What can be called.
+/// The available methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     Say,
     Count,
     Collect,
     Chat,
-    /// What the server is asked about itself.
+    /// Server reflection.
     Reflection,
 }
 

@@ -1,5 +1,5 @@
 //! Server reflection (github.com/grpc/grpc, `reflection/v1/reflection.proto`; v1alpha has the same
-//! messages) for the one service. Its descriptor is made of the file itself.
+//! messages) for the single service. Its descriptor is generated from the file.
 
 use std::sync::OnceLock;
 
@@ -85,7 +85,7 @@ struct Failure {
     message: String,
 }
 
-/// The file as servers give it, and the names that it declares.
+/// The descriptor of the file, and the names that it declares.
 struct Descriptor {
     bytes: Vec<u8>,
     symbols: Vec<String>,
@@ -132,7 +132,7 @@ fn descriptor() -> &'static Descriptor {
             let name = format!("{package}.{}", service.name());
             for method in &mut service.method {
                 symbols.push(format!("{name}.{}", method.name()));
-                // The parser leaves names as they are written.
+                // The parser does not qualify names.
                 for of in [&mut method.input_type, &mut method.output_type] {
                     *of = of.take().map(|of| format!(".{package}.{of}"));
                 }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_told_by_its_name_and_by_its_symbols() {
+    fn the_file_is_found_by_its_name_and_by_its_symbols() {
         let text = include_str!("../../../../examples/echo.proto");
         let Answer::Files(files) = ask(Question::File("echo.proto".to_owned())) else {
             panic!("a file")
@@ -178,7 +178,7 @@ mod tests {
             assert!(failure(ask(Question::Symbol(name.to_owned()))), "{name}");
             assert!(failure(ask(Question::File(name.to_owned()))), "{name}");
         }
-        // It differs from the file by nothing but comments and names in full.
+        // It differs from the file only in comments and qualified names.
         let mut file = protox_parse::parse(FILE, text).unwrap();
         file.source_code_info = None;
         for method in &mut file.service[0].method {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_what_is_served() {
+    fn the_described_service_is_the_served_one() {
         let mut file = protox_parse::parse(FILE, include_str!("../../../../examples/echo.proto"));
         let file = file.as_mut().unwrap();
         let methods = file.service[0].method.iter().map(|method| {
@@ -224,7 +224,7 @@ mod tests {
             ("CountRequest", count.encode_to_vec()),
         ] {
             let declared = file.message_type.iter().find(|one| one.name() == message).unwrap();
-            // Varints are 0 on the wire, texts 2; each value above takes one byte.
+            // Varints have wire type 0, and strings 2; each value above takes one byte.
             let tags = declared.field.iter().map(|field| {
                 let is_text = field.name() == "text";
                 field.number() as u8 * 8 + u8::from(is_text) * 2

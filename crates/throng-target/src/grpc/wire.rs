@@ -1,4 +1,4 @@
-//! Messages with their prefix, statuses, deadlines.
+//! Length-prefixed messages, statuses and deadlines.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -13,10 +13,10 @@ use throng_base::grpc::Code;
 
 use super::MESSAGE_BYTES_MAX;
 
-/// The flag and the length before a message.
+/// Length of the prefix: the flag and the length.
 const PREFIX_BYTES: usize = 5;
 
-/// How messages of a call are compressed.
+/// The compression of a call's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Identity,
@@ -24,7 +24,7 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
-    /// As `grpc-encoding` has it.
+    /// From the value of `grpc-encoding`.
     pub(crate) fn named(name: Option<&HeaderValue>) -> Result<Encoding, Status> {
         match name.map_or(&b"identity"[..], HeaderValue::as_bytes) {
             b"identity" => Ok(Encoding::Identity),
@@ -34,7 +34,7 @@ impl Encoding {
     }
 }
 
-/// How a call ends: a number that may be none of gRPC's, and words.
+/// The final status of a call: a number, which may be unknown, and a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Status {
     pub(crate) number: u32,
@@ -50,13 +50,13 @@ impl Status {
         Status::new(Code::Ok, "")
     }
 
-    /// By which it is counted.
+    /// The name under which it is counted.
     pub(crate) fn name(&self) -> &'static str {
         let code = u8::try_from(self.number).ok().and_then(Code::of_number);
         code.unwrap_or(Code::Unknown).name()
     }
 
-    /// Adds the trailers that say it.
+    /// Adds the trailers of the status.
     pub(crate) fn write(&self, trailers: &mut HeaderMap) {
         trailers.insert("grpc-status", HeaderValue::from(self.number));
         if self.message.is_empty() {
@@ -66,7 +66,7 @@ impl Status {
         for byte in self.message.bytes() {
             match byte {
                 b' '..=b'~' if byte != b'%' => text.push(char::from(byte)),
-                // Writing to memory does not fail.
+                // Writing to memory cannot fail.
                 _ => drop(write!(text, "%{byte:02X}")),
             }
         }
@@ -76,7 +76,7 @@ impl Status {
     }
 }
 
-/// What `grpc-timeout` says: at most eight digits and a unit.
+/// The value of `grpc-timeout`: at most eight digits and a unit.
 pub(crate) fn timeout(value: &HeaderValue) -> Result<Duration, Status> {
     let wrong = || Status::new(Code::Internal, "grpc-timeout is malformed");
     let text = value.to_str().map_err(|_| wrong())?;
@@ -105,7 +105,7 @@ pub(crate) fn write_message(encoding: Encoding, message: &impl Message) -> Vec<u
         Encoding::Identity => out.extend_from_slice(&plain),
         Encoding::Gzip => {
             let mut encoder = GzEncoder::new(out, Compression::fast());
-            // Writing to memory does not fail.
+            // Writing to memory cannot fail.
             let _ = encoder.write_all(&plain);
             out = encoder.finish().unwrap_or_default();
             out[0] = 1;
@@ -116,11 +116,11 @@ pub(crate) fn write_message(encoding: Encoding, message: &impl Message) -> Vec<u
     out
 }
 
-/// The messages of a call, from bytes in any cuts.
+/// Splits the received bytes of a call into messages.
 #[derive(Debug)]
 pub(crate) struct Messages {
     encoding: Encoding,
-    /// What was received and not yet taken, from `from` on.
+    /// Received bytes; those from `from` on have not been taken.
     held: Vec<u8>,
     from: usize,
 }
@@ -136,7 +136,7 @@ impl Messages {
         self.held.extend_from_slice(bytes);
     }
 
-    /// The next message as protobuf has it, if all of it is there.
+    /// The next message as protobuf bytes, if it is complete.
     pub(crate) fn take(&mut self) -> Result<Option<Vec<u8>>, Status> {
         let rest = &self.held[self.from..];
         let Some(([flag, length @ ..], behind)) = rest.split_first_chunk::<PREFIX_BYTES>() else {
@@ -159,7 +159,7 @@ impl Messages {
         Ok(Some(content))
     }
 
-    /// Whether no message is begun.
+    /// Whether no incomplete message is buffered.
     pub(crate) fn is_empty(&self) -> bool {
         self.from == self.held.len()
     }
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_come_in_any_cuts() {
+    fn messages_can_be_split_anywhere() {
         for encoding in [Encoding::Identity, Encoding::Gzip] {
             let texts = ["", "a", "a longer text that is the same twice"];
             let wanted: Vec<_> = texts.iter().map(|text| say(text).encode_to_vec()).collect();
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_messages_are_refused() {
+    fn invalid_messages_are_rejected() {
         let refused = |encoding, bytes: &[u8]| {
             let mut messages = Messages::new(encoding);
             messages.receive(bytes);
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(refused(Encoding::Gzip, &[1, 0, 0, 0, 1, 7]), "INTERNAL");
         assert_eq!(refused(Encoding::Identity, &[1, 0, 0, 0, 0]), "INTERNAL");
         assert_eq!(refused(Encoding::Identity, &[0, 0, 64, 0, 1]), "RESOURCE_EXHAUSTED");
-        // Short on the wire, long when it is unpacked.
+        // Short when compressed, too long when uncompressed.
         let bomb = SayRequest { text: "x".repeat(MESSAGE_BYTES_MAX), ..SayRequest::default() };
         let bomb = write_message(Encoding::Gzip, &bomb);
         assert!(bomb.len() < 64 * 1024);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_a_status_are_escaped() {
+    fn status_messages_are_escaped() {
         let mut trailers = HeaderMap::new();
         Status { number: 99, message: "50 % é\n".to_owned() }.write(&mut trailers);
         assert_eq!(trailers["grpc-status"], "99");

@@ -1,26 +1,26 @@
-//! The body of a request, as it comes: counted, and handed on piece by piece.
+//! Reads a request body piece by piece.
 
 use super::Refusal;
 
-/// The longest line of a chunk's size with its extensions.
+/// Maximum length of a chunk's size line, including extensions.
 const CHUNK_LINE_BYTES_MAX: u32 = 4096;
-/// All trailer lines together.
+/// Maximum length of all trailer lines together.
 const TRAILER_BYTES_MAX: u32 = 16 * 1024;
 
-/// What of a body is still to come.
+/// The rest of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Body {
-    /// So many bytes.
+    /// This many bytes.
     Length(u64),
     Chunked(Chunked),
 }
 
-/// Chunked coding by RFC 9112, section 7.1, up to its end.
+/// Chunked coding (RFC 9112, section 7.1).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chunked {
     awaits: Awaits,
     size: u64,
-    /// Bytes of the present line, or of the trailers.
+    /// Length of the current line, or of the trailers.
     line: u32,
 }
 
@@ -50,8 +50,8 @@ impl Body {
         }
     }
 
-    /// Takes what of `input` belongs to the body and returns how much that is; `hear` gets the
-    /// content in it.
+    /// Reads the part of `input` that belongs to the body, and returns its length. `hear` receives
+    /// the content.
     pub(crate) fn read(
         &mut self,
         input: &[u8],
@@ -92,7 +92,7 @@ impl Chunked {
         }
     }
 
-    /// One byte of what is not content.
+    /// Reads a byte of chunk framing.
     fn byte(&mut self, byte: u8) -> Result<(), Refusal> {
         self.line += 1;
         self.awaits = match (self.awaits, byte) {
@@ -141,7 +141,7 @@ mod tests {
         Body::Chunked(Chunked::default())
     }
 
-    /// The content, and the bytes left after the body; or the refusal.
+    /// The content, and the bytes after the body; or the error.
     fn read(mut body: Body, parts: &[&[u8]]) -> Result<(Vec<u8>, Vec<u8>, bool), Refusal> {
         let (mut content, mut rest) = (Vec::new(), Vec::new());
         for part in parts {
@@ -155,7 +155,7 @@ mod tests {
         b"5\r\nhello\r\n00a ; x=\"y\"\r\n, chunked \r\n1;a\r\n!\r\n0\r\nT: v\r\nU: w\r\n\r\nGET /";
 
     #[test]
-    fn bodies_are_read_however_they_are_split() {
+    fn bodies_can_be_split_anywhere() {
         throng_fuzz::splits(CODED, |parts| {
             let (content, rest, complete) = read(chunked(), parts).unwrap();
             assert_eq!(content, b"hello, chunked !");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_chunked_coding_is_refused() {
+    fn invalid_chunked_coding_is_rejected() {
         let long = [b"1;".as_slice(), &[b'x'; 5000]].concat();
         let trailers = [b"0\r\n".as_slice(), &b"A: b\r\n".repeat(3000)].concat();
         for input in [

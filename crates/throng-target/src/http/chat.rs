@@ -1,12 +1,12 @@
-//! What the admin of a chat is asked.
+//! The admin interface of a chat server.
 
 use crate::setup::Setup;
 
-/// What the admin tells: `/online`, and about one room `/room/42`.
+/// `/online` for all rooms, and `/room/42` for one room.
 pub(crate) fn route(setup: &Setup, method: &str, target: &str) -> Option<(u16, String)> {
     let path = target.split_once('?').map_or(target, |(path, _)| path);
     if path == "/online" {
-        let online = setup.hall.stats(&setup.faults).online;
+        let online = setup.hall.online();
         return Some((200, format!("{{\"online\":{online},\"users\":{online}}}")));
     }
     let id = path.strip_prefix("/room/")?.parse().ok()?;

@@ -1,8 +1,8 @@
-//! `/digest`: who asks has to say who it is (RFC 7616). Nonces are not kept: a count that was used
-//! before is taken again.
+//! `/digest`: digest authentication (RFC 7616). Nonces are not stored, so a repeated nonce count is
+//! accepted.
 //!
-//! `/digest?user=ann&password=word&algorithm=MD5&uses=10`: the names as they stand there; a nonce
-//! is stale after so many uses.
+//! `/digest?user=ann&password=word&algorithm=MD5&uses=10`: the names are used as written; a nonce
+//! becomes stale after `uses` requests.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use throng_base::Random;
 use super::{Head, Refusal};
 
 const REALM: &str = "throng";
-/// What a nonce that the server has made ends with, of what stands before.
+/// Length of the seal at the end of a nonce, computed from the rest.
 const SEAL_DIGITS: usize = 8;
 const WRONG: Refusal =
     Refusal::bad("`/digest` takes user=NAME, password=WORD, algorithm=MD5 or SHA-256, and uses=N");
@@ -45,19 +45,19 @@ impl Algorithm {
     }
 }
 
-/// What the server makes of a request.
+/// The result of checking a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Digest {
-    /// It is from this user.
+    /// Authenticated as this user.
     From(String),
-    /// It is asked who it is from, by the algorithms that are wanted.
+    /// Not authenticated: challenge with the given algorithm, or with both.
     Ask { algorithm: Option<&'static str>, stale: bool },
 }
 
 struct Wanted<'q> {
     user: &'q str,
     password: &'q str,
-    /// Both, if none is named.
+    /// Both if `None`.
     algorithm: Option<Algorithm>,
     uses: u32,
 }
@@ -83,7 +83,7 @@ impl Digest {
         })
     }
 
-    /// The challenges, each the value of a header of its own.
+    /// The challenges, each the value of a separate header.
     pub(super) fn challenges(
         algorithm: Option<&str>,
         stale: bool,
@@ -150,17 +150,17 @@ fn seal(fresh: &str) -> String {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut out, byte| {
-        // Writing to memory does not fail.
+        // Writing to memory cannot fail.
         let _ = write!(out, "{byte:02x}");
         out
     })
 }
 
-/// `name=value` or `name="value"`, with commas between.
+/// `name=value` or `name="value"`, separated by commas.
 struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// As many as are well formed.
+    /// Parses up to the first malformed parameter.
     fn of(text: &str) -> Parameters {
         let mut all = Vec::new();
         let mut rest = text.trim_start();
@@ -187,7 +187,7 @@ impl Parameters {
     }
 }
 
-/// What stands before the closing quote, and what behind it.
+/// The text before the closing quote, and the rest.
 fn unquoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut letters = text.char_indices();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn digests_are_those_of_the_rfc() {
+    fn digests_match_the_rfc() {
         // RFC 7616, section 3.9.1.
         let of = |algorithm: Algorithm| {
             let who = algorithm.of("Mufasa:http-auth@example.org:Circle of Life");
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn challenges_name_what_is_wanted() {
+    fn challenges_name_the_requested_algorithms() {
         let random = &mut Random::new(1);
         let both = Digest::challenges(None, false, random);
         assert!(both[0].contains("algorithm=SHA-256") && both[1].contains("algorithm=MD5"));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_an_answer_has_to_be_right() {
+    fn every_part_of_a_response_is_checked() {
         let (target, nonce) = ("/digest?user=a&uses=3", nonce());
         let answer = |count: &str, password: &str| {
             let algorithm = Algorithm::Sha256;
@@ -283,14 +283,14 @@ mod tests {
     }
 
     #[test]
-    fn wrong_queries_are_refused() {
+    fn invalid_queries_are_rejected() {
         for query in ["algorithm=SHA-1", "uses=many", "name=a", "algorithm"] {
             assert_eq!(Wanted::of(query).err(), Some(WRONG), "{query}");
         }
     }
 
     #[test]
-    fn fuzz_answers() {
+    fn fuzz_responses() {
         let whole = "username=\"a\", realm=\"t\\\"h\", nc=00000001 ,qop=auth, response=\"\"";
         throng_fuzz::mutations(&[whole.as_bytes()], |input, _| {
             let text = String::from_utf8_lossy(input);

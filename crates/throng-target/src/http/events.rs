@@ -1,9 +1,9 @@
-//! Event streams (HTML standard, section "Server-sent events"): events that are numbered by their
-//! ids, every so often, with faults on purpose.
+//! Event streams (HTML standard, section "Server-sent events"): numbered events at regular
+//! intervals, with deliberate faults.
 //!
 //! `/events?every=10ms&count=100&size=64&event=price`, and one of `close_after=N`, `reset_after=N`
-//! and `stall_after=N`: after so many events on this connection; `retry=50ms` tells the client when
-//! to come back. Who says `Last-Event-ID: N` gets the events from N + 1 on.
+//! and `stall_after=N`: after N events on this connection. `retry=50ms` sets the client's
+//! reconnection time. A request with `Last-Event-ID: N` gets the events from N + 1 on.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -13,25 +13,25 @@ use throng_base::units::{parse_duration, parse_size};
 use super::{Head, Refusal};
 use crate::output::Finish;
 
-/// The largest event.
+/// Maximum size of an event.
 const SIZE_MAX: u64 = 1024 * 1024;
 /// How long a stalled stream stays open.
 const STALL: Duration = Duration::from_secs(86_400);
 
-/// What is left of a stream.
+/// The rest of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Events {
-    /// The id of the next event, and that of the last.
+    /// The IDs of the next and the last event.
     next: u64,
     last: u64,
     every: Duration,
-    /// How long the data of an event is at least.
+    /// Minimum length of an event's data.
     size: usize,
     name: String,
-    /// What the first event tells of the time until a client comes back.
+    /// The reconnection time sent with the first event.
     retry: Option<Duration>,
     trouble: Option<(u64, Trouble)>,
-    /// The client said where another stream was lost.
+    /// The client resumed a lost stream.
     pub(crate) resumed: bool,
 }
 
@@ -42,12 +42,12 @@ enum Trouble {
     Stall,
 }
 
-/// What follows what a stream says now.
+/// What follows the current event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
-    /// It says more after this time.
+    /// The next event, after this time.
     More(Duration),
-    /// It was complete.
+    /// The stream is complete.
     Complete,
     Fault(Finish),
 }
@@ -96,7 +96,7 @@ impl Events {
         Ok(events)
     }
 
-    /// Writes the next event, if there is one; how many were, and what follows.
+    /// Writes the next event, if any. Returns the number of events written, and what follows.
     pub(crate) fn step(&mut self, out: &mut Vec<u8>) -> (u64, After) {
         if let Some((0, trouble)) = self.trouble {
             return (
@@ -117,7 +117,7 @@ impl Events {
         let number = self.next;
         self.next += 1;
         out.reserve(64 + self.size);
-        // Writing to memory does not fail.
+        // Writing to memory cannot fail.
         if let Some(retry) = self.retry.take() {
             let _ = writeln!(out, "retry: {}", retry.as_millis());
         }
@@ -143,7 +143,7 @@ mod tests {
         Events::asked(&parse(head.as_bytes()).unwrap(), query)
     }
 
-    /// What is said step by step, and what follows the last of so many.
+    /// The output of several steps, and what follows the last one.
     fn said(mut events: Events, steps: usize) -> (String, u64, After) {
         let (mut out, mut count, mut last) = (Vec::new(), 0, After::Complete);
         for _ in 0..steps {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_numbered_and_end() {
+    fn events_are_numbered_and_the_stream_ends() {
         let (text, count, after) = said(asked("every=5ms&count=2&size=30", "").unwrap(), 3);
         let data = |n| {
             format!("id: {n}\nevent: tick\ndata: {{\"n\":{n},\"pad\":\"{}\"}}\n\n", "x".repeat(14))
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_goes_on_where_it_was_lost() {
+    fn a_lost_stream_is_resumed() {
         let events = asked("count=9&event=price", "Last-Event-ID: 7\r\n").unwrap();
         assert!(events.resumed);
         let (text, count, after) = said(events, 1);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_come_after_so_many_events() {
+    fn faults_happen_after_the_given_number_of_events() {
         for (fault, want) in [
             ("close_after=2", After::Fault(Finish::Close)),
             ("reset_after=2", After::Fault(Finish::Reset)),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_stream_is_refused() {
+    fn invalid_stream_queries_are_rejected() {
         for query in ["every=x", "count=-1", "size=2MiB", "close_after", "until=5"] {
             assert_eq!(asked(query, "").unwrap_err().status, 400, "{query}");
         }

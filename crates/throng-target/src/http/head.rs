@@ -1,8 +1,8 @@
-//! The head of a request: found in a stream of bytes, and understood without copying.
+//! Finds and parses the head of a request without copying.
 
 use super::Refusal;
 
-/// A request's head, borrowed from the bytes read.
+/// The head of a request; borrows the received bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Head<'a> {
     pub(crate) method: &'a str,
@@ -13,16 +13,16 @@ pub(crate) struct Head<'a> {
     pub(crate) expects_continue: bool,
     pub(crate) chunked: bool,
     pub(crate) length: Option<u64>,
-    /// How slow the answer is to be, as the request has it.
+    /// The requested delay of the response.
     pub(crate) sleep: Option<&'a str>,
     pub(crate) times: Option<&'a str>,
-    /// The connection is to become another, and it is to be a WebSocket.
+    /// Whether the request asks for an upgrade, and for a WebSocket.
     upgrades: bool,
     offers_websocket: bool,
     pub(crate) fields: Fields<'a>,
 }
 
-/// The header lines of a head that is known to be well formed, each with its end.
+/// The header lines of a valid head, including line breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fields<'a>(&'a str);
 
@@ -39,14 +39,13 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Where the head ends that starts at 0: after its empty line. The bytes before `from` were
-/// looked at before, when they were all there was.
+/// The end of the head that starts at 0, after its empty line. Bytes before `from` were searched
+/// before.
 pub(crate) fn find_end(input: &[u8], from: usize) -> Option<usize> {
     let start = from.saturating_sub(3);
     let rest = input.get(start..)?;
     let mut at = 0;
-    // An empty line is looked for by its last byte but one of two line ends: most bytes of a
-    // head are neither.
+    // Search for the last byte of the empty line: most bytes of a head are not line feeds.
     while let Some(found) = rest[at..].iter().position(|byte| *byte == b'\n') {
         let end = at + found + 1;
         if end >= 4 && &rest[end - 4..end] == b"\r\n\r\n" {
@@ -57,11 +56,11 @@ pub(crate) fn find_end(input: &[u8], from: usize) -> Option<usize> {
     None
 }
 
-/// Understands a head, its empty line included.
+/// Parses a head, including its empty line.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Head<'_>, Refusal> {
     let text = std::str::from_utf8(bytes).map_err(|_| Refusal::bad("the head is not UTF-8"))?;
     let text = text.strip_suffix("\r\n").unwrap_or(text);
-    // Lines are split at one byte, as a search for two is dearer.
+    // Split at one byte, because a search for two is slower.
     let (line, fields) = text.split_once('\n').unwrap_or((text, ""));
     let (method, target, minor) = request_line(without_end(line)?)?;
     let mut head = Head {
@@ -98,7 +97,7 @@ impl<'a> Head<'a> {
         self.upgrades && self.offers_websocket
     }
 
-    /// Takes note of a field that says how the connection, the body and the answer go on.
+    /// Evaluates a field that affects the connection, the body or the response.
     fn notice(&mut self, name: &str, value: &'a str) -> Result<(), Refusal> {
         match name.len() {
             10 if name.eq_ignore_ascii_case("connection") => {
@@ -202,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_is_understood() {
+    fn a_head_is_parsed() {
         let bytes = b"POST /a?b=c HTTP/1.1\r\nHost: x\r\nSleep:\t20 \r\nContent-Length: 5\r\n\
             Connection: TE, Close\r\nExpect: 100-Continue\r\nEmpty:\r\n\r\n";
         assert_eq!(find_end(bytes, 0), Some(bytes.len()));
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upgrade_is_said_in_two_fields() {
+    fn an_upgrade_requires_two_fields() {
         let asks = |fields: &str| {
             let text = format!("GET / HTTP/1.1\r\nHost: x\r\n{fields}\r\n");
             parse(text.as_bytes()).unwrap().asks_for_websocket()
@@ -231,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_decides_whether_the_connection_is_kept() {
+    fn the_version_determines_the_default_of_keep_alive() {
         let keeps = |text: &str| parse(text.as_bytes()).unwrap().keep_alive;
         assert!(keeps("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
         assert!(!keeps("GET / HTTP/1.0\r\n\r\n"));
@@ -239,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_found_from_wherever_the_search_stopped() {
+    fn the_end_is_found_wherever_the_search_resumes() {
         let bytes = b"GET / HTTP/1.1\r\nA: b\r\n\r\nmore";
         for from in 0..=bytes.len() - 4 {
             assert_eq!(find_end(&bytes[..bytes.len()], from.min(23)), Some(24), "{from}");
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_heads_are_refused() {
+    fn malformed_heads_are_rejected() {
         for (text, status) in [
             ("", 400),
             ("GET /\r\n\r\n", 400),

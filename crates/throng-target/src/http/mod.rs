@@ -1,5 +1,4 @@
-//! HTTP/1.1 as a server reads and writes it (RFC 9110 and 9112): heads, bodies, routes. The routes
-//! are those of HTTP/2 too.
+//! An HTTP/1.1 server (RFC 9110 and 9112): heads, bodies, routes. HTTP/2 uses the same routes.
 
 mod body;
 mod chat;
@@ -21,23 +20,23 @@ pub(crate) use routes::{
 
 pub(crate) use tail::{Pieces, Tail};
 
-/// The longest head of a request.
+/// Maximum length of a request head.
 pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// The longest body that is kept to be echoed or broadcast.
+/// Maximum length of a body that is stored to be echoed or broadcast.
 pub(crate) const KEPT_BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// The longest body that is read and forgotten.
+/// Maximum length of a body that is read and discarded.
 pub(crate) const DRAINED_BODY_BYTES_MAX: u64 = 1 << 30;
 
-/// What a client of HTTP/2 says first (RFC 9113, section 3.4).
+/// The connection preface of HTTP/2 (RFC 9113, section 3.4).
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Whether this is, or may become, the start of HTTP/2.
+/// Whether this is the start of HTTP/2, or may become it.
 pub(crate) fn begins_http2(input: &[u8]) -> bool {
     let common = input.len().min(PREFACE.len());
     input[..common] == PREFACE[..common]
 }
 
-/// Why a request is refused: the status and what is wrong with it.
+/// Why a request is rejected: the status and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) status: u16,

@@ -1,8 +1,8 @@
-//! The admin's interface of a push service, over HTTP: pushes, who is online, counters, faults.
+//! The admin interface of a push service over HTTP: pushes, online devices, counters, faults.
 //!
-//! `POST /push {"to": "d17", "id": 17, "data": …}` · `"to": ["d1", "d2"]` · `"to": "all"`, the
-//! last two with a `rate` per second if they shall be paced · `GET /online?from=0&to=999` ·
-//! `GET /device/d17` · `GET /stats` · `GET /faults` · `POST /faults {"lose_every": 1000}`.
+//! `POST /push {"to": "d17", "id": 17, "data": …}` · `"to": ["d1", "d2"]` · `"to": "all"`; the last
+//! two accept a `rate` per second · `GET /online?from=0&to=999` · `GET /device/d17` · `GET /stats`
+//! · `GET /faults` · `POST /faults {"lose_every": 1000}`.
 
 use std::time::Duration;
 
@@ -18,21 +18,21 @@ use crate::push::TooMany;
 use crate::push::codec::{PUSH_DATA_BYTES_MAX, push_frame};
 use crate::setup::Setup;
 
-/// The longest body of a request.
+/// Maximum length of a request body.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
-/// The most devices that one push names.
+/// Maximum number of devices in one push.
 const NAMES_MAX: usize = 10_000;
-/// The most devices of one page of those who are online.
+/// Maximum number of devices on a page.
 const PAGE_MAX: u64 = 2_000_000;
-/// As many are on a page that does not say where it ends.
+/// Default number of devices on a page.
 const PAGE: u64 = 1000;
-/// The longest lateness of a push, an hour.
+/// Maximum delay of a push: an hour.
 const LATE_BY_MS_MAX: u64 = 3_600_000;
 
-/// An answer's status and JSON.
+/// The status and JSON of a response.
 type Said = (u16, String);
 
-/// Why a request is refused.
+/// Why a request is rejected.
 #[derive(Debug, PartialEq, Eq)]
 struct Refused(u16, String);
 
@@ -40,7 +40,7 @@ fn bad<T>(reason: impl Into<String>) -> Result<T, Refused> {
     Err(Refused(400, reason.into()))
 }
 
-/// Answers a request; none when there is no such path. Runs on the admin's thread.
+/// Handles a request; `None` for an unknown path. Runs on the admin's thread.
 pub(crate) fn route(setup: &Setup, method: &str, target: &str, body: &[u8]) -> Option<Said> {
     let service = setup.push.as_ref()?;
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
@@ -77,7 +77,7 @@ enum To {
     Many(Vec<String>),
 }
 
-/// A push that was understood.
+/// A parsed push.
 #[derive(Debug, PartialEq)]
 struct Order {
     to: To,
@@ -140,7 +140,7 @@ fn push(setup: &Setup, service: &Service, body: &[u8]) -> Result<(u16, Value), R
     }
 }
 
-/// The numbers of the first and the last device of a page.
+/// The numbers of the first and the last device on a page.
 fn page(query: &str) -> Result<(u64, u64), Refused> {
     let (mut from, mut to) = (0, None);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -203,7 +203,7 @@ fn set_faults(setup: &Setup, body: &[u8]) -> Result<(u16, Value), Refused> {
     Ok((200, faults(&changed)))
 }
 
-/// The faults with what the body says; what it does not name stays, `null` and 0 switch off.
+/// Applies the body to the faults. Omitted faults stay; `null` and 0 disable a fault.
 fn changed_faults(mut options: FaultOptions, body: &[u8]) -> Result<FaultOptions, Refused> {
     let changes: Map<String, Value> = match serde_json::from_slice(body) {
         Ok(changes) => changes,
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_understood_or_refused_with_a_reason() {
+    fn pushes_are_parsed_or_rejected_with_a_reason() {
         let one = order(br#"{"to": "d17", "id": 17, "data": {"a": [1]}}"#).unwrap();
         let frame = push_frame(17, br#"{"a": [1]}"#).unwrap();
         assert_eq!(one, Order { to: To::One("d17".into()), id: 17, frame, rate: None });
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_change_by_name() {
+    fn faults_are_changed_by_name() {
         let before = FaultOptions { twice_every: Some(5), ..FaultOptions::default() };
         let body = br#"{"lose_every": 10, "twice_every": null, "late_by_ms": 50}"#;
         let after = changed_faults(before, body).unwrap();

@@ -1,14 +1,14 @@
-//! What the HTTP servers answer: from the head of a request to the bytes of its answer.
+//! The routes of the HTTP servers: from the head of a request to the bytes of the response.
 //!
-//! `/` and any path not named here: 200 with the default body · `/bytes/N` · `/chunked/N` ·
-//! `/status/CODE` · `/echo` the body back · `/anything` the request as JSON · `/redirect/N` ·
-//! `/cookies` · `/cookies/set?name=value` · `/json` · `/events` the stream of [`super::events`] ·
+//! `/` and any unknown path: 200 with the default body · `/bytes/N` · `/chunked/N` · `/status/CODE`
+//! · `/echo` returns the body · `/anything` returns the request as JSON · `/redirect/N` ·
+//! `/cookies` · `/cookies/set?name=value` · `/json` · `/events`, the stream of [`super::events`] ·
 //! `/digest` with the authentication of [`super::digest`] · `/throng/stats` · `/throng/reset` ·
 //! `/throng/law`, and the service of [`shop`].
 //!
-//! The request headers `sleep` (ms) and `times` make any of the first slow: the head of the answer
-//! and the first piece are sent after `sleep`, and each further of the `times` pieces after another
-//! one. A piece is what would have been the whole body.
+//! The request headers `sleep` (ms) and `times` make the first of these slow: the head and the
+//! first piece of the response are sent after `sleep`, and each further one of `times` pieces after
+//! another `sleep`. A piece is the whole normal body.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -27,25 +27,25 @@ use crate::output::{Finish, write_filler};
 use crate::queue::{Question, Refused};
 use crate::setup::Setup;
 
-/// The longest `sleep`: a day, in milliseconds.
+/// Maximum `sleep`: a day in milliseconds.
 const SLEEP_MS_MAX: u64 = 86_400_000;
-/// The most `times`.
+/// Maximum `times`.
 const TIMES_MAX: u32 = 1_000_000;
-/// The most redirects of `/redirect/N`.
+/// Maximum number of redirects of `/redirect/N`.
 const REDIRECTS_MAX: u32 = 100;
-/// A filler body up to this size is written with its head; a larger one as the socket takes it.
+/// A filler body up to this size is written with its head; a larger one as the socket accepts it.
 const INLINE_BODY_BYTES_MAX: u64 = 32 * 1024;
-/// A piece of a slow answer made of filler is at most this long.
+/// Maximum length of a filler piece of a slow response.
 const PIECE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// How the answer to a request is written.
+/// How the response to a request is written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reply {
     pub(crate) minor: u8,
     pub(crate) keep_alive: bool,
-    /// To HEAD: the head as it would be, and no body.
+    /// For HEAD: the same head without a body.
     pub(crate) head_only: bool,
-    /// By the headers `sleep` and `times`.
+    /// From the headers `sleep` and `times`.
     pub(crate) slow: Option<(Duration, u32)>,
 }
 
@@ -65,7 +65,7 @@ impl Reply {
                 .filter(|times| *times > 0)
                 .ok_or(Refusal::bad("`times` must be a number from 1 to 1000000"))?;
             reply.slow = Some((Duration::from_millis(sleep), times));
-            // Without chunked coding, an answer in pieces ends when the connection does.
+            // Without chunked coding, a response in pieces ends with the connection.
             reply.keep_alive &= head.minor == 1;
         }
         Ok(reply)
@@ -76,46 +76,46 @@ impl Reply {
     }
 }
 
-/// What is asked for.
+/// The requested response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
     Default,
     Bytes(u64),
     Chunked(u64),
     Status(u16),
-    /// Too many requests; the next may come in so many seconds.
+    /// Too many requests; the next may follow in this many seconds.
     Limited(u64),
-    /// The body, with this content type.
+    /// The request body, with this content type.
     Echo(String),
     Anything(Box<Seen>),
     Redirect(u32),
     SetCookie(String),
-    /// The answer of a service: its status and JSON.
+    /// The response of a service: its status and JSON.
     Service(u16, String),
-    /// Text of this type, ready made.
+    /// Prepared text of this type.
     Text(&'static str, String),
     Json,
     Events(Events),
     Digest(Digest),
     Call(Call),
-    /// Not found, by the admin.
+    /// Unknown path on the admin address.
     Missing,
     Admin(Admin),
 }
 
-/// What is asked of the server about itself.
+/// A request for statistics or administration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Admin {
     Stats,
     Reset,
-    /// The highest rate for the threshold of this query.
+    /// The highest rate that meets the threshold in this query.
     Law(String),
     Broadcast,
-    /// What only servers of some kind know: the method and the target.
+    /// A request that only some kinds of servers support: method and target.
     Service(String, String),
 }
 
-/// A request as `/anything` shows it.
+/// A request as shown by `/anything`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Seen {
     method: String,
@@ -126,7 +126,7 @@ pub(crate) struct Seen {
 }
 
 impl Plan {
-    /// The answer to a request that the limits of the server refuse.
+    /// The response to a request that the server's limits reject.
     pub(crate) fn refused(refused: Refused) -> Plan {
         match refused {
             Refused::Full => Plan::Status(503),
@@ -135,7 +135,7 @@ impl Plan {
         }
     }
 
-    /// Whether the body of the request is part of the answer.
+    /// Whether the response contains the request body.
     pub(crate) fn keeps_body(&self) -> bool {
         matches!(
             self,
@@ -147,7 +147,7 @@ impl Plan {
     }
 }
 
-/// What a request asks for. On the admin's address the paths of the admin are all there is.
+/// Determines the response. The admin address serves only admin paths.
 pub(crate) fn plan(head: &Head<'_>, admin: bool) -> Result<Plan, Refusal> {
     let (path, query) = path_of(head.target);
     match path {
@@ -201,7 +201,7 @@ fn number<T: TryFrom<u64> + Into<u64>>(text: &str, max: T) -> Option<T> {
     (number <= max.into()).then(|| T::try_from(number).ok()).flatten()
 }
 
-/// The path and the query of a target, also of one with scheme and host.
+/// The path and the query of a target, which may include scheme and host.
 fn path_of(target: &str) -> (&str, &str) {
     let path = match target.split_once("://") {
         Some((_, rest)) if !target.starts_with('/') => {
@@ -231,7 +231,7 @@ fn cookies(head: &Head<'_>) -> String {
     json!({ "cookies": cookies }).to_string()
 }
 
-/// What an answer is made of.
+/// The content of a response.
 pub(crate) enum Content<'a> {
     Nothing,
     Bytes(&'a [u8]),
@@ -240,7 +240,7 @@ pub(crate) enum Content<'a> {
     Events(&'a Events),
 }
 
-/// Writes the answer to what is planned, and says what follows the bytes written.
+/// Writes the head of a planned response, and returns what follows.
 pub(crate) fn render(
     plan: &Plan,
     body: &[u8],
@@ -259,8 +259,8 @@ pub(crate) fn render(
     })
 }
 
-/// Finds the answer to what is planned, and has it written: its status, its content type, more
-/// headers, its content.
+/// Computes a planned response and passes it on: its status, its content type, additional headers,
+/// and its content.
 pub(crate) fn answer<R>(
     plan: &Plan,
     body: &[u8],
@@ -338,7 +338,7 @@ const ADMIN_PATHS: &[u8] =
     b"/throng/stats /throng/reset /throng/law /online, POST /broadcast, chat: /room/ID\n";
 
 impl Admin {
-    /// Does what is asked, and says what there is to say.
+    /// Executes the request, and returns the response.
     pub(crate) fn perform(self, setup: &Setup, body: &[u8]) -> Plan {
         let board = &setup.board;
         let text = match self {
@@ -396,7 +396,7 @@ fn online(board: &Board) -> String {
     json!({ "online": connections, "users": board.people.online() }).to_string()
 }
 
-/// The answer to what is no good request; the connection ends with it.
+/// The response to an invalid request; it closes the connection.
 pub(crate) fn refuse(out: &mut Vec<u8>, refusal: Refusal, head_only: bool) {
     let reply = Reply { minor: 1, keep_alive: false, head_only, slow: None };
     let extra: &[(&str, &str)] = match refusal.status {
@@ -407,7 +407,7 @@ pub(crate) fn refuse(out: &mut Vec<u8>, refusal: Refusal, head_only: bool) {
     write_answer(out, reply, refusal.status, "text/plain", extra, content);
 }
 
-/// The answer to a WebSocket upgrade, RFC 6455, section 4.2.2.
+/// The response to a WebSocket upgrade (RFC 6455, section 4.2.2).
 pub(crate) fn switching_protocols(accept: &str, protocol: Option<&str>) -> Vec<u8> {
     let mut answer = format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
@@ -422,7 +422,7 @@ pub(crate) fn switching_protocols(accept: &str, protocol: Option<&str>) -> Vec<u
     answer.into_bytes()
 }
 
-/// The pieces of an answer that is to be slow, unless it has no body.
+/// The pieces of a slow response, unless it has no body.
 pub(crate) fn pieces(reply: Reply, status: u16, content: &Content<'_>) -> Option<Pieces> {
     let (sleep, left) = reply.slow.filter(|_| status != 204 && status != 304)?;
     let piece = match content {
@@ -445,7 +445,7 @@ fn write_answer(
 ) -> Tail {
     let bodiless = status == 204 || status == 304;
     let pieces = pieces(reply, status, &content);
-    // Writing to memory does not fail.
+    // Writing to memory cannot fail.
     let _ = write!(out, "HTTP/1.1 {status} {}\r\n", reason(status));
     for (name, value) in extra {
         let _ = write!(out, "{name}: {value}\r\n");
@@ -481,7 +481,7 @@ fn write_content(
     bodiless: bool,
 ) -> Tail {
     if reply.head_only || bodiless {
-        // A slow answer without a body still takes its time, once.
+        // A slow response without a body is delayed once.
         return reply.slow.map_or(Tail::None, |(sleep, _)| {
             Tail::Pieces(Pieces { left: 1, sleep, piece: Vec::new(), chunked: false })
         });
@@ -506,13 +506,13 @@ fn write_content(
 }
 
 impl Setup {
-    /// Whether the ready made default answer is the answer to this request.
+    /// Whether the prepared default response applies to this request.
     fn default_fits(&self, reply: Reply) -> bool {
         !reply.head_only && reply.slow.is_none() && !self.default_answer.is_empty()
     }
 }
 
-/// The default answer, ready made; empty when its body is too large for that.
+/// The prepared default response; empty if its body is too large.
 pub(crate) fn default_answer(body: u64) -> Vec<u8> {
     let reply = Reply { minor: 1, keep_alive: true, head_only: false, slow: None };
     let mut out = Vec::new();

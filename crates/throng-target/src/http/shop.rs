@@ -1,12 +1,12 @@
-//! A small service to script against: `/oauth/…` gives tokens as an open platform does, and a shop
-//! has a login, products, a cart and orders. It refuses what a real one would refuse.
+//! A small service for scripted users: `/oauth/…` issues tokens like an open platform, and a shop
+//! has a login, products, a cart and orders. It rejects what a real service would reject.
 //!
-//! `POST /oauth/authorize {ssoid}` → a grant · `POST /oauth/token grant=…` → a token ·
-//! `DELETE /oauth/authorize` with it · `GET /login` a form · `POST /login {user, password}` → a
-//! token and a cookie · `GET /products`, `/products/N` · `POST /cart {product}` · `POST /orders` ·
-//! `POST /logout`. The last three want the token, as `Authorization: Bearer …` or as the cookie.
+//! `POST /oauth/authorize {ssoid}` → a grant · `POST /oauth/token grant=…` → a token · `DELETE
+//! /oauth/authorize` with it · `GET /login` a form · `POST /login {user, password}` → a token and a
+//! cookie · `GET /products`, `/products/N` · `POST /cart {product}` · `POST /orders` · `POST
+//! /logout`. The last three require the token, as `Authorization: Bearer …` or as the cookie.
 //!
-//! Grants and tokens carry their own seal, so that the server keeps nothing of them.
+//! Grants and tokens contain their own seal, so the server does not store them.
 
 use serde_json::{Value, json};
 use throng_base::{Random, form_decoded};
@@ -14,19 +14,19 @@ use throng_base::{Random, form_decoded};
 use super::Head;
 use crate::setup::Setup;
 
-/// How many products there are, and how many a page shows.
+/// Number of products, and of products per page.
 const PRODUCTS: u64 = 1_000;
 const PAGE: u64 = 20;
-/// Whoever has this password is refused, whatever the name.
+/// A login with this password fails for any user.
 const WRONG_PASSWORD: &str = "wrong";
 
-/// What is asked of the service.
+/// A request to the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
     what: What,
-    /// What the request shows to prove who asks.
+    /// The credentials of the request.
     proof: Option<String>,
-    /// The body is a form, not JSON.
+    /// The body is a form instead of JSON.
     form: bool,
 }
 
@@ -44,7 +44,7 @@ enum What {
     Logout,
 }
 
-/// What the service says.
+/// The response of the service.
 pub(crate) struct Said {
     pub(crate) status: u16,
     pub(crate) kind: &'static str,
@@ -52,7 +52,7 @@ pub(crate) struct Said {
     pub(crate) body: String,
 }
 
-/// What a sealed text is good for.
+/// The purpose of a sealed text.
 #[derive(Clone, Copy)]
 enum Seal {
     Grant = 0x6772,
@@ -60,7 +60,7 @@ enum Seal {
     Form = 0x666f,
 }
 
-/// What a request asks of the service, if it does.
+/// The request to the service, if the path belongs to it.
 pub(crate) fn call(head: &Head<'_>, path: &str, query: &str) -> Option<Call> {
     let product = path.strip_prefix("/products/").and_then(|id| id.parse().ok());
     let what = match (head.method, path) {
@@ -213,7 +213,7 @@ fn login_page(csrf: &str) -> String {
     )
 }
 
-/// 32 digits: what is drawn, and its seal.
+/// 32 digits: random ones and their seal.
 fn sealed(seal: Seal, setup: &Setup, random: &mut Random) -> String {
     let drawn = random.next_u64();
     format!("{drawn:016x}{:016x}", seal_of(seal, drawn, setup))
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_gives_a_token_and_nothing_else_does() {
+    fn only_a_grant_gives_a_token() {
         let (status, body) = say(What::Authorize, None, false, r#"{"ssoid":"a"}"#);
         assert_eq!(status, 200, "{body}");
         let grant = part(&body, "grant");
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_wants_what_its_page_gave() {
+    fn a_form_requires_the_token_of_its_page() {
         let (_, page) = say(What::LoginPage, None, false, "");
         let at = page.find("value=\"").unwrap() + 7;
         let csrf = &page[at..at + 32];
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn products_are_where_they_should_be() {
+    fn products_are_at_their_paths() {
         assert!(say(What::Products { page: 2 }, None, false, "").1.contains("\"id\":21"));
         assert_eq!(say(What::Product(0), None, false, "").0, 404);
         assert_eq!(say(What::Product(PRODUCTS), None, false, "").0, 200);

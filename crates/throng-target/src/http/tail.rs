@@ -1,16 +1,16 @@
-//! What follows the rendered bytes of an answer.
+//! The part of a response after its rendered bytes.
 
 use std::time::Duration;
 
 use super::Events;
 
-/// See the module.
+/// What follows the rendered bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Tail {
     None,
-    /// So many bytes of filler.
+    /// This many bytes of filler.
     Filler(u64),
-    /// So many bytes of filler in chunked coding.
+    /// This many bytes of filler in chunked coding.
     Chunked(u64),
     /// Pieces of filler, one after another.
     Pieces(Pieces),
@@ -18,12 +18,12 @@ pub(crate) enum Tail {
     Events(Box<Events>),
 }
 
-/// A slow answer: the same piece `left` times, each after another `sleep`.
+/// A slow response: the same piece `left` times, each after another `sleep`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pieces {
     pub(crate) left: u32,
     pub(crate) sleep: Duration,
     pub(crate) piece: Vec<u8>,
-    /// In chunked coding, or as they are until the connection closes.
+    /// In chunked coding, or unframed until the connection closes.
     pub(crate) chunked: bool,
 }

@@ -1,6 +1,6 @@
-//! What all workers of the broker share: who has subscribed to what, retained messages, sessions.
+//! The state shared by all workers of the broker: subscriptions, retained messages, sessions.
 //!
-//! Locks are taken in this order: all clients, the topics, one client.
+//! Locks are acquired in this order: all clients, the topics, one client.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -15,43 +15,43 @@ use crate::address::Address;
 use crate::board::{MqttStats, lock};
 use crate::sums::Sums;
 
-/// Workers share counts when there are more of them than this.
+/// If there are more workers, they share counts.
 const COUNTS: usize = 64;
 
 #[derive(Debug)]
 struct Subscription {
     client: Arc<Client>,
-    /// As it stood in SUBSCRIBE.
+    /// As received in SUBSCRIBE.
     options: u8,
     identifier: Option<u32>,
 }
 
-/// Who has subscribed to one filter.
+/// The subscribers of one filter.
 #[derive(Debug, Default)]
 struct Subscribers {
     all: HashMap<String, Subscription>,
     groups: HashMap<String, Group>,
 }
 
-/// A shared subscription: each message is for one of its members, in turn.
+/// A shared subscription: each message goes to one of its members, in turn.
 #[derive(Debug, Default)]
 struct Group {
     members: Vec<Subscription>,
     turn: AtomicUsize,
 }
 
-/// A message for clients that are connected to one worker.
+/// A message for the clients that are connected to one worker.
 pub(crate) struct Bundle {
     pub(crate) worker: u16,
     pub(crate) targets: Vec<Target>,
     pub(crate) message: Arc<Message>,
 }
 
-/// How a CONNECT was taken.
+/// The result of a CONNECT.
 pub(crate) struct Accepted {
     pub(crate) client: Arc<Client>,
     pub(crate) present: bool,
-    /// The connection that the client had.
+    /// The client's previous connection.
     pub(crate) before: Option<Address>,
     /// The will of that connection.
     pub(crate) bundles: Vec<Bundle>,
@@ -95,12 +95,12 @@ impl Broker {
         self.counts.iter().for_each(|counts| *lock(counts) = MqttStats::default());
     }
 
-    /// An identifier for a client that has none.
+    /// An identifier for a client without one.
     pub(crate) fn assign(&self) -> String {
         format!("throng-{}", self.assigned.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// A client connects: its session is resumed or begins.
+    /// A client connects: its session is resumed or created.
     pub(crate) fn connect(
         &self,
         connect: &Connect<'_>,
@@ -114,7 +114,7 @@ impl Broker {
             let mut state = client.state();
             before = state.address.take();
             let ends = connect.clean_start || state.expires_at <= now;
-            // A will that waits is not published if the session goes on (3.1.3.2.2).
+            // A delayed will is not published if the session continues (3.1.3.2.2).
             let publishes = ends
                 || before.is_some() && state.expiry_s == 0
                 || state.will.as_ref().is_some_and(|will| will.delay_s == 0);
@@ -143,7 +143,7 @@ impl Broker {
         self.publish(&message, None).1
     }
 
-    /// A connection ends; `graceful` if its client has said so.
+    /// A connection ends; `graceful` if its client sent DISCONNECT.
     pub(crate) fn leave(
         &self,
         client: &Arc<Client>,
@@ -164,7 +164,7 @@ impl Broker {
         self.look_at(client, now)
     }
 
-    /// Publishes wills that are due, and ends sessions that have expired.
+    /// Publishes wills that are due, and ends expired sessions.
     pub(crate) fn sweep(&self, now: Time) -> Vec<Bundle> {
         let due = |client: &&Arc<Client>| {
             let state = client.state();
@@ -194,7 +194,7 @@ impl Broker {
         self.publish_will(will.map(|will| will.message))
     }
 
-    /// Subscribes a client: whether the subscription is new. None if the filter is not valid.
+    /// Subscribes a client. Returns whether the subscription is new; `None` for an invalid filter.
     pub(crate) fn subscribe(
         &self,
         client: &Arc<Client>,
@@ -232,7 +232,7 @@ impl Broker {
         Some(is_new)
     }
 
-    /// Whether there was such a subscription.
+    /// Returns whether the subscription existed.
     pub(crate) fn unsubscribe(&self, client: &Arc<Client>, filter: &str) -> bool {
         {
             let filters = &mut client.state().filters;
@@ -254,7 +254,7 @@ impl Broker {
         match shared(filter) {
             None => {
                 let all = &mut topics.of(filter).all;
-                // Another session of the same client may have it by now.
+                // The ID may belong to another session of the client by now.
                 if all.get(&client.id).is_some_and(|it| Arc::ptr_eq(&it.client, client)) {
                     all.remove(&client.id);
                 }
@@ -271,7 +271,7 @@ impl Broker {
         }
     }
 
-    /// A message for all that have subscribed to its topic, and how many these are.
+    /// Sends a message to all subscribers of its topic, and returns their number.
     pub(crate) fn publish(
         &self,
         message: &Arc<Message>,
@@ -302,8 +302,8 @@ impl Broker {
                 retain: message.retain && subscription.options & 8 != 0,
                 identifiers: subscription.identifier.into_iter().collect(),
             };
-            // A message that several subscriptions of a client match comes once (3.3.4), with the
-            // highest QoS; a shared subscription is apart.
+            // A message that matches several subscriptions of a client is sent once (3.3.4), with
+            // the highest QoS; shared subscriptions are separate.
             match known.get(&Arc::as_ptr(client)).filter(|_| !shared) {
                 Some(at) => {
                     let first = &mut targets[*at].how;
@@ -330,8 +330,7 @@ impl Broker {
         targets
     }
 
-    /// A message for these clients, by their workers. What is for clients without a connection is
-    /// kept for them.
+    /// A message for these clients by worker. Messages for disconnected clients are queued.
     pub(crate) fn bundles(&self, targets: Vec<Target>, message: &Arc<Message>) -> Vec<Bundle> {
         let mut bundles: Vec<Bundle> = Vec::new();
         for target in targets {
@@ -385,7 +384,7 @@ impl Broker {
 }
 
 impl Group {
-    /// The next member; one that is connected, if there is one.
+    /// The next member; preferably a connected one.
     fn next(&self, turn: usize) -> Option<&Subscription> {
         let count = self.members.len();
         let mut in_turn = (0..count).map(|at| &self.members[(turn + at) % count]);

@@ -1,5 +1,4 @@
-//! One client of the broker, with or without a connection: what it is sent and has not
-//! acknowledged.
+//! One client of the broker, connected or not: its queue and its unacknowledged messages.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -11,17 +10,17 @@ use super::codec::{self, Publish, Version};
 use crate::address::Address;
 use crate::board::lock;
 
-/// More messages do not wait for one client.
+/// Maximum number of queued messages per client.
 const QUEUE_MAX: usize = 10_000;
-/// More messages are not unacknowledged at once, whatever the client allows.
+/// Maximum number of unacknowledged messages, even if the client allows more.
 const WINDOW_MAX: u16 = 1_000;
 
-/// A message as the broker keeps it, once for all who get it.
+/// A message, stored once for all receivers.
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(super) topic: Box<str>,
     pub(super) payload: Box<[u8]>,
-    /// What subscribers of MQTT 5 get.
+    /// The properties for subscribers of MQTT 5.
     pub(super) properties: Box<[u8]>,
     pub(super) qos: u8,
     pub(super) retain: bool,
@@ -46,7 +45,7 @@ impl Message {
     }
 }
 
-/// How a message is for a client.
+/// How a message is sent to a client.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) client: Arc<Client>,
@@ -68,17 +67,17 @@ pub(crate) struct Client {
 
 #[derive(Debug)]
 pub(crate) struct State {
-    /// Where its connection is.
+    /// The address of its connection.
     pub(super) address: Option<Address>,
     pub(super) version: Version,
     window: u16,
     packet_bytes_max: u32,
     pub(crate) expiry_s: u32,
-    /// When its session ends, of one without a connection.
+    /// When its session expires while it is disconnected.
     pub(super) expires_at: Time,
     pub(super) will: Option<Will>,
     pub(super) filters: Vec<String>,
-    /// Messages of QoS 2 from the client that are not released.
+    /// QoS 2 messages from the client that are not released.
     pub(crate) incoming: BTreeSet<u16>,
     last_id: u16,
     outgoing: VecDeque<Flight>,
@@ -89,17 +88,17 @@ pub(crate) struct State {
 pub(super) struct Will {
     pub(super) message: Arc<Message>,
     pub(super) delay_s: u32,
-    /// Of a client without a connection.
+    /// For a disconnected client.
     pub(super) due: Time,
 }
 
-/// A message that is sent and not acknowledged.
+/// A message that was sent and is not acknowledged.
 #[derive(Debug)]
 struct Flight {
     id: u16,
     message: Arc<Message>,
     how: How,
-    /// PUBREC has come.
+    /// PUBREC was received.
     received: bool,
 }
 
@@ -126,7 +125,7 @@ impl Client {
         lock(&self.state)
     }
 
-    /// Where it is connected, and what [`State::next`] gives there.
+    /// The address of its connection, and the result of [`State::next`].
     pub(crate) fn next_packet(&self, now: Time) -> (Option<Address>, Option<Vec<u8>>, u64) {
         let mut state = self.state();
         let Some(address) = state.address else { return (None, None, 0) };
@@ -136,7 +135,8 @@ impl Client {
 }
 
 impl Target {
-    /// Takes the message if the client is connected to this worker: whether there was room for it.
+    /// Queues the message if the client is connected to this worker. Returns whether there was
+    /// space.
     pub(crate) fn take_here(&self, worker: u16, message: &Arc<Message>) -> Result<bool, ()> {
         let mut state = self.client.state();
         match state.address {
@@ -147,7 +147,7 @@ impl Target {
 }
 
 impl State {
-    /// Another connection of the client begins.
+    /// The client opens another connection.
     pub(super) fn begin(&mut self, connect: &codec::Connect<'_>, address: Address, now: Time) {
         self.address = Some(address);
         self.version = connect.version;
@@ -162,7 +162,7 @@ impl State {
         });
     }
 
-    /// Its connection is gone.
+    /// Its connection has ended.
     pub(super) fn leave(&mut self, now: Time) {
         let after = |seconds: u32| match seconds {
             u32::MAX => Time::NEVER,
@@ -175,7 +175,7 @@ impl State {
         }
     }
 
-    /// Takes a message. False when there is no room for it, or nothing to keep it for.
+    /// Queues a message. Returns false if there is no space or no session.
     pub(super) fn take(&mut self, message: &Arc<Message>, how: How) -> bool {
         let keeps = self.address.is_some() || how.qos > 0 && self.expiry_s > 0;
         if !keeps || self.queue.len() >= QUEUE_MAX {
@@ -185,7 +185,7 @@ impl State {
         true
     }
 
-    /// The next packet that may be sent now; and how many messages had to be left out before it.
+    /// The next packet that may be sent now, and the number of messages dropped before it.
     pub(super) fn next(&mut self, now: Time) -> (Option<Vec<u8>>, u64) {
         let mut left_out = 0;
         while let Some((_, how)) = self.queue.front() {
@@ -218,13 +218,13 @@ impl State {
         }
     }
 
-    /// PUBACK or PUBCOMP, or a PUBREC that refuses: whether something waited for it.
+    /// PUBACK, PUBCOMP, or a PUBREC with an error. Returns whether a message was waiting for it.
     pub(crate) fn acknowledged(&mut self, id: u16) -> bool {
         let found = self.outgoing.iter().position(|flight| flight.id == id);
         found.and_then(|at| self.outgoing.remove(at)).is_some()
     }
 
-    /// PUBREC: whether a message waited for it.
+    /// PUBREC. Returns whether a message was waiting for it.
     pub(crate) fn received(&mut self, id: u16) -> bool {
         let found = self.outgoing.iter_mut().find(|flight| flight.id == id);
         found.map(|flight| flight.received = true).is_some()
@@ -234,7 +234,7 @@ impl State {
         !self.queue.is_empty()
     }
 
-    /// Writes what the last connection did not complete; how many messages that are.
+    /// Writes the unacknowledged messages of the last connection, and returns their number.
     pub(crate) fn write_again(&self, now: Time, out: &mut Vec<u8>) -> u64 {
         for Flight { id, message, how, received } in &self.outgoing {
             match received {

@@ -1,26 +1,25 @@
-//! The packets of MQTT 3.1.1 and 5 as a server reads and writes them. Written a second time: the
-//! tester has a codec of its own.
+//! The packets of MQTT 3.1.1 and 5 for a server. This codec is independent of throng's own.
 
-/// Longer packets end the connection.
+/// Maximum length of a packet; longer ones close the connection.
 pub(super) const PACKET_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// The kind of a packet is in its first byte; a fault breaks it there.
+/// Position of the packet type, which a fault corrupts.
 pub(crate) const KIND_AT: usize = 0;
 
-/// Which standard.
+/// The version of MQTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
     V3,
     V5,
 }
 
-/// What breaks the protocol; the reason code says which way.
+/// A protocol violation and its reason code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Broken(pub(crate) u8);
 
 pub(crate) const MALFORMED: Broken = Broken(0x81);
 pub(crate) const PROTOCOL_ERROR: Broken = Broken(0x82);
 
-/// What a client says.
+/// A packet from a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Packet<'a> {
     Connect(Box<Connect<'a>>),
@@ -39,7 +38,7 @@ pub(crate) enum Packet<'a> {
         filters: Vec<&'a str>,
     },
     Pingreq,
-    /// The code, and the session expiry if it changes.
+    /// The code, and the session expiry if it is changed.
     Disconnect(u8, Option<u32>),
 }
 
@@ -53,7 +52,7 @@ pub(crate) struct Connect<'a> {
     pub(crate) session_expiry_s: u32,
     pub(crate) receive_max: u16,
     pub(crate) packet_bytes_max: u32,
-    /// It names a method of authentication.
+    /// It requests enhanced authentication.
     pub(crate) authenticates: bool,
 }
 
@@ -73,7 +72,7 @@ pub(crate) struct Publish<'a> {
     pub(crate) id: u16,
     pub(crate) alias: Option<u16>,
     pub(crate) expiry_s: Option<u32>,
-    /// Where the properties of the packet are, which are passed on.
+    /// The properties of the packet, which are forwarded.
     pub(crate) properties: &'a [u8],
 }
 
@@ -119,8 +118,8 @@ impl<'a> Cursor<'a> {
         Ok(number)
     }
 
-    /// Calls `found` with each property of a packet of MQTT 5: its identifier, all of its bytes,
-    /// and its value as a number.
+    /// Calls `found` with each property of an MQTT 5 packet: its identifier, its bytes, and its
+    /// value as a number.
     fn properties(
         &mut self,
         version: Version,
@@ -169,7 +168,7 @@ fn varint(bytes: &[u8]) -> Result<Option<(u32, usize)>, Broken> {
     Err(MALFORMED)
 }
 
-/// The first packet of `input` and its length; none if it is not complete.
+/// The first packet of `input` and its length; `None` if it is incomplete.
 pub(crate) fn read(input: &[u8], version: Version) -> Result<Option<(Packet<'_>, usize)>, Broken> {
     let Some((first, rest)) = input.split_first() else { return Ok(None) };
     let Some((length, used)) = varint(rest)? else { return Ok(None) };
@@ -284,7 +283,7 @@ fn connect(mut rest: Cursor<'_>) -> Result<Connect<'_>, Broken> {
         keep_alive_s,
         client_id: "",
         will: None,
-        // A session of 3.1.1 that is not clean does not expire.
+        // A 3.1.1 session without clean start never expires.
         session_expiry_s: if version == Version::V3 && !clean_start { u32::MAX } else { 0 },
         receive_max: u16::MAX,
         packet_bytes_max: u32::MAX,
@@ -324,7 +323,7 @@ fn connect(mut rest: Cursor<'_>) -> Result<Connect<'_>, Broken> {
     if rest.0.is_empty() { Ok(connect) } else { Err(MALFORMED) }
 }
 
-/// Those properties of a message, or of a will, that a subscriber gets.
+/// The properties of a message or will that are forwarded to subscribers.
 pub(super) fn passed_on(properties: &[u8]) -> Vec<u8> {
     let mut measured = Vec::new();
     write_varint(properties.len(), &mut measured);
@@ -335,7 +334,7 @@ pub(super) fn passed_on(properties: &[u8]) -> Vec<u8> {
             out.extend_from_slice(bytes);
         }
     });
-    // They were read before.
+    // They were parsed before.
     read.map_or(Vec::new(), |_| out)
 }
 
@@ -347,14 +346,14 @@ fn write_varint(mut number: usize, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// Writes a packet whose body is this.
+/// Writes a packet with this body.
 pub(crate) fn write(first: u8, body: &[&[u8]], out: &mut Vec<u8>) {
     out.push(first);
     write_varint(body.iter().map(|part| part.len()).sum(), out);
     body.iter().for_each(|part| out.extend_from_slice(part));
 }
 
-/// Writes a CONNACK; with an identifier that was assigned.
+/// Writes a CONNACK, optionally with an assigned identifier.
 pub(crate) fn write_connack(
     version: Version,
     present: bool,
@@ -380,7 +379,7 @@ pub(crate) fn write_connack(
     write(0x20, &[&head, &length, &properties], out);
 }
 
-/// So many topic aliases a client may use.
+/// Maximum number of topic aliases for a client.
 pub(crate) const ALIAS_MAX: u16 = 16;
 
 /// Writes PUBACK, PUBREC, PUBREL or PUBCOMP.

@@ -1,8 +1,8 @@
-//! A broker of MQTT 3.1.1 and 5: subscriptions with wildcards and in groups, QoS 0 to 2, retained
+//! An MQTT 3.1.1 and 5 broker: subscriptions with wildcards and in groups, QoS 0 to 2, retained
 //! messages, wills, sessions that outlive their connection.
 //!
-//! A message goes by mail to the workers of its subscribers, so that the faults of deliveries apply
-//! to each.
+//! Messages are sent as letters to the workers of their subscribers, so that delivery faults apply
+//! to each delivery.
 
 mod broker;
 mod client;

@@ -1,4 +1,4 @@
-//! Whole brokers on loopback, spoken to by small clients of std's sockets.
+//! Tests brokers on loopback with small clients.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -17,7 +17,7 @@ fn books(stats: &Stats) -> MqttStats {
     stats.mqtt.clone().unwrap()
 }
 
-/// A packet with this body, parts of it by their bytes.
+/// A packet with a body of several parts.
 fn packet(first: u8, body: &[&[u8]]) -> Vec<u8> {
     let mut out = Vec::new();
     codec::write(first, body, &mut out);
@@ -28,7 +28,7 @@ fn text(text: &str) -> Vec<u8> {
     [&(text.len() as u16).to_be_bytes()[..], text.as_bytes()].concat()
 }
 
-/// A CONNECT: flags, what follows the keep-alive time, and what follows the client's identifier.
+/// A CONNECT: flags, the fields after the keep-alive time, and those after the client identifier.
 struct Hello<'a> {
     level: u8,
     flags: u8,
@@ -53,7 +53,7 @@ impl Hello<'_> {
 const V3: Hello<'_> =
     Hello { level: 4, flags: 2, keep_alive_s: 0, properties: b"", id: "c", rest: b"" };
 const V5: Hello<'_> = Hello { level: 5, ..V3 };
-/// A session of MQTT 5 that lasts for a minute.
+/// An MQTT 5 session that lasts for a minute.
 const LASTING: Hello<'_> = Hello { flags: 0, properties: b"\x11\0\0\0\x3c", ..V5 };
 
 fn publish(level: u8, qos: u8, id: u16, topic: &str, payload: &str) -> Vec<u8> {
@@ -86,7 +86,7 @@ fn say(stream: &mut TcpStream, bytes: &[u8]) -> (u8, Vec<u8>) {
     hear(stream)
 }
 
-/// A client that is connected; whether its session was resumed.
+/// A connected client, and whether its session was resumed.
 fn client(running: &Running, hello: &Hello<'_>) -> (TcpStream, bool) {
     let mut stream = connect(running.listen);
     let (first, body) = say(&mut stream, &hello.bytes());
@@ -94,7 +94,7 @@ fn client(running: &Running, hello: &Hello<'_>) -> (TcpStream, bool) {
     (stream, body[0] == 1)
 }
 
-/// One that has subscribed, too.
+/// A client with a subscription.
 fn subscriber(running: &Running, hello: &Hello<'_>, filter: &str, options: u8) -> TcpStream {
     let (mut stream, _) = client(running, hello);
     let (first, body) = say(&mut stream, &subscribe(hello.level, 7, filter, options));
@@ -102,7 +102,7 @@ fn subscriber(running: &Running, hello: &Hello<'_>, filter: &str, options: u8) -
     stream
 }
 
-/// The first byte, the topic, the packet identifier and what follows it, of a PUBLISH.
+/// The first byte, the topic, the packet identifier and the rest of a PUBLISH.
 fn message(stream: &mut TcpStream) -> (u8, String, u16, Vec<u8>) {
     let (first, body) = hear(stream);
     assert_eq!(first & 0xf0, 0x30, "a PUBLISH: {first:x} {body:x?}");
@@ -114,7 +114,7 @@ fn message(stream: &mut TcpStream) -> (u8, String, u16, Vec<u8>) {
 }
 
 #[test]
-fn messages_of_each_qos_reach_both_versions() {
+fn messages_of_each_qos_reach_clients_of_both_versions() {
     let running = broker(Options { workers: Some(2), ..options() });
     let mut three = subscriber(&running, &Hello { id: "three", ..V3 }, "a/+", 2);
     let mut five = subscriber(&running, &Hello { id: "five", ..V5 }, "#", 1);
@@ -154,7 +154,7 @@ fn messages_of_each_qos_reach_both_versions() {
 }
 
 #[test]
-fn a_session_outlives_its_connection_if_it_was_asked_to() {
+fn a_session_outlives_its_connection_on_request() {
     let running = broker(options());
     let mut stream = subscriber(&running, &LASTING, "t", 1);
     let (mut from, _) = client(&running, &Hello { id: "from", ..V3 });
@@ -172,7 +172,7 @@ fn a_session_outlives_its_connection_if_it_was_asked_to() {
     assert_eq!((first, again, rest), (0x3a, id, b"\0one".to_vec()), "with the DUP flag");
     assert_eq!(message(&mut stream).3, b"\0two");
     assert_eq!(message(&mut stream).3, b"\0three");
-    // A clean start ends it.
+    // A clean start ends the session.
     drop(stream);
     let (stream, present) = client(&running, &V5);
     assert!(!present);
@@ -184,7 +184,7 @@ fn a_session_outlives_its_connection_if_it_was_asked_to() {
 }
 
 #[test]
-fn retained_messages_come_with_a_subscription() {
+fn retained_messages_are_sent_on_subscription() {
     let running = broker(options());
     let (mut from, _) = client(&running, &Hello { id: "from", ..V3 });
     let mut retain = |topic: &str, payload: &str| {
@@ -203,7 +203,7 @@ fn retained_messages_come_with_a_subscription() {
 }
 
 #[test]
-fn a_message_for_several_subscriptions_of_a_client_comes_once() {
+fn a_message_for_several_subscriptions_of_a_client_is_sent_once() {
     let running = broker(options());
     let (mut stream, _) = client(&running, &Hello { id: "to", ..V5 });
     for (identifier, filter, qos) in [(5, "a/+", 0), (6, "a/#", 1)] {
@@ -212,7 +212,7 @@ fn a_message_for_several_subscriptions_of_a_client_comes_once() {
         assert_eq!(say(&mut stream, &bytes).0, 0x90);
     }
     let (mut from, _) = client(&running, &V5);
-    // With an expiry, which is passed on, and an alias, which is not.
+    // An expiry, which is forwarded, and an alias, which is not.
     let properties = [8, 0x23, 0, 1, 0x02, 0, 0, 0, 9];
     from.write_all(&packet(0x32, &[&text("a/b"), &[0, 1], &properties, b"m"])).unwrap();
     assert_eq!(hear(&mut from), (0x40, vec![0, 1]));
@@ -247,7 +247,7 @@ fn members_of_a_group_take_turns() {
 }
 
 #[test]
-fn a_will_is_published_when_its_client_is_lost_and_not_when_it_leaves() {
+fn a_will_is_published_if_its_client_is_lost_but_not_if_it_disconnects() {
     let running = broker(options());
     let mut stream = subscriber(&running, &Hello { id: "watch", ..V3 }, "will/+", 0);
     let will = |topic: &str| [text(topic), text("gone")].concat();
@@ -261,7 +261,7 @@ fn a_will_is_published_when_its_client_is_lost_and_not_when_it_leaves() {
         }
     }
     assert_eq!(message(&mut stream).1, "will/lost");
-    // With a delay of a second, unless the session ends before.
+    // With a delay of a second, unless the session ends first.
     let rest = [vec![5, 0x18, 0, 0, 0, 1], will("will/late")].concat();
     let hello = Hello { id: "late", flags: 4, rest: &rest, ..LASTING };
     drop(client(&running, &hello));
@@ -270,7 +270,7 @@ fn a_will_is_published_when_its_client_is_lost_and_not_when_it_leaves() {
 }
 
 #[test]
-fn a_client_has_one_connection_and_must_speak() {
+fn a_client_has_one_connection_and_must_send_packets() {
     let running = broker(options());
     let (mut first, _) = client(&running, &V5);
     let (mut second, present) = client(&running, &V5);
@@ -285,7 +285,7 @@ fn a_client_has_one_connection_and_must_speak() {
 }
 
 #[test]
-fn what_breaks_the_protocol_closes_the_connection() {
+fn a_protocol_violation_closes_the_connection() {
     let running = broker(options());
     let hello = V5.bytes();
     for bytes in [
@@ -305,7 +305,7 @@ fn what_breaks_the_protocol_closes_the_connection() {
 }
 
 #[test]
-fn faults_of_deliveries_are_exact() {
+fn delivery_faults_are_exact() {
     let faults =
         FaultOptions { lose_every: Some(10), twice_every: Some(7), ..FaultOptions::default() };
     let running = broker(Options { faults, ..options() });
@@ -314,7 +314,7 @@ fn faults_of_deliveries_are_exact() {
     for _ in 0..100 {
         from.write_all(&publish(4, 0, 0, "t", "m")).unwrap();
     }
-    // 10 are lost; of the 14 sevenths one is lost, too.
+    // 10 are lost; of the 14 sevenths, one is also lost.
     (0..103).for_each(|_| drop(message(&mut stream)));
     let deliveries = running.stats().deliveries.unwrap();
     assert_eq!((deliveries.owed, deliveries.lost, deliveries.twice), (100, 10, 13));
@@ -322,7 +322,7 @@ fn faults_of_deliveries_are_exact() {
 }
 
 #[test]
-fn errors_refuse_and_forgotten_subscriptions_are_confirmed() {
+fn errors_reject_and_forgotten_subscriptions_are_confirmed() {
     let running = broker(Options { errors: 1.0, ..options() });
     for (hello, code) in [(V3, 3), (V5, 0x88)] {
         let mut stream = connect(running.listen);
@@ -338,7 +338,7 @@ fn errors_refuse_and_forgotten_subscriptions_are_confirmed() {
 }
 
 #[test]
-fn a_client_lives_however_its_bytes_are_split() {
+fn packets_can_be_split_anywhere() {
     let running = broker(options());
     let stream =
         [V5.bytes(), subscribe(5, 1, "t", 0), publish(5, 1, 2, "t", "m"), b"\xc0\0\xe0\0".to_vec()]
@@ -367,7 +367,7 @@ fn fuzz_a_broker_survives_garbage() {
             return;
         }
         let mut stream = connect(running.listen);
-        // The server may close before it has read all of it.
+        // The server may close the connection before it has read all bytes.
         let _ = stream.write_all(input);
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let _ = stream.read_to_end(&mut Vec::new());

@@ -1,8 +1,8 @@
-//! A tree of topic filters, and what matches a topic in it.
+//! A tree of topic filters, and the search for matches of a topic.
 
 use std::collections::HashMap;
 
-/// Values by their filters.
+/// Values by filter.
 #[derive(Debug, Default)]
 pub(super) struct Topics<T> {
     children: HashMap<Box<str>, Topics<T>>,
@@ -10,7 +10,7 @@ pub(super) struct Topics<T> {
 }
 
 impl<T: Default> Topics<T> {
-    /// The value of a filter, made if there is none.
+    /// The value of a filter, created if necessary.
     pub(super) fn of(&mut self, filter: &str) -> &mut T {
         let mut node = self;
         for level in filter.split('/') {
@@ -22,7 +22,7 @@ impl<T: Default> Topics<T> {
     /// Calls `found` with the value of each filter that matches a topic.
     pub(super) fn matching<'a>(&'a self, topic: &str, found: &mut impl FnMut(&'a T)) {
         let levels: Vec<&str> = topic.split('/').collect();
-        // Topics that begin with `$` are only for filters that say so.
+        // Topics that start with `$` only match filters that start with `$`.
         if topic.starts_with('$') {
             let child = self.children.get(levels[0]);
             return child.into_iter().for_each(|child| child.walk(&levels[1..], found));
@@ -43,7 +43,7 @@ impl<T: Default> Topics<T> {
     }
 }
 
-/// Whether a filter is one; that of a shared subscription without its group.
+/// Whether a filter is valid; for a shared subscription, the filter without its group.
 pub(super) fn is_filter(filter: &str) -> bool {
     let mut levels = filter.split('/').peekable();
     let mut valid = !filter.is_empty();
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filters_find_topics() {
+    fn filters_match_topics() {
         let filters = ["a/b", "a/+", "a/#", "#", "+", "a/+/c", "$SYS/#", "/+"];
         let mut topics = Topics::<usize>::default();
         for (index, filter) in filters.iter().enumerate() {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn wildcards_are_whole_levels() {
+    fn wildcards_match_whole_levels() {
         for (filter, valid) in
             [("a/#", true), ("#", true), ("a#", false), ("#/a", false), ("a+", false), ("", false)]
         {

@@ -1,21 +1,21 @@
-//! The packets of the push protocol, read and written by hand: a length of two bytes that counts
-//! what follows it, a kind, a sequence number and the body of the kind. Numbers are big-endian.
+//! The packets of the push protocol: a two-byte length of the rest, a kind, a sequence number and
+//! the body. Numbers are big-endian. Independent of protocol declarations.
 
 use serde::de::IgnoredAny;
 
 use super::counts::Breach;
 use crate::mail::Stamped;
 
-/// The largest value of the length of a packet.
+/// Maximum value of a packet's length.
 pub(crate) const LENGTH_MAX: usize = 16 * 1024;
 /// The length, the kind and the sequence number.
 const HEAD_BYTES: usize = 7;
-/// What the length counts beside the body.
+/// The part of the head that is included in the length.
 const COUNTED_HEAD_BYTES: usize = 5;
-/// The most bytes of JSON that a push carries, after its id and its time.
+/// Maximum bytes of JSON in a push, after its ID and its timestamp.
 pub(crate) const PUSH_DATA_BYTES_MAX: usize = LENGTH_MAX - COUNTED_HEAD_BYTES - 16;
 
-/// Where the kind stands in a packet.
+/// Position of the kind in a packet.
 pub(crate) const KIND_AT: usize = 2;
 
 const BIND: u8 = 1;
@@ -27,7 +27,7 @@ const RECEIVED: u8 = 6;
 const REPORT: u8 = 7;
 const NOTED: u8 = 8;
 
-/// What a device says.
+/// A message from a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message<'a> {
     Bind { device: &'a str, key: &'a str },
@@ -42,8 +42,8 @@ pub(crate) struct Packet<'a> {
     pub(crate) message: Message<'a>,
 }
 
-/// The first packet of `input` and how many bytes it has; none when it is not yet complete. What
-/// cannot become a packet is refused as early as its bytes show it.
+/// The first packet of `input` and its length; `None` if it is incomplete. Invalid packets are
+/// rejected as early as possible.
 pub(crate) fn read(input: &[u8]) -> Result<Option<(Packet<'_>, usize)>, Breach> {
     let Some((length, rest)) = input.split_first_chunk::<2>() else { return Ok(None) };
     let length = usize::from(u16::from_be_bytes(*length));
@@ -81,7 +81,7 @@ fn bind(body: &[u8]) -> Result<Message<'_>, Breach> {
     Ok(Message::Bind { device, key })
 }
 
-/// A text after its length in one byte, and what follows it.
+/// A text after its one-byte length, and the rest.
 fn text(bytes: &[u8]) -> Result<(&str, &[u8]), Breach> {
     let (length, rest) = bytes.split_first().ok_or(Breach::Malformed)?;
     let (text, rest) = rest.split_at_checked(usize::from(*length)).ok_or(Breach::Malformed)?;
@@ -92,7 +92,7 @@ fn number<const N: usize>(bytes: &[u8]) -> Result<[u8; N], Breach> {
     bytes.try_into().map_err(|_| Breach::Malformed)
 }
 
-/// An answer: its code is the only body that any answer has.
+/// A reply; its body is always a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Bound(u8),
@@ -109,17 +109,17 @@ pub(crate) fn write_answer(out: &mut Vec<u8>, seq: u32, answer: Answer) {
     write_packet(out, kind, seq, body);
 }
 
-/// The sequence number of a push, which its acknowledgement carries. It is the server's own: no
-/// device comes so far with its requests.
+/// The sequence number of a push, which its acknowledgement contains. It is separate from those of
+/// devices' requests, which never become that large.
 pub(crate) fn seq_of_push(id: u64) -> u32 {
     1 << 31 | id as u32 & (u32::MAX >> 1)
 }
 
-/// Where the time stands in a push: after the head and the id.
+/// Position of the timestamp in a push: after the head and the ID.
 const SENT_NS_AT: usize = HEAD_BYTES + 8;
 
-/// A push, made once for all who get it: only its time differs.
-/// None when the data does not fit into a packet.
+/// A push, encoded once for all receivers; only its timestamp differs. `None` if the data does not
+/// fit into a packet.
 pub(crate) fn push_frame(id: u64, data: &[u8]) -> Option<Stamped> {
     if data.len() > PUSH_DATA_BYTES_MAX {
         return None;
@@ -142,7 +142,7 @@ fn write_packet(out: &mut Vec<u8>, kind: u8, seq: u32, body: &[u8]) {
     out.extend_from_slice(body);
 }
 
-/// What a device would write, for tests.
+/// Encodes packets of devices, for tests.
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -174,7 +174,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn packets_are_read_as_the_declaration_says() {
+    fn packets_are_read_as_declared() {
         let bytes = b"\x00\x0c\x01\x00\x00\x01\x02\x03d17\x02pk";
         let binds = Message::Bind { device: "d17", key: "pk" };
         assert_eq!(read(bytes), Ok(Some((Packet { seq: 258, message: binds }, 14))));
@@ -188,7 +188,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn answers_and_pushes_are_written_as_the_declaration_says() {
+    fn replies_and_pushes_are_written_as_declared() {
         let written = |answer| {
             let mut out = Vec::new();
             write_answer(&mut out, 0x0102_0304, answer);
@@ -208,7 +208,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_breaks_the_protocol_is_refused_as_soon_as_it_shows() {
+    fn violations_are_rejected_as_early_as_possible() {
         for (bytes, breach) in [
             (&b"\x40\x01"[..], Breach::TooLong),
             (b"\x00\x04", Breach::TooShort),
@@ -229,7 +229,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn packets_split_at_every_byte() {
+    fn packets_can_be_split_at_every_byte() {
         let stream = [bind(1, "d17", "pk"), heartbeat(2), received(3), report(4, "[1]")].concat();
         throng_fuzz::splits(&stream, |parts| {
             let (mut kept, mut seqs) = (Vec::new(), Vec::new());

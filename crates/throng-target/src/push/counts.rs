@@ -1,47 +1,47 @@
-//! What a push service counts. Each worker writes its own counts, readers add them up.
+//! The statistics of a push service. Each worker writes its own counts, and readers add them up.
 
 /// Why a packet closes its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Breach {
-    /// A length above what a packet may have.
+    /// The length exceeds the maximum.
     TooLong,
-    /// A length that does not even hold the head.
+    /// The length is shorter than the head.
     TooShort,
     UnknownKind,
-    /// A body that is not what its kind says.
+    /// The body does not match its kind.
     Malformed,
-    /// A report whose data is no JSON.
+    /// The data of a report is not JSON.
     NotJson,
-    /// Something else than a bind came first.
+    /// The first packet is not a bind.
     NotBound,
-    /// A bind on a connection that is bound.
+    /// The connection is already bound.
     BoundAgain,
 }
 
 sums! {
-    /// What a push service has done, as `/stats` tells it.
+    /// Statistics of a push service, as in `/stats`.
     pub(crate) struct PushStats {
-        /// Binds of all kinds, whatever was answered.
+        /// All binds, with any reply.
         pub(crate) binds: u64,
-        /// Binds answered with code 0.
+        /// Binds confirmed with code 0.
         pub(crate) bound: u64,
-        /// Binds with another key than `pk`, answered with code 1.
+        /// Binds with another key than `pk`, rejected with code 1.
         pub(crate) refused_keys: u64,
-        /// Binds that Redis did not confirm in time, answered with code 2.
+        /// Binds that Redis did not confirm in time, rejected with code 2.
         pub(crate) unconfirmed: u64,
-        /// Binds answered with code 0 and then forgotten, because the server was told to.
+        /// Binds confirmed with code 0 and then deliberately forgotten.
         pub(crate) forgotten: u64,
-        /// Devices that went and were left in Redis, because the server was told to.
+        /// Devices that went offline and were deliberately left in Redis.
         pub(crate) uncleared: u64,
         /// Connections closed because their device bound on another one.
         pub(crate) kicked: u64,
         pub(crate) heartbeats: u64,
         pub(crate) reports: u64,
-        /// Devices that pushes were for: those who got one and those who still wait.
+        /// Devices that pushes were addressed to, including those that still wait.
         pub(crate) addressed: u64,
-        /// Acknowledgements of pushes, by `received` with the sequence number of the push.
+        /// Acknowledgements (`received`) with the sequence number of a push.
         pub(crate) acknowledged: u64,
-        /// The same with any other number: they acknowledge nothing.
+        /// Acknowledgements with any other number, which have no effect.
         pub(crate) misnumbered: u64,
         /// Connections closed by the server, by reason.
         pub(crate) closed: Closed,
@@ -57,7 +57,7 @@ sums! {
         pub(crate) not_json: u64,
         pub(crate) not_bound: u64,
         pub(crate) bound_again: u64,
-        /// No packet came for the idle timeout.
+        /// No packet arrived within the idle timeout.
         pub(crate) idle: u64,
     }
 }

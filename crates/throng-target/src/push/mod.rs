@@ -1,5 +1,5 @@
-//! A push service as a real one would be: devices bind and stay, their presence is kept in memory
-//! and mirrored to a Redis, and an admin pushes to one, to some or to all of them.
+//! A realistic push service: devices bind and stay, their presence is kept in memory and mirrored
+//! to Redis, and an admin pushes to one, some or all of them.
 
 pub(crate) mod codec;
 pub(crate) mod counts;

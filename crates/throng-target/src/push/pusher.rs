@@ -1,5 +1,5 @@
-//! The thread that pushes to many devices, paced, and that ends the patience of binds which wait
-//! for Redis. It writes no socket: it posts letters to the workers.
+//! The thread that paces pushes to many devices, and times out binds that wait for Redis. It writes
+//! to no sockets: it sends letters to the workers.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,22 +16,22 @@ use crate::options::PushOptions;
 use crate::presence::Presence;
 use crate::redis::Ticket;
 
-/// More pushes to many are not on their way at once.
+/// Maximum number of concurrent pushes to many devices.
 const JOBS_MAX: usize = 64;
-/// The devices of all pushes on their way, at eight bytes each.
+/// Maximum number of devices in all pending pushes, at eight bytes each.
 const WAITING_MAX: u64 = 16_000_000;
-/// More binds do not wait for Redis at once.
+/// Maximum number of binds that wait for Redis.
 const TICKETS_MAX: usize = 256 * 1024;
-/// How often a paced push goes on.
+/// Interval at which paced pushes continue.
 const TICK: Duration = Duration::from_millis(2);
-/// So many devices per tick get a push that is not paced, so that workers also do other things.
+/// Devices per tick of a push without a rate, so that workers have time for other work.
 const UNPACED_PER_TICK: usize = 2_000;
-/// The longest a letter is: its devices are written one after another.
+/// Maximum number of devices in a letter, which are written one after another.
 const LETTER_ADDRESSES_MAX: usize = 256;
-/// The pushes that nobody asked for have ids from here on, apart from those of the admin.
+/// The first ID of automatic pushes, which distinguishes them from the admin's.
 const OWN_IDS_FROM: u64 = 1 << 32;
 
-/// Why a push to many is not begun.
+/// A push was rejected because too many are pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooMany;
 
@@ -47,33 +47,33 @@ pub(crate) struct Pusher {
 #[derive(Default)]
 struct Queue {
     jobs: Vec<Job>,
-    /// Binds that wait for Redis, and until when; all wait equally long.
+    /// Binds that wait for Redis, with their deadlines; all have the same timeout.
     tickets: VecDeque<(Time, Ticket)>,
-    /// When everyone gets the next push that nobody asked for, and how many there were.
+    /// When the next automatic push to all devices is due, and the number of earlier ones.
     next_own: Option<Time>,
     own_made: u64,
     stopped: bool,
 }
 
-/// A push on its way to many.
+/// A pending push to many devices.
 struct Job {
     frame: Arc<Stamped>,
     addresses: Vec<Address>,
     done: usize,
     started: Time,
-    /// Devices per second; none: as fast as the workers take it.
+    /// Devices per second; `None` means as fast as the workers accept them.
     rate: Option<f64>,
 }
 
 impl Job {
-    /// How many devices get the push now.
+    /// The number of devices whose push is due now.
     fn due(&self, now: Time) -> usize {
         let left = self.addresses.len() - self.done;
         let due = match self.rate {
             None => UNPACED_PER_TICK,
             Some(rate) => {
                 let due = (now - self.started).as_secs_f64() * rate;
-                // The first is due at once.
+                // The first is due immediately.
                 (due as usize).saturating_add(1).saturating_sub(self.done)
             }
         };
@@ -94,7 +94,7 @@ impl Pusher {
         }
     }
 
-    /// Pushes to these devices, so many per second.
+    /// Pushes to these devices at a rate per second.
     pub(crate) fn push(
         &self,
         frame: Stamped,
@@ -126,7 +126,7 @@ impl Pusher {
         Ok(())
     }
 
-    /// Pushes to one device at once; false when its worker is too far behind.
+    /// Pushes to one device immediately. Returns false if its worker's mailbox is full.
     pub(crate) fn push_one(&self, post: &Post, frame: Stamped, address: Address) -> bool {
         let letter = Letter::Push(Box::new([address]), Arc::new(frame));
         let taken = post.send(address.worker, letter);
@@ -146,12 +146,12 @@ impl Pusher {
         true
     }
 
-    /// One for each device that a push was for.
+    /// Number of pushes times their devices.
     pub(crate) fn addressed(&self) -> u64 {
         self.addressed.load(Ordering::Relaxed)
     }
 
-    /// Devices whose push waits for its turn.
+    /// Devices whose push is still pending.
     pub(crate) fn waiting(&self) -> u64 {
         self.lock().waiting()
     }
@@ -165,7 +165,7 @@ impl Pusher {
         self.wake.notify_one();
     }
 
-    /// Works until it is stopped.
+    /// Runs until it is stopped.
     pub(crate) fn run(&self, post: &Post, presence: &Presence) {
         let mut queue = self.lock();
         while !queue.stopped {
@@ -180,7 +180,7 @@ impl Pusher {
         }
     }
 
-    /// Begins the push that everyone gets in the period that begins now, spread over it.
+    /// Starts the automatic push of the current period to all devices, spread over the period.
     fn push_own(&self, queue: &mut Queue, presence: &Presence, now: Time) {
         let (Some(every), Some(due)) = (self.every, queue.next_own) else { return };
         if due > now {
@@ -195,7 +195,7 @@ impl Pusher {
         if let Some(frame) = push_frame(OWN_IDS_FROM + number, data.as_bytes())
             && !addresses.is_empty()
         {
-            // When too many pushes are on their way, this one is left out.
+            // If too many pushes are pending, this one is skipped.
             let _ = self.begin(queue, frame, addresses, Some(rate));
         }
     }
@@ -210,15 +210,15 @@ impl Queue {
         self.jobs.iter().map(|job| (job.addresses.len() - job.done) as u64).sum()
     }
 
-    /// When there is something to do, beside the jobs.
+    /// When the next action is due, apart from pending pushes.
     fn next(&self) -> Time {
         let ticket = self.tickets.front().map(|(until, _)| *until);
         ticket.into_iter().chain(self.next_own).min().unwrap_or(Time::NEVER)
     }
 }
 
-/// Posts what of a job is due, and tells whether anything is left of it. What a full mailbox does
-/// not take is posted at the next tick.
+/// Sends the pushes that are due, and returns whether any are left. Pushes that a full mailbox
+/// rejects are sent at the next tick.
 fn advance(job: &mut Job, post: &Post, now: Time) -> bool {
     let due = job.due(now);
     let until = job.done + due;
@@ -255,7 +255,7 @@ fn end_patience(queue: &mut Queue, post: &Post, now: Time) {
     );
 }
 
-/// Calls `send` once for each worker, with what is for it, in order.
+/// Calls `send` once for each worker with its items, in order.
 pub(crate) fn post_by_worker<T: Copy>(
     items: &[T],
     worker: impl Fn(&T) -> u16,
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paced_push_keeps_its_pace_and_reaches_each_once() {
+    fn a_paced_push_keeps_its_rate_and_reaches_each_device_once() {
         let post = Post::new(2).unwrap();
         let (frame, started) = (Arc::new(frame()), Time::ZERO);
         let mut job =
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_mailbox_refuses_is_posted_again() {
+    fn pushes_rejected_by_a_full_mailbox_are_sent_again() {
         let post = Post::new(2).unwrap();
         while post.send(0, Letter::Push(Box::new([]), Arc::new(frame()))) {}
         let started = Time::ZERO;
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_pushes_are_refused() {
+    fn too_many_pushes_are_rejected() {
         let pusher = Pusher::new(Clock::simulated(), &PushOptions::default());
         for _ in 0..JOBS_MAX {
             assert_eq!(pusher.push(frame(), addresses(2), None), Ok(()));
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn patience_ends_in_order() {
+    fn binds_time_out_in_order() {
         let (clock, post) = (Clock::simulated(), Post::new(2).unwrap());
         let pusher = Pusher::new(clock.clone(), &PushOptions::default());
         let [first, second] =

@@ -1,5 +1,5 @@
-//! What all workers of a push service share: the presence, its mirror, the pushes on their way and
-//! the counts.
+//! The state shared by all workers of a push service: presence, its mirror, pending pushes and
+//! statistics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use crate::presence::Presence;
 use crate::redis::{Mirror, Ticket};
 use crate::sums::Sums;
 
-/// Workers share counts when there are more of them than this.
+/// If there are more workers, they share counts.
 const COUNTS: usize = 64;
 
 pub(crate) struct Service {
@@ -25,7 +25,7 @@ pub(crate) struct Service {
     pub(crate) presence: Arc<Presence>,
     pub(crate) mirror: Option<Mirror>,
     pub(crate) pusher: Pusher,
-    /// Devices that went.
+    /// Devices that went offline.
     gone: AtomicU64,
     counts: Vec<Mutex<PushStats>>,
 }
@@ -53,13 +53,13 @@ impl Service {
         self.options.idle_timeout
     }
 
-    /// A device was silent for too long and is taken offline.
+    /// A device was silent for too long and is marked as offline.
     pub(crate) fn count_idle(&self, address: Address) {
         self.count(address.worker, |counts| counts.closed.idle += 1);
     }
 
-    /// A device went: whether Redis is told. Of the share that is not, exactly so many are left
-    /// there, evenly spread.
+    /// A device went offline: returns whether to remove it from Redis. The share that stays is
+    /// exact and evenly distributed.
     pub(crate) fn clears(&self, address: Address) -> bool {
         let share = self.options.skip_clear;
         let number = self.gone.fetch_add(1, Ordering::Relaxed) as f64;
@@ -74,13 +74,12 @@ impl Service {
         count(&mut lock(&self.counts[usize::from(worker) % COUNTS]));
     }
 
-    /// A bind waits for Redis from now on, and hears when that took too long; false when too many
-    /// wait already.
+    /// Starts the timeout of a bind that waits for Redis. Returns false if too many are waiting.
     pub(crate) fn watch(&self, ticket: Ticket) -> bool {
         self.pusher.watch(ticket)
     }
 
-    /// What devices did; pushes that were written are counted with the deliveries of the server.
+    /// The actions of devices; written pushes are counted with the server's deliveries.
     pub(crate) fn counts(&self) -> PushStats {
         let mut sum = PushStats::default();
         self.counts.iter().for_each(|counts| sum.add(&lock(counts)));

@@ -1,4 +1,4 @@
-//! Whole push services on loopback, spoken to by small devices of std's sockets.
+//! Tests push services on loopback with small devices.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -22,7 +22,7 @@ fn plain() -> Running {
     service(PushOptions::default(), options())
 }
 
-/// A packet as a device reads it: kind, sequence number, body.
+/// Reads a packet: kind, sequence number, body.
 fn read(stream: &mut TcpStream) -> (u8, u32, Vec<u8>) {
     let mut head = [0; 7];
     stream.read_exact(&mut head).unwrap();
@@ -32,7 +32,7 @@ fn read(stream: &mut TcpStream) -> (u8, u32, Vec<u8>) {
     (head[2], u32::from_be_bytes([head[3], head[4], head[5], head[6]]), body)
 }
 
-/// The id, the time and the data of a push.
+/// Reads the ID, the timestamp and the data of a push.
 fn read_push(stream: &mut TcpStream) -> (u64, u64, String) {
     let (kind, seq, body) = read(stream);
     let number = |at: usize| u64::from_be_bytes(body[at..at + 8].try_into().unwrap());
@@ -40,7 +40,7 @@ fn read_push(stream: &mut TcpStream) -> (u64, u64, String) {
     (number(0), number(8), String::from_utf8(body[16..].to_vec()).unwrap())
 }
 
-/// A device that is bound.
+/// A bound device.
 fn device(running: &Running, name: &str) -> TcpStream {
     let mut stream = connect(running.listen);
     stream.write_all(&bind(9, name, "pk")).unwrap();
@@ -61,14 +61,14 @@ fn asked(running: &Running, path: &str) -> (u16, Value) {
     (answer.status(), answer.json())
 }
 
-/// The push service's own counts, once `pointer` in them is `wanted`.
+/// The push service's counts, once the one at `pointer` equals `wanted`.
 fn until_count(running: &Running, pointer: &str, wanted: u64) -> Value {
     let push = |stats: &crate::Stats| stats.push.clone().unwrap();
     push(&until(running, |stats| push(stats).pointer(pointer) == Some(&wanted.into())))
 }
 
 #[test]
-fn a_device_lives_however_its_bytes_are_split() {
+fn a_device_can_split_its_packets_anywhere() {
     let running = plain();
     let stream =
         [bind(1, "d17", "pk"), heartbeat(2), report(3, r#"{"battery":5}"#), received(7)].concat();
@@ -93,7 +93,7 @@ fn a_device_lives_however_its_bytes_are_split() {
 }
 
 #[test]
-fn a_device_is_bound_by_its_key_and_once() {
+fn a_device_is_bound_once_and_by_its_key() {
     let running = plain();
     let mut first = connect(running.listen);
     first.write_all(&[bind(1, "d17", "guess"), bind(2, "d17", "pk")].concat()).unwrap();
@@ -111,7 +111,7 @@ fn a_device_is_bound_by_its_key_and_once() {
 }
 
 #[test]
-fn what_breaks_the_protocol_closes_and_is_counted_by_reason() {
+fn violations_close_the_connection_and_are_counted_by_reason() {
     let running = plain();
     let bound = |bytes: Vec<u8>| [bind(9, "d1", "pk"), bytes].concat();
     for (reason, bytes) in [
@@ -128,7 +128,7 @@ fn what_breaks_the_protocol_closes_and_is_counted_by_reason() {
         running.reset();
         let mut stream = connect(running.listen);
         stream.write_all(&bytes).unwrap();
-        // The answer to the bind, where there was one, and then the end.
+        // The reply to the bind, if any, and the end of the connection.
         std::io::copy(&mut stream, &mut std::io::sink()).unwrap();
         until_count(&running, &format!("/closed/{reason}"), 1);
         assert_eq!(running.stats().refused, 1);
@@ -137,7 +137,7 @@ fn what_breaks_the_protocol_closes_and_is_counted_by_reason() {
 }
 
 #[test]
-fn one_some_and_all_are_pushed_to() {
+fn pushes_reach_one_some_or_all_devices() {
     let running = plain();
     let mut devices: Vec<TcpStream> =
         ["d1", "d2", "d30", "phone"].iter().map(|name| device(&running, name)).collect();
@@ -170,7 +170,7 @@ fn one_some_and_all_are_pushed_to() {
 }
 
 #[test]
-fn the_admin_tells_who_is_online_and_refuses_with_a_reason() {
+fn the_admin_lists_online_devices_and_rejects_with_a_reason() {
     let running = plain();
     let _devices: Vec<TcpStream> =
         (0..5).map(|number| device(&running, &format!("d{}", number * 10))).collect();
@@ -189,7 +189,7 @@ fn the_admin_tells_who_is_online_and_refuses_with_a_reason() {
     assert_eq!(get(running.admin.unwrap(), "/nothing").status(), 404);
     assert_eq!(post(&running, "/push", &json!({"to": 1})).0, 400);
     assert_eq!(post(&running, "/faults", &json!({"lose": 1})).0, 400);
-    // One connection carries many requests.
+    // One connection can carry many requests.
     let mut stream = connect(running.admin.unwrap());
     for _ in 0..3 {
         assert_eq!(ask(&mut stream, "GET /stats HTTP/1.1\r\nHost: x\r\n\r\n").status(), 200);
@@ -197,7 +197,7 @@ fn the_admin_tells_who_is_online_and_refuses_with_a_reason() {
 }
 
 #[test]
-fn faults_of_pushes_are_exact_and_change_while_it_runs() {
+fn push_faults_are_exact_and_can_change_at_runtime() {
     let running = plain();
     let mut devices: Vec<TcpStream> =
         (0..50).map(|number| device(&running, &format!("d{number}"))).collect();
@@ -208,7 +208,7 @@ fn faults_of_pushes_are_exact_and_change_while_it_runs() {
     }
     let wanted = |stats: &crate::Stats| stats.deliveries.as_ref().unwrap().owed == 200;
     let stats = until(&running, wanted).deliveries.unwrap();
-    // Two of the sevenths are tenths, too, and those are lost.
+    // Two of the sevenths are also tenths, which are lost.
     assert_eq!((stats.lost, stats.twice, stats.written), (20, 26, 206));
     set(json!({"lose_every": null, "twice_every": null}));
     assert_eq!(post(&running, "/push", &json!({"to": "all", "id": 99})).0, 202);
@@ -222,7 +222,7 @@ fn faults_of_pushes_are_exact_and_change_while_it_runs() {
 }
 
 #[test]
-fn some_binds_are_answered_and_forgotten() {
+fn some_binds_are_confirmed_and_forgotten() {
     let faults = FaultOptions { forget_every: Some(3), ..FaultOptions::default() };
     let running = service(PushOptions::default(), Options { faults, ..options() });
     let mut devices: Vec<TcpStream> =
@@ -237,7 +237,7 @@ fn some_binds_are_answered_and_forgotten() {
 }
 
 #[test]
-fn who_is_silent_is_taken_offline() {
+fn a_silent_device_is_marked_as_offline() {
     let idle_timeout = Some(Duration::from_millis(300));
     let running = service(PushOptions { idle_timeout, ..PushOptions::default() }, options());
     let mut silent = [device(&running, "d1"), connect(running.listen)];
@@ -253,7 +253,7 @@ fn who_is_silent_is_taken_offline() {
 }
 
 #[test]
-fn pushes_come_by_themselves() {
+fn pushes_are_sent_automatically() {
     let push_every = Some(Duration::from_millis(50));
     let running = service(PushOptions { push_every, ..PushOptions::default() }, options());
     let mut devices = [device(&running, "d1"), device(&running, "d2")];
@@ -264,7 +264,7 @@ fn pushes_come_by_themselves() {
     }
 }
 
-/// A service that mirrors to this Redis.
+/// A service that mirrors to this Redis server.
 fn mirrored(redis: &TestServer, redis_wait: bool) -> Running {
     let redis = Some(format!("redis://{}", redis.address).parse().unwrap());
     let redis_timeout = Duration::from_millis(200);
@@ -291,7 +291,7 @@ fn the_presence_is_mirrored() {
 }
 
 #[test]
-fn binds_wait_for_redis_and_not_for_ever() {
+fn binds_wait_for_redis_with_a_timeout() {
     let mut redis = TestServer::start(SocketAddr::from(([127, 0, 0, 1], 0)), Arc::default());
     let running = mirrored(&redis, true);
     let _first = device(&running, "d1");
@@ -326,7 +326,7 @@ fn fuzz_a_push_service_survives_garbage() {
             return;
         }
         let mut stream = connect(running.listen);
-        // The server may close before it has read all of it.
+        // The server may close the connection before it has read all bytes.
         let _ = stream.write_all(input);
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let _ = stream.read_to_end(&mut Vec::new());

@@ -1,18 +1,18 @@
-//! A token bucket: how many requests pass in a while.
+//! A token bucket, which limits the rate of requests.
 
 use std::time::Duration;
 
 use throng_base::Time;
 
-/// A limit of the rate of requests: a bucket of `burst` tokens that gets `per_s` tokens per
-/// second. A request takes one, or is refused.
+/// A rate limit: a bucket of `burst` tokens that receives `per_s` tokens per second. A request
+/// takes one, or is rejected.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateLimit {
     pub per_s: f64,
     pub burst: u64,
 }
 
-/// A bucket that is full at first. It has no clock: moments are given, none before another.
+/// A bucket that is initially full. It has no clock: times are arguments, in ascending order.
 #[derive(Clone, Debug)]
 pub(crate) struct Bucket {
     limit: RateLimit,
@@ -25,13 +25,13 @@ impl Bucket {
         Bucket { limit, tokens: limit.burst as f64, at: Time::ZERO }
     }
 
-    /// Takes a token, or says in what time there is one.
+    /// Takes a token, or returns how long to wait for one.
     pub(crate) fn take(&mut self, at: Time) -> Result<(), Duration> {
         let at = at.max(self.at);
         let new = (at - self.at).as_secs_f64() * self.limit.per_s;
         self.tokens = (self.tokens + new).min(self.limit.burst as f64);
         self.at = at;
-        // An even rate at the limit must not fail by the last digit of a sum, or by a nanosecond.
+        // An even rate at the limit must not fail because of rounding, or a nanosecond.
         if self.tokens >= 1.0 - 1e-6 {
             self.tokens -= 1.0;
             return Ok(());
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_passes_and_then_the_rate() {
+    fn a_burst_passes_and_then_the_rate_applies() {
         let mut bucket = Bucket::new(RateLimit { per_s: 10.0, burst: 5 });
         let at = |ms: u64| Time(ms * 1_000_000);
         let passed =
@@ -54,7 +54,7 @@ mod tests {
         assert_eq!(bucket.take(at(40)), Err(Duration::from_millis(60)));
         assert_eq!(passed(&mut bucket, 100, 2), 1);
         assert_eq!(passed(&mut bucket, 100_000, 9), 5);
-        // A moment from before the last one counts as that.
+        // An earlier time counts as the last one.
         assert_eq!(passed(&mut bucket, 3, 1), 0);
     }
 

@@ -10,15 +10,15 @@ use super::machine::{Machine, Ticket};
 use super::options::CapacityOptions;
 use crate::board::{QueueStats, lock};
 
-/// A request that was served, by its number, and when.
+/// The number of a served request, and its departure time.
 pub(crate) type Departed = (u64, Time);
 
-/// What a worker has to do after it touched the gate.
+/// What a worker must do after it used the gate.
 #[derive(Debug, Default)]
 pub(crate) struct Orders {
-    /// To look at the gate at this moment.
+    /// Check the gate at this time.
     pub(crate) look_at: Option<Time>,
-    /// To wake these workers: requests of theirs departed.
+    /// Wake these workers, because requests of theirs have departed.
     pub(crate) wake: Vec<u16>,
 }
 
@@ -29,24 +29,24 @@ impl Orders {
     }
 }
 
-/// Stream of random numbers of the service times; workers have those from zero.
+/// Random stream of the service times; those of workers start at zero.
 const SERVICE_STREAM: u64 = 1 << 32;
 
 pub(crate) struct Capacity {
     pub(crate) work_on: bool,
     state: Mutex<State>,
-    /// What was asked of its law, and what that says.
+    /// Laws that were computed, by question.
     laws: Mutex<Vec<(Question, Law)>>,
 }
 
-/// More laws are not kept.
+/// Maximum number of stored laws.
 const LAWS_MAX: usize = 1_000;
 
 struct State {
     gate: Gate,
-    /// When the first of the workers looks that have set their timer.
+    /// The earliest time at which a worker's timer checks the gate.
     looked_at: Time,
-    /// Of each worker, what has departed and it has not heard of.
+    /// By worker: departures that it has not processed.
     departed: Vec<Vec<Departed>>,
     counts: QueueStats,
 }
@@ -79,7 +79,7 @@ impl Capacity {
         })
     }
 
-    /// The client of a request has gone, which is in the queue or was a moment ago.
+    /// The client of a request disconnected; the request may still be in the queue.
     pub(crate) fn leave(&self, worker: u16, number: u64, now: Time) -> Orders {
         let work_on = self.work_on;
         let ((), orders) = lock(&self.state).touch(worker, |gate, counts, departed| {
@@ -93,7 +93,7 @@ impl Capacity {
         orders
     }
 
-    /// What has departed of this worker.
+    /// The departures of this worker.
     pub(crate) fn look(&self, worker: u16, now: Time) -> (Vec<Departed>, Orders) {
         let mut state = lock(&self.state);
         if state.looked_at <= now {
@@ -105,7 +105,7 @@ impl Capacity {
         (departed, orders)
     }
 
-    /// The law of a server with these options; each is found once.
+    /// The law of a server with these options; each is computed once.
     pub(crate) fn law(
         &self,
         question: Question,
@@ -129,7 +129,7 @@ impl Capacity {
         QueueStats { waiting, in_service, ..state.counts.clone() }
     }
 
-    /// Sets all counts back; who is in the queue stays there, and counts as admitted.
+    /// Resets all counts; requests in the queue stay and count as admitted.
     pub(crate) fn reset(&self) {
         let mut state = lock(&self.state);
         let (waiting, in_service) = state.present();
@@ -139,8 +139,8 @@ impl Capacity {
 }
 
 impl State {
-    /// Does something at the gate that may let requests of the same worker depart: it looks for
-    /// them when it is done with the connection that it is at.
+    /// Performs an action after which requests of the same worker may depart. The worker checks for
+    /// them once it has finished with the current connection.
     fn touch<T>(
         &mut self,
         worker: u16,
@@ -151,8 +151,8 @@ impl State {
         (result, Orders { look_at, wake })
     }
 
-    /// Does something at the gate, and takes note of what departs meanwhile: whether that is
-    /// something of this worker, and of which others that have not been woken.
+    /// Performs an action, and records departures: whether some belong to this worker, and which
+    /// other workers must be woken.
     fn act<T>(
         &mut self,
         worker: u16,
@@ -175,7 +175,7 @@ impl State {
         (result, own, wake)
     }
 
-    /// When a worker has to look for the next departure, unless another does.
+    /// When a worker must check for the next departure, unless another does.
     fn next_look(&mut self) -> Option<Time> {
         let next = self.gate.next_departure();
         (next < self.looked_at).then(|| {
@@ -184,7 +184,7 @@ impl State {
         })
     }
 
-    /// Who waits and who is in service.
+    /// The numbers of waiting requests and of requests in service.
     fn present(&self) -> (u64, u64) {
         self.gate.queue().map_or((0, 0), |queue| (queue.waiting(), queue.in_service()))
     }

@@ -1,5 +1,5 @@
-//! What a request meets before it is answered: the limit of the rate, then the queue. A pure
-//! machine, so that the server and the simulation of its law are the same one.
+//! The limits that a request passes before its response: the rate limit, then the queue. A pure
+//! state machine, used by both the server and the simulation of its law.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use super::machine::{Full, Machine, Ticket};
 use super::options::CapacityOptions;
 use crate::latency::Latency;
 
-/// What becomes of a request that arrives.
+/// The fate of an arriving request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// Nothing is in its way.
+    /// No limit applies.
     Through,
     /// It is in the queue, and departs later.
     Queued(Ticket),
@@ -22,9 +22,9 @@ pub(crate) enum Entry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// As many wait as may.
+    /// The queue is full.
     Full,
-    /// The rate is above its limit; there is a token again after this time.
+    /// The rate limit is exceeded; a token is available after this time.
     Limited(Duration),
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum Refused {
 pub(crate) struct Gate {
     bucket: Option<Bucket>,
     service: Latency,
-    /// Of a server with a service time.
+    /// For a server with a service time.
     queue: Option<Machine>,
     random: Random,
 }
@@ -51,14 +51,14 @@ impl Gate {
         self.queue.as_ref()
     }
 
-    /// A request arrives; `departed` hears of those that were served before.
+    /// A request arrives; `departed` receives earlier departures.
     pub(crate) fn enter(
         &mut self,
         arrived: Time,
         worker: u16,
         departed: impl FnMut(Ticket, Time),
     ) -> Entry {
-        // Drawn also for those that are refused: the n-th request is the same at any rate.
+        // Drawn for rejected requests, too, so that the n-th request is the same at any rate.
         let service_ns = self.service.draw(&mut self.random);
         if let Some(Err(wait)) = self.bucket.as_mut().map(|bucket| bucket.take(arrived)) {
             return Entry::Refused(Refused::Limited(wait));
@@ -70,14 +70,14 @@ impl Gate {
         }
     }
 
-    /// Lets the time pass; `departed` hears of those that are served until then.
+    /// Advances the time; `departed` receives the departures until then.
     pub(crate) fn advance(&mut self, to: Time, departed: impl FnMut(Ticket, Time)) {
         if let Some(queue) = &mut self.queue {
             queue.advance(to, departed);
         }
     }
 
-    /// A request leaves the queue before it is served; whether it was there.
+    /// Removes a request from the queue. Returns whether it was there.
     pub(crate) fn leave(
         &mut self,
         number: u64,
@@ -87,7 +87,7 @@ impl Gate {
         self.queue.as_mut().is_some_and(|queue| queue.leave(number, at, departed))
     }
 
-    /// When the next request departs, if none comes or leaves before.
+    /// When the next request departs if none arrives or leaves before.
     pub(crate) fn next_departure(&self) -> Time {
         self.queue.as_ref().map_or(Time::NEVER, Machine::next_departure)
     }

@@ -1,8 +1,8 @@
-//! The highest rate that a server carries: exactly where that is known, else by simulation.
+//! The capacity of a server: exact where a formula exists, otherwise by simulation.
 //!
 //! A threshold "p99 within 50 ms" means that at most 1 % of the requests fail or take longer. The
-//! law is the highest rate at which that is so in the long run, without the warm-up; for starts at
-//! random (Poisson) or at even distances.
+//! law is the highest rate that meets it in the long run, without the warm-up, with random
+//! (Poisson) or even starts.
 
 mod closed;
 mod simulation;
@@ -26,41 +26,41 @@ pub(crate) enum Spacing {
     Even,
 }
 
-/// What is asked: at most how many may fail or take longer than what.
+/// The threshold: which share of requests may fail or exceed which time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Question {
     /// The percentile, above 0 and below 100.
     pub(crate) p: f64,
-    /// The limit of the response time; none: only failures count.
+    /// The limit of the response time; without one, only failures count.
     pub(crate) within: Option<Duration>,
     pub(crate) spacing: Spacing,
 }
 
-/// What a law says.
+/// The computed capacity.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Law {
-    /// The highest rate, in requests per second; 0 if there is none.
+    /// The highest rate in requests per second; 0 if no rate meets the threshold.
     pub(crate) rate_per_s: f64,
     pub(crate) by: By,
-    /// In the notation of Kendall, with what else is in the way.
+    /// In Kendall's notation, with additional limits.
     pub(crate) model: String,
     pub(crate) p: f64,
-    /// In nanoseconds; none: only failures count.
+    /// In nanoseconds; `None` if only failures count.
     pub(crate) within_ns: Option<u64>,
     pub(crate) spacing: Spacing,
-    /// The rate above which more arrives than can be served, whatever the threshold.
+    /// The rate above which the queue grows without limit, for any threshold.
     pub(crate) saturation_per_s: f64,
     #[serde(flatten)]
     pub(crate) simulated: Option<Simulated>,
 }
 
-/// How sure a simulation is.
+/// The precision of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Simulated {
-    /// The interval that holds the rate with 95 %.
+    /// The 95 % interval of the rate.
     pub(crate) low_per_s: f64,
     pub(crate) high_per_s: f64,
-    /// The time that each of its runs covers, in seconds.
+    /// The duration of each run in seconds.
     pub(crate) over_s: f64,
 }
 
@@ -72,19 +72,19 @@ pub(crate) enum By {
     Simulation,
 }
 
-/// A server of which the law is asked.
+/// A server whose law is computed.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
     pub(crate) options: CapacityOptions,
-    /// The share of requests that fail by faults, after their service.
+    /// The share of requests that fail after their service because of faults.
     pub(crate) failing: f64,
 }
 
-/// Requests that a simulation goes through for its last digits.
+/// Number of requests in the final stage of a simulation.
 const REQUESTS: u64 = 1_600_000;
 
 impl Question {
-    /// Reads `p=99&within=50ms&spacing=even`; what is missing is p99, no time and Poisson.
+    /// Parses `p=99&within=50ms&spacing=even`; the defaults are p99, no time and Poisson.
     pub(crate) fn read(query: &str) -> Result<Question, Said> {
         let mut question = Question { p: 99.0, within: None, spacing: Spacing::Poisson };
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -109,7 +109,7 @@ impl Question {
         Ok(question)
     }
 
-    /// The share that may fail or take longer.
+    /// The share of requests that may fail or take longer.
     fn share(&self) -> f64 {
         1.0 - self.p / 100.0
     }
@@ -121,7 +121,7 @@ impl Question {
 }
 
 impl Model {
-    /// The law; none of a server that carries any rate.
+    /// The law; `None` for a server without limits.
     pub(crate) fn law(&self, question: Question) -> Option<Law> {
         self.law_by(question, REQUESTS)
     }
@@ -147,18 +147,18 @@ impl Model {
         })
     }
 
-    /// The rate above which more arrives than can be served.
+    /// The rate above which more requests arrive than can be served.
     fn saturation_per_s(&self) -> Option<f64> {
         let limit = self.options.rate_limit.map(|limit| limit.per_s);
         [limit, self.service_per_s()].into_iter().flatten().reduce(f64::min)
     }
 
-    /// The highest rate at which the queue serves, whatever waits.
+    /// The maximum throughput of the queue.
     fn service_per_s(&self) -> Option<f64> {
         let one = self.options.speed().mean() * 1e9 / self.options.service?.mean_ns();
         let servers = self.options.servers();
         let Some(usl) = self.options.usl else { return Some(one * f64::from(servers?)) };
-        // The peak of the law; before it the throughput grows, behind it it falls.
+        // The throughput of the USL grows up to its peak, and decreases after it.
         let peak = ((1.0 - usl.contention).max(0.0) / usl.crosstalk).sqrt();
         let most = servers.map_or(peak, |servers| peak.min(f64::from(servers)));
         if most.is_infinite() {
@@ -168,13 +168,13 @@ impl Model {
         Some(whole.map(|n| n * usl.speed_of_each(n) * one).into_iter().fold(0.0, f64::max))
     }
 
-    /// No higher rate can meet the threshold: beyond saturation only a share is served.
+    /// No higher rate can meet the threshold: beyond saturation, only a share is served.
     fn rate_max(&self, question: Question) -> f64 {
         self.saturation_per_s().unwrap_or(0.0) / (1.0 - question.share()) * 1.001
     }
 
-    /// The highest rate at which the share of bad requests, a function of the rate that does not
-    /// fall, is what may be.
+    /// The highest rate at which the share of bad requests is allowed. The share must not decrease
+    /// with the rate.
     fn highest(&self, question: Question, share: impl Fn(f64) -> f64) -> f64 {
         let (mut low, mut high) = (0.0, self.rate_max(question));
         for _ in 0..100 {

@@ -1,9 +1,9 @@
-//! The queue of a server, as a pure machine: moments and service times come in, departures go out.
+//! The queue of a server as a pure state machine: times and service times in, departures out.
 //!
-//! First come, first served: at most `servers` requests are in service, the others wait. Each
-//! request in service goes on at the same speed, so one sum of what was done since the start
-//! serves them all: a request departs when the sum has grown by its service time. Without the
-//! universal scalability law the speed does not depend on how many there are.
+//! First come, first served: at most `servers` requests are in service, and the others wait. All
+//! requests in service proceed at the same speed, so a single sum of the work since the start is
+//! enough: a request departs when the sum has grown by its service time. Without the universal
+//! scalability law, the speed does not depend on their number.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
@@ -12,8 +12,8 @@ use throng_base::Time;
 
 use super::speed::Speed;
 
-/// The universal scalability law (Gunther, 1993): with n requests in service all of them together
-/// are served at n / (1 + contention (n - 1) + crosstalk n (n - 1)) times the speed of one.
+/// The universal scalability law (Gunther, 1993): with n requests in service, their total speed is
+/// n / (1 + contention (n - 1) + crosstalk n (n - 1)) times the speed of one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Usl {
     pub contention: f64,
@@ -21,18 +21,18 @@ pub struct Usl {
 }
 
 impl Usl {
-    /// The speed of each of `n` requests; 1 if it is alone.
+    /// The speed of each of `n` requests; 1 for a single one.
     pub(crate) fn speed_of_each(self, n: f64) -> f64 {
         1.0 / (1.0 + self.contention * (n - 1.0) + self.crosstalk * n * (n - 1.0))
     }
 }
 
-/// A queue before its first request.
+/// The parameters of a queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Shape {
-    /// How many are served at once; without a number, all of them.
+    /// Maximum number of requests in service; unlimited if `None`.
     pub(crate) servers: Option<u32>,
-    /// How many may wait; without a number, all.
+    /// Maximum number of waiting requests; unlimited if `None`.
     pub(crate) waiting_max: Option<u64>,
     pub(crate) usl: Option<Usl>,
     pub(crate) speed: Speed,
@@ -53,13 +53,13 @@ pub(crate) struct Machine {
     shape: Shape,
     now: Time,
     entered: u64,
-    /// What a request has been served since the start that was in service all the time, in
-    /// nanoseconds of full speed.
+    /// Work that a request would have received if it had always been in service, in nanoseconds at
+    /// full speed.
     done_ns: f64,
     running: BinaryHeap<Reverse<Running>>,
-    /// In order; what has left has no service time any more.
+    /// In order; requests that left have no service time.
     waiting: VecDeque<(Ticket, Option<f64>)>,
-    /// How many of them wait.
+    /// Number of waiting requests.
     waiting_count: u64,
     /// The next departure.
     next: Time,
@@ -98,19 +98,20 @@ impl Machine {
         self.waiting_count
     }
 
-    /// When the next request departs, if none comes or leaves before; `Time::NEVER` without any.
+    /// When the next request departs if none arrives or leaves before; `Time::NEVER` without
+    /// requests.
     pub(crate) fn next_departure(&self) -> Time {
         self.next
     }
 
-    /// Lets go who is served until then; `departed` hears of each, and when. The present is that of
-    /// the last event: a request that arrived before this moment, and was not read before it, is
-    /// still in time for a server that is free since then.
+    /// Processes departures until `to`; `departed` receives each with its time. The current time is
+    /// that of the last event: a request that arrived earlier, but is processed only now, can still
+    /// use a server that became free since then.
     pub(crate) fn advance(&mut self, to: Time, mut departed: impl FnMut(Ticket, Time)) {
         while self.next <= to {
             let at = self.next;
             let Some(Reverse(first)) = self.running.pop() else { break };
-            // The sum is that of the request to the last digit: no error adds up.
+            // Use the exact sum of the request, so that errors do not accumulate.
             (self.now, self.done_ns) = (at, first.end_ns);
             departed(first.ticket, at);
             self.fill();
@@ -118,8 +119,8 @@ impl Machine {
         }
     }
 
-    /// A request arrives that takes so many nanoseconds of service. One that arrived before the
-    /// present, the last event, arrives now.
+    /// A request arrives with a service time in nanoseconds. If it arrived before the current time
+    /// (the last event), it counts as arriving now.
     pub(crate) fn enter(
         &mut self,
         arrived: Time,
@@ -145,7 +146,7 @@ impl Machine {
         Ok(ticket)
     }
 
-    /// A request leaves before it is served; whether it was there.
+    /// A request leaves before it is served. Returns whether it was there.
     pub(crate) fn leave(
         &mut self,
         number: u64,
@@ -176,7 +177,7 @@ impl Machine {
         self.running.push(Reverse(Running { end_ns: self.done_ns + service_ns, ticket }));
     }
 
-    /// Gives free servers those that wait, the first first.
+    /// Assigns free servers to waiting requests in order.
     fn fill(&mut self) {
         while self.is_free()
             && let Some((ticket, service_ns)) = self.waiting.pop_front()
@@ -188,7 +189,7 @@ impl Machine {
         }
     }
 
-    /// The speed of each request in service, but for warm-up and spells.
+    /// The speed of each request in service, without warm-up and spells.
     fn speed_of_each(&self) -> f64 {
         self.shape.usl.map_or(1.0, |usl| usl.speed_of_each(self.running.len() as f64))
     }
@@ -200,7 +201,7 @@ impl Machine {
         });
     }
 
-    /// Goes on to a moment before the next departure.
+    /// Advances to a time before the next departure.
     fn go_on(&mut self, to: Time) {
         if to <= self.now {
             return;

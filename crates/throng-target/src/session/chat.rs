@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::address::Address;
+use crate::board::ChatStats;
 use crate::chat::Room;
-use crate::chat::codec::{self, Message, Packet, TEXT_BYTES_MAX};
+use crate::chat::codec::{self, Breach, Message, Packet, TEXT_BYTES_MAX};
 use crate::http::Tail;
 use crate::mail::Letter;
 use crate::output::Finish;
@@ -59,7 +60,7 @@ impl Chat {
                 used
             }
             Err(breach) => {
-                turn.setup.hall.breach(breach);
+                count_breach(turn.chat(), breach);
                 turn.counts.refused += 1;
                 self.part(turn);
                 input.len()
@@ -76,7 +77,6 @@ impl Chat {
 
     fn obey(&mut self, packet: Packet<'_>, turn: &mut Turn<'_>) {
         let seq = packet.seq;
-        let counts = &turn.setup.hall.counts;
         match (packet.message, &self.member) {
             (Message::Ping, _) => {
                 turn.counts.heartbeats += 1;
@@ -86,23 +86,23 @@ impl Chat {
                 });
             }
             (Message::Leave, _) => {
-                counts.leaves.add(1);
+                turn.chat().leaves += 1;
                 self.part(turn);
             }
             (Message::Join { room, user, token }, _) => self.join(seq, room, user, token, turn),
             (_, None) => {
-                counts.before_join.add(1);
+                turn.chat().before_join += 1;
                 done(seq, NOT_JOINED, turn);
             }
             (Message::Like { count }, Some(member)) => {
-                counts.likes.add(count);
+                turn.chat().likes += count;
                 member.room.likes.add(count);
             }
             (request, Some(member)) => match turn.fault() {
                 Fault::Reset => turn.reset(),
                 Fault::Error => done(seq, ERROR, turn),
                 Fault::None => {
-                    let code = member.act(request, turn.setup);
+                    let code = member.act(request, turn);
                     done(seq, code, turn);
                 }
             },
@@ -117,7 +117,7 @@ impl Chat {
         } else if fault == Fault::Error {
             (ERROR, 0)
         } else if token.strip_prefix("t-").and_then(|rest| rest.parse().ok()) != Some(user) {
-            hall.counts.joins_refused.add(1);
+            turn.chat().joins_refused += 1;
             (WRONG_TOKEN, 0)
         } else if let Some(room) = hall.open(room) {
             (OK, self.enter(user, room, turn))
@@ -135,7 +135,7 @@ impl Chat {
     fn enter(&mut self, user: u64, room: Arc<Room>, turn: &mut Turn<'_>) -> u64 {
         let setup = turn.setup;
         self.end(setup, turn.address);
-        setup.hall.counts.joins.add(1);
+        turn.chat().joins += 1;
         turn.counts.logins += 1;
         if setup.faults.forgets() {
             turn.room = Some(None);
@@ -156,22 +156,21 @@ impl Chat {
 
 impl Member {
     /// Does what a request asks for and returns its code.
-    fn act(&self, request: Message<'_>, setup: &Setup) -> u16 {
-        let counts = &setup.hall.counts;
+    fn act(&self, request: Message<'_>, turn: &mut Turn<'_>) -> u16 {
         match request {
             Message::Gift { .. } => {
-                counts.gifts.add(1);
+                turn.chat().gifts += 1;
                 self.room.gifts.add(1);
             }
             Message::Light { .. } => {
-                counts.lights.add(1);
+                turn.chat().lights += 1;
                 self.room.lights.add(1);
             }
             Message::Say { text, .. } if text.len() > TEXT_BYTES_MAX => return TEXT_TOO_LONG,
             Message::Say { id, sent_ns, text } => {
-                counts.says.add(1);
+                turn.chat().says += 1;
                 self.room.messages.add(1);
-                self.fan_out(&codec::said(self.user, id, sent_ns, text).into(), setup);
+                self.fan_out(&codec::said(self.user, id, sent_ns, text).into(), turn.setup);
             }
             Message::Join { .. } | Message::Like { .. } | Message::Ping | Message::Leave => {}
         }
@@ -188,6 +187,15 @@ impl Member {
             }
         });
     }
+}
+
+fn count_breach(counts: &mut ChatStats, breach: Breach) {
+    *match breach {
+        Breach::Magic => &mut counts.bad_magic,
+        Breach::Length => &mut counts.bad_length,
+        Breach::Kind => &mut counts.bad_kind,
+        Breach::Body => &mut counts.bad_body,
+    } += 1;
 }
 
 fn done(seq: u32, code: u16, turn: &mut Turn<'_>) {

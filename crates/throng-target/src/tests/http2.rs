@@ -1,4 +1,4 @@
-//! The same server over HTTP/2, spoken to by the client of the `h2` crate.
+//! Tests the server over HTTP/2 with the client of the `h2` crate.
 
 use std::cell::Cell;
 use std::io::{Read, Write};
@@ -18,7 +18,7 @@ use super::{connect, get, http, options, until};
 use crate::Options;
 use crate::worker::tests::trusting_client_that_offers;
 
-/// What came of a request; the reason in words when its stream or connection was given up.
+/// The result of a request; the reason if its stream or connection was abandoned.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
@@ -26,7 +26,7 @@ pub(super) struct Answer {
     body: Vec<u8>,
 }
 
-/// A connection, and the task that keeps it going.
+/// A connection, and the task that drives it.
 pub(super) struct Client {
     pub(super) send: SendRequest<Bytes>,
     pub(super) driver: JoinHandle<Result<(), h2::Error>>,
@@ -39,7 +39,7 @@ impl Client {
         Client { send, driver: spawn_local(connection) }
     }
 
-    /// A client of the same connection.
+    /// Another client of the same connection.
     pub(super) fn another(&self) -> Client {
         Client { send: self.send.clone(), driver: spawn_local(async { Ok(()) }) }
     }
@@ -85,7 +85,7 @@ pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn routes_are_those_of_http1() {
+fn routes_equal_those_of_http1() {
     let running = http(Options { body: 100, ..options() });
     let address = running.listen;
     block_on(async {
@@ -129,14 +129,15 @@ fn routes_are_those_of_http1() {
         assert!(String::from_utf8(stats.body).unwrap().contains(r#""http2":{"connections":1,"#));
     });
     let stats = until(&running, |stats| stats.connections.open == 0);
-    // 14 paths by each version, and by HEAD; one is no good request. The statistics do not count.
+    // 14 paths with each version, and with HEAD; one request is invalid. The statistics are not
+    // counted.
     assert_eq!((stats.requests, stats.http2.requests, stats.refused), (13 + 28, 28, 3));
     assert_eq!(stats.service_time.count, stats.requests);
     assert_eq!((stats.http2.connections, stats.http2.streams_max, stats.unanswered), (1, 1, 0));
 }
 
 #[test]
-fn streams_are_answered_each_in_its_time() {
+fn each_stream_has_its_own_delay() {
     let running = http(Options { latency: "1ms..20ms".parse().unwrap(), ..options() });
     let address = running.listen;
     block_on(async {
@@ -167,7 +168,7 @@ fn streams_are_answered_each_in_its_time() {
 }
 
 #[test]
-fn errors_and_resets_are_of_streams() {
+fn errors_and_resets_apply_to_streams() {
     let running = http(Options { errors: 0.3, resets: 0.2, ..options() });
     let address = running.listen;
     let (mut errors, mut resets) = (0, 0);
@@ -191,7 +192,7 @@ fn errors_and_resets_are_of_streams() {
 }
 
 #[test]
-fn slow_answers_come_in_pieces() {
+fn slow_responses_are_sent_in_pieces() {
     let running = http(options());
     let address = running.listen;
     block_on(async {
@@ -213,19 +214,19 @@ fn slow_answers_come_in_pieces() {
 }
 
 #[test]
-fn who_does_not_wait_is_counted() {
+fn clients_that_do_not_wait_are_counted() {
     let running = http(options());
     let address = running.listen;
     let hour = [("sleep", "3600000")];
     block_on(async {
         let mut client = Client::new(address).await;
-        // A stream that is given up, while the connection stays.
+        // An abandoned stream on an open connection.
         let asked = client.send.send_request(request(Method::GET, "/", &hour), true);
         let (response, _) = asked.unwrap();
         until_async(&running, |stats| stats.requests == 1).await;
         drop(response);
         until_async(&running, |stats| stats.http2.cancelled == 1).await;
-        // A connection that is.
+        // An abandoned connection.
         let asked = client.send.send_request(request(Method::GET, "/", &hour), true);
         until_async(&running, |stats| stats.requests == 2).await;
         client.driver.abort();
@@ -235,7 +236,7 @@ fn who_does_not_wait_is_counted() {
     assert_eq!((stats.http2.cancelled, stats.service_time.count), (1, 0));
 }
 
-/// As [`until`], while the tasks of this thread go on.
+/// Like [`until`], while the tasks of this thread continue.
 pub(super) async fn until_async(running: &crate::Running, wanted: impl Fn(&crate::Stats) -> bool) {
     let clock = throng_base::Clock::start();
     while !wanted(&running.stats()) {
@@ -245,7 +246,7 @@ pub(super) async fn until_async(running: &crate::Running, wanted: impl Fn(&crate
 }
 
 #[test]
-fn a_connection_hears_that_its_time_is_over() {
+fn a_connection_is_closed_with_goaway_after_its_lifetime() {
     let close_after = Some(Duration::from_millis(20));
     let running = http(Options { close_after, ..options() });
     let address = running.listen;
@@ -273,7 +274,7 @@ fn asks() -> Vec<u8> {
     [crate::http::PREFACE, &frame(4, 0, 0, b""), &get].concat()
 }
 
-/// Reads until the body of an answer has come.
+/// Reads until the body of a response is complete.
 fn read_body(stream: &mut impl Read) {
     let wanted = frame(0, 1, 1, &[b'x'; 13]);
     let mut all = Vec::new();
@@ -285,7 +286,7 @@ fn read_body(stream: &mut impl Read) {
 }
 
 #[test]
-fn the_preface_may_come_in_pieces() {
+fn the_preface_can_be_split_anywhere() {
     let running = http(options());
     for size in [1, 5, 18, 23, 24, 25] {
         let mut stream = connect(running.listen);
@@ -294,7 +295,7 @@ fn the_preface_may_come_in_pieces() {
         }
         read_body(&mut stream);
     }
-    // What only begins like it is HTTP/1.1.
+    // A request with a similar start is HTTP/1.1.
     let mut stream = connect(running.listen);
     stream.write_all(b"PRI * HTTP/2.0\r\n\r\nXX").unwrap();
     assert_eq!(super::read_answer(&mut stream, false).status(), 505);
@@ -306,7 +307,7 @@ fn the_preface_may_come_in_pieces() {
 }
 
 #[test]
-fn over_tls_the_client_chooses() {
+fn over_tls_the_client_selects_the_version() {
     let running = http(Options { tls: true, ..options() });
     for (offer, chosen) in [
         (&[&b"h2"[..], b"http/1.1"][..], Some(&b"h2"[..])),
@@ -330,7 +331,7 @@ fn over_tls_the_client_chooses() {
 }
 
 #[test]
-fn event_streams_are_those_of_http1() {
+fn event_streams_equal_those_of_http1() {
     let running = http(options());
     block_on(async {
         let mut client = Client::new(running.listen).await;

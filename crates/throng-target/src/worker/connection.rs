@@ -105,7 +105,7 @@ impl Serve {
         };
         let address = Cell::new(NO_ADDRESS);
         let connection = Rc::new(Connection { worker, address, state: RefCell::new(state) });
-        if matches!(role, Role::Im | Role::Chat | Role::Push | Role::Mqtt) {
+        if role.has_others() {
             connection.address.set(connection.worker.seat(&connection));
         }
         Serve(connection)

@@ -1,4 +1,4 @@
-//! Simulated runs in which an event has an effect, or none.
+//! Tests simulated runs in which an event has an effect, or none.
 
 use throng_base::Random;
 use throng_metrics::{Cause, Gauges, Interval, StepInterval};
@@ -7,7 +7,7 @@ use super::*;
 
 const EVENT_S: f64 = 60.4;
 
-/// What a second is like: attempts, failures, response times in ms and users online.
+/// Mean results of a second: attempts, failures, response times in ms, and users online.
 #[derive(Clone, Copy)]
 struct Second {
     attempts: f64,
@@ -22,8 +22,8 @@ fn normal(random: &mut Random) -> f64 {
     (0..12).map(|_| random.uniform(0.0, 1.0)).sum::<f64>() - 6.0
 }
 
-/// Two minutes with autocorrelated noise in the response times, heavy tails, counts that vary and
-/// a hiccup now and then.
+/// Two minutes with autocorrelated noise in the response times, heavy tails, varying counts and
+/// occasional hiccups.
 fn run(seed: u64, at: impl Fn(usize) -> Second) -> Timeline {
     let mut random = Random::new(seed);
     let (mut timeline, mut drift) = (Timeline::default(), 0.0);
@@ -66,14 +66,14 @@ fn change(effect: &Effect, figure: Around) -> Option<&Change> {
 }
 
 #[test]
-fn nothing_is_said_where_nothing_changed() {
+fn without_a_change_nothing_is_reported() {
     let silent = |seed: &u64| around(&run(*seed, |_| USUAL), &happened()).changes.is_empty();
     let loud: Vec<u64> = (0..100).filter(|seed| !silent(seed)).collect();
     assert!(loud.is_empty(), "of clean runs: {loud:?}");
 }
 
 #[test]
-fn a_restart_is_told_with_its_times() {
+fn a_restart_is_reported_with_its_times() {
     for seed in 0..20 {
         let effect = around(
             &run(seed, |t| match t {
@@ -87,7 +87,7 @@ fn a_restart_is_told_with_its_times() {
         let back = |figure| change(&effect, figure).and_then(|it| it.back_s).map(f64::ceil);
         assert_eq!(back(Around::Errors), Some(4.0), "{seed}: {effect:?}");
         assert_eq!(back(Around::Rate), Some(4.0), "{seed}");
-        // A hiccup just after it is not yet back.
+        // A hiccup right after it delays the return.
         let p99 = back(Around::P99).unwrap_or_default();
         assert!((11.0..=20.0).contains(&p99), "{seed}: {p99}");
         let online = change(&effect, Around::Online).expect("users were offline");
@@ -100,7 +100,7 @@ fn a_restart_is_told_with_its_times() {
 }
 
 #[test]
-fn what_does_not_come_back_is_told_so() {
+fn a_value_that_does_not_return_is_reported() {
     let effect =
         around(&run(3, |t| if t > 60 { Second { ms: 80.0, ..USUAL } } else { USUAL }), &happened());
     let p50 = change(&effect, Around::P50).expect("slower");
@@ -111,7 +111,7 @@ fn what_does_not_come_back_is_told_so() {
 }
 
 #[test]
-fn a_change_of_the_load_bounds_what_is_compared() {
+fn a_load_change_limits_the_compared_time() {
     let timeline = run(5, |t| match t {
         0..70 => USUAL,
         _ => Second { attempts: 20.0, online: 100, ..USUAL },
@@ -125,7 +125,7 @@ fn a_change_of_the_load_bounds_what_is_compared() {
 }
 
 #[test]
-fn figures_before_during_and_after_are_told() {
+fn results_before_during_and_after_are_reported() {
     let effect = around(
         &run(7, |t| match t {
             60..=64 => Second { ms: 100.0, failing: 0.5, ..USUAL },
@@ -144,7 +144,7 @@ fn figures_before_during_and_after_are_told() {
 }
 
 #[test]
-fn a_run_without_seconds_tells_nothing() {
+fn a_run_without_seconds_reports_nothing() {
     let effect = around(&Timeline::default(), &happened());
     assert_eq!(effect, Effect::default());
 }

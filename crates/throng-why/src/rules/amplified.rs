@@ -1,13 +1,13 @@
-//! Requests were sent more than once: the target had more work than the attempts tell.
+//! Requests were sent more than once, so the target had more work than the attempts show.
 
 use throng_metrics::{Counts as _, Retries, StepInterval};
 
 use crate::finding::{Code, Finding, Judgement, Level, Needs, Unknown, count, percent};
 use crate::record::Record;
 
-/// Tries by attempts, beyond one.
+/// Tries per attempt, minus one.
 const MORE_MIN: f64 = 0.02;
-/// Tries that were repeated.
+/// Retried tries.
 const TRIES_MIN: u64 = 20;
 
 pub(super) fn judge(record: &Record) -> Judgement {
@@ -52,7 +52,7 @@ fn by_throng(record: &Record, total: &StepInterval) -> Option<Finding> {
     Some(found.then(next))
 }
 
-/// A proxy before the target repeats requests by itself: throng sees their responses only once.
+/// A proxy before the target retries requests: throng sees only one response.
 fn by_proxy(record: &Record, total: &StepInterval) -> Option<Finding> {
     let rows = record.watched("haproxy_backend_retry_warnings_total");
     let all = rows.map(|row| (row.label("proxy"), row.total(record.measured_span())));

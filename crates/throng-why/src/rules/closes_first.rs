@@ -1,18 +1,18 @@
-//! The target ends connections that nobody asked it to end: long-lived ones, or those that the next
-//! request needs.
+//! The target closes connections unexpectedly: long-lived ones, or those needed for the next
+//! request.
 
 use crate::finding::{Code, Finding, Judgement, Level, count, percent, time};
 use crate::record::Record;
 use throng_metrics::{Cause, Ending};
 
-/// Of long-lived connections: share of the ends that nobody asked for.
+/// For long-lived connections: share of unexpected ends.
 const ENDS_SHARE_MIN: f64 = 0.01;
-/// Of connections for requests: such ends by attempts. With ten requests on each connection,
-/// opening them is what the run measures.
+/// For request connections: unexpected ends per attempt. With ten requests per connection, the run
+/// mainly measures opening connections.
 const PER_ATTEMPT_MIN: f64 = 0.1;
 /// Share of attempts that fail because of it.
 const FAILED_MIN: f64 = 0.01;
-/// Ends, so that a few are none.
+/// Minimum number of such ends.
 const ENDS_MIN: f64 = 20.0;
 
 pub(super) fn judge(record: &Record) -> Judgement {

@@ -1,5 +1,5 @@
-//! Response times grow although the load stays the same. Mann-Kendall alone finds a trend in 44 %
-//! of clean runs with autocorrelated noise, so three conditions are asked for.
+//! Response times grow at a constant load. Mann-Kendall alone finds a trend in 44 % of clean runs
+//! with autocorrelated noise, so three conditions are required.
 
 use std::ops::Range;
 
@@ -7,15 +7,16 @@ use crate::finding::{Code, Finding, Judgement, Level, Unknown, percent, seconds,
 use crate::record::Record;
 use crate::stats;
 
-/// Blocks of a stretch, and the seconds of one at least: blocks of noise are nearly independent.
+/// Number of blocks in a stretch, and minimum seconds per block: noise of blocks is nearly
+/// independent.
 const BLOCKS: usize = 30;
 const BLOCK_S_MIN: f64 = 10.0;
 /// Growth over the stretch.
 const GROWTH_MIN: f64 = 0.05;
-/// Standard errors between the first and the last third (simulated: 3.7 is false in 5 % of clean
-/// runs at an autocorrelation of 0.8 between blocks).
+/// Standard errors between the first and the last third (simulated: with 3.7, 5 % of clean runs
+/// have a false finding at an autocorrelation of 0.8 between blocks).
 const APART_MIN: f64 = 6.0;
-/// Change of the rate that explains as much.
+/// Change of the rate that would explain as much.
 const RATE_SHARE_MAX: f64 = 0.5;
 
 pub(super) fn judge(record: &Record) -> Judgement {
@@ -49,7 +50,7 @@ fn drift(record: &Record, range: Range<usize>) -> Option<Finding> {
     if growth < GROWTH_MIN || slope.low <= 0.0 || apart < APART_MIN || !is_rising {
         return None;
     }
-    // What is sent: a rate that grows as well is another explanation.
+    // A rate that grows as well is an alternative explanation.
     let rates = blocks(record.rates(&range, |point| point.begun));
     let rate_growth =
         stats::slope(&rates)?.slope * BLOCKS as f64 / stats::median(&rates)?.max(1e-9);

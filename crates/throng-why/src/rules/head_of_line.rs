@@ -1,5 +1,5 @@
-//! Streams of one HTTP/2 connection wait for each other: one lost packet holds all of them up,
-//! because TCP delivers bytes in order (RFC 9113, 9.1 names it; HTTP/3 is without it).
+//! Streams of one HTTP/2 connection wait for each other: a lost packet delays all of them, because
+//! TCP delivers bytes in order (see RFC 9113, 9.1; HTTP/3 avoids it).
 
 use throng_metrics::Slow;
 
@@ -9,12 +9,12 @@ use crate::record::Record;
 /// Share of the connections that speak HTTP/2, and requests in flight on each.
 const HTTP2_MIN: f64 = 0.5;
 const STREAMS_MIN: f64 = 2.0;
-/// Segments lost or out of order, by connections looked at; and so many at least.
+/// Segments lost or out of order per sampled connection, and their minimum number.
 const LOST_MIN: f64 = 0.02;
 const SEGMENTS_MIN: u64 = 5;
-/// The tail: how much longer the slowest hundredth takes.
+/// Ratio of the slowest hundredth to the median.
 const TAIL_MIN: f64 = 3.0;
-/// Slow attempts that ended together, and pairs of them on one connection.
+/// Slow attempts that ended at the same time, and pairs of them on one connection.
 const TOGETHER_NS: u64 = 10_000_000;
 const PAIRS_MIN: usize = 3;
 
@@ -38,7 +38,7 @@ fn found(record: &Record) -> Option<Finding> {
     if p99 < p50 * TAIL_MIN || own < PAIRS_MIN {
         return None;
     }
-    // With one connection nobody can tell the connection from what all requests share.
+    // With a single connection, it is indistinguishable from what all requests share.
     let is_apart = open >= 2.0 && own > others;
     let level = if is_apart { Level::Likely } else { Level::Hint };
     let text = say!(
@@ -67,7 +67,7 @@ fn found(record: &Record) -> Option<Finding> {
     Some(found.then(say!("run with half as many streams, or with one request per connection")))
 }
 
-/// Open connections, and requests in flight on each, on average.
+/// Mean number of open connections, and of requests in flight on each.
 fn streams(record: &Record) -> Option<(f64, f64)> {
     let seconds = record.sum(&record.all(), |point| point.measured).max(1.0);
     let open = record.sum(&record.all(), |it| it.open * it.measured.min(it.lines)) / seconds;
@@ -75,8 +75,8 @@ fn streams(record: &Record) -> Option<(f64, f64)> {
     (open > 0.0).then(|| (open, going / open))
 }
 
-/// Pairs of slow attempts that ended together: of one user, who has a connection of its own, and of
-/// different ones.
+/// Pairs of slow attempts that ended at the same time: of the same user, which has its own
+/// connection, and of different users.
 fn pairs(slowest: &[Slow]) -> (usize, usize) {
     let mut pairs = (0, 0);
     for (at, one) in slowest.iter().enumerate() {

@@ -8,25 +8,25 @@ use crate::finding::{Code, Finding, Judgement, Level, percent, time};
 use crate::record::Record;
 use crate::stats;
 
-/// Attempts at each address. Users wait longer and longer before they try one again that is dead,
-/// so it has fewer: those at which most attempts fail need only these.
+/// Minimum attempts per address. Users back off from an unresponsive address, so it has fewer: if
+/// most of its attempts fail, the lower minimum applies.
 const ATTEMPTS_MIN: u64 = 200;
 const DEAD_ATTEMPTS_MIN: u64 = 20;
-/// How much slower, or how much more often it fails.
+/// Minimum ratio of response times or failures.
 const RATIO_MIN: f64 = 1.5;
-/// Share of failures at it.
+/// Minimum error share of the address.
 const FAILED_MIN: f64 = 0.005;
 /// Level of significance, over all addresses.
 const CHANCE_MAX: f64 = 0.01;
 
-/// What is compared: an address, or an instance.
+/// A compared address or instance.
 struct Server<'a> {
     name: String,
     target: u16,
     count: u64,
     failed: u64,
     latency: &'a Histogram,
-    /// It has the connections of another one, which was closed: they take longer to open.
+    /// It took over the connections of a closed one, so they take longer to open.
     is_fuller: bool,
 }
 

@@ -1,5 +1,5 @@
-//! The target refuses requests as conflicts (409, 422) because the scenario sends the same request
-//! again: its data repeats, not the target fails.
+//! The target rejects requests as conflicts (409, 422) because the scenario repeats them: the data
+//! is the cause, not the target.
 
 use throng_metrics::SampleInterval;
 
@@ -7,15 +7,15 @@ use crate::finding::{Code, Finding, Judgement, Level, count, percent};
 use crate::record::Record;
 use crate::stats;
 
-/// Conflicts of which it is known whether their request was sent before.
+/// Minimum number of conflicts for which earlier requests are known.
 const CONFLICTS_MIN: u64 = 20;
-/// Share of them whose request was. Shards do not know of each other's requests, so it is less than
-/// all.
+/// Share of conflicts with an earlier identical request. Shards do not know each other's requests,
+/// so it is below 1.
 const REPEATED_MIN: f64 = 0.3;
-/// From here on it is certain, if hardly a request that succeeded was sent before.
+/// From this share on, it is certain, provided that hardly any successful request was repeated.
 const REPEATED_SURE: f64 = 0.9;
 const SUCCEEDED_SURE_MAX: f64 = 0.1;
-/// By that of the requests that succeeded, and standard errors between the two.
+/// Minimum ratio to the share among successful requests, and standard errors between both.
 const TIMES_MIN: f64 = 3.0;
 const APART_MIN: f64 = 5.0;
 

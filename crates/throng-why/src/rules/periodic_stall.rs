@@ -1,5 +1,5 @@
-//! The target stalls at even intervals: response times jump again and again. Spectra are no help
-//! here: on the autocorrelated seconds of clean runs they find something in half of them.
+//! The target stalls at regular intervals, so response times jump repeatedly. Spectra are not
+//! suitable: on autocorrelated seconds of clean runs, they find a period in half of them.
 
 use std::ops::Range;
 
@@ -10,35 +10,36 @@ use crate::record::Record;
 use crate::stats;
 use crate::timeline::Point;
 
-/// An onset is this many spreads above the median of ln(time), and this much above the median.
+/// An onset exceeds the median of ln(time) by this many spreads, and the median by this factor.
 const SPREADS_MIN: f64 = 5.0;
 const RATIO_MIN: f64 = 1.5;
-/// This much above the median is one, whatever the spread: p99 of a fast target spreads widely.
+/// This ratio to the median is an onset for any spread: p99 of a fast target spreads widely.
 const ALWAYS: f64 = 20.0;
 const ONSETS_MIN: usize = 6;
-/// Between onsets of two kinds there is a gap of this ratio: in clean runs, one of six is rarely as
-/// far from the next.
+/// Ratio of the gap between two kinds of onsets. In clean runs, one of six is rarely as far from
+/// the next.
 const GAP_MIN: f64 = 1.9;
-/// Points that are compared with the same median, and those on each side that make it.
+/// Number of points that are compared with the same median, and of points on each side that define
+/// it.
 const PART: usize = 20;
 const AROUND: usize = 60;
-/// Variation of the intervals: a clock, and nearly one (simulated: `simulation`).
+/// Variation of the intervals of a clock, and of a nearly regular one (simulated: `simulation`).
 const CLOCK_MAX: f64 = 0.1;
 const NEARLY_MAX: f64 = 0.4;
-/// Of an onset it is known in which point it is, not where in it: two of them are as much apart as
-/// the clock has it, give or take this many points (the standard deviation of the difference of two
-/// places in a point).
+/// Only the point that contains an onset is known, not its position within: the distance between
+/// two onsets has this error in points (the standard deviation of the difference of two positions
+/// in a point).
 const BETWEEN_POINTS: f64 = 0.41;
-/// Chance that random onsets are as even, a quarter for each of two curves, with all spikes and
-/// with the large ones.
+/// Probability that random onsets are as regular, a quarter each for two curves, with all spikes
+/// and with only the large ones.
 const CHANCE_MAX: f64 = 0.01 / 4.0;
-/// Share of the points that may be onsets.
+/// Maximum share of points that are onsets.
 const ONSETS_SHARE_MAX: f64 = 0.3;
-/// Attempts that are made more at onsets than at other times, if the load is the cause.
+/// Ratio of attempts at onsets to those at other times from which on the load is the cause.
 const BURST_MIN: f64 = 1.3;
-/// Rates of two stretches that tell a timer from work.
+/// Minimum ratio of two rates to distinguish a timer from work.
 const RATES_RATIO_MIN: f64 = 1.3;
-/// Intervals of a stretch that tell it: that there is a rhythm at all is known before.
+/// Minimum number of intervals per rate for that; the rhythm itself is already known.
 const GAPS_MIN: usize = 2;
 
 /// The names of a curve, and its value at a point.
@@ -66,10 +67,10 @@ pub(super) fn judge(record: &Record) -> Judgement {
     Ok(found.into_iter().collect())
 }
 
-/// Points at which a curve jumps, within the range; those with late seconds are none.
+/// Points at which a curve jumps within the range, excluding late seconds.
 fn onsets(record: &Record, range: &Range<usize>, of: fn(&Point) -> f64) -> Vec<usize> {
     let values = record.values(range, |point| of(point).max(1.0).ln());
-    // Levels of several phases: each point is compared with those around it, twenty at a time.
+    // Phases have different levels, so each point is compared with its neighbors, twenty at a time.
     let around = |part: usize| {
         let from =
             (part * PART).saturating_sub(AROUND).min(values.len().saturating_sub(2 * AROUND));
@@ -87,9 +88,9 @@ fn onsets(record: &Record, range: &Range<usize>, of: fn(&Point) -> f64) -> Vec<u
     (0..values.len()).filter(is_onset).filter(trusted).collect()
 }
 
-/// The onsets of stalls among those of smaller spikes, as a busy host makes them: those above the
-/// widest gap that has enough of them above it; where none is wide, those beyond the middle (of the
-/// logarithms) between what is usual and what the sixth largest reaches.
+/// The onsets of stalls among smaller spikes, which a busy host causes: those above the widest gap
+/// with enough onsets above it or, without a wide gap, those above the middle (of the logarithms)
+/// between the usual value and the sixth largest.
 fn large(
     record: &Record,
     range: &Range<usize>,
@@ -166,7 +167,7 @@ fn stalls(
     Some(found)
 }
 
-/// What lies between two onsets.
+/// The interval between two onsets.
 #[derive(Clone, Copy)]
 enum Every {
     /// Seconds.
@@ -183,7 +184,7 @@ impl Every {
     }
 }
 
-/// How regular onsets are, and in what.
+/// The regularity of onsets, and its unit.
 struct Rhythm {
     every: Every,
     variation: f64,
@@ -191,8 +192,8 @@ struct Rhythm {
     chance: f64,
 }
 
-/// In time; or, if the run has two rates and that is more regular, in requests: what the target
-/// does after so much work has different intervals at different rates.
+/// In time or, if the run has two rates and that is more regular, in requests: stalls after an
+/// amount of work have different intervals at different rates.
 fn rhythm(record: &Record, range: &Range<usize>, onsets: &[usize]) -> Option<Rhythm> {
     let found = |places: &[f64], unit: &dyn Fn(f64) -> Every| {
         let (even, chance) = stats::evenness(onsets, places)?;
@@ -205,7 +206,7 @@ fn rhythm(record: &Record, range: &Range<usize>, onsets: &[usize]) -> Option<Rhy
     if !has_two_rates(record) {
         return in_time;
     }
-    // Work in units of the mean point, so that a period is as long as one in time.
+    // Express work in mean points, so that periods are comparable with those in time.
     let mean = record.sum(range, Point::attempts) / range.len() as f64;
     let mut done = 0.0;
     let work = record.values(range, Point::attempts).into_iter().map(|attempts| {
@@ -232,7 +233,7 @@ fn has_two_rates(record: &Record) -> bool {
     high >= low * RATES_RATIO_MIN
 }
 
-/// Whether more is begun at onsets than at other times of the same load: then that is the cause.
+/// Whether onsets coincide with more starts at the same load, which would then be the cause.
 fn is_burst(record: &Record, range: &Range<usize>, onsets: &[usize]) -> bool {
     let begun = |point: &Point| point.begun.max(point.attempted);
     let stretches = record.stretches();
@@ -245,7 +246,7 @@ fn is_burst(record: &Record, range: &Range<usize>, onsets: &[usize]) -> bool {
     stats::median(&more.collect::<Vec<_>>()).is_some_and(|more| more > BURST_MIN)
 }
 
-/// What drives it, where two rates or the clock on the wall tell.
+/// The cause, if two rates or the wall clock identify it.
 fn cause(record: &Record, range: &Range<usize>, at: &[usize], rhythm: &Rhythm) -> Said {
     let period_s = match rhythm.every {
         Every::Time(period_s) => period_s,
@@ -273,7 +274,7 @@ fn cause(record: &Record, range: &Range<usize>, at: &[usize], rhythm: &Rhythm) -
             );
         }
     }
-    // Even in time at two rates: after so much work it would not be.
+    // Regular in time at two rates: stalls after an amount of work would not be.
     let has_rhythm =
         |part: &Range<usize>| at.iter().filter(|at| part.contains(at)).count() > GAPS_MIN;
     let rates = record.stretches().into_iter().filter(has_rhythm);

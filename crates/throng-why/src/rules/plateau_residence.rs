@@ -1,5 +1,5 @@
-//! Open connections settle although new ones open all the time: a timeout at the target ends each
-//! after the same time, and so as many are open as open in that time.
+//! The number of open connections is constant although new ones open all the time: a timeout at the
+//! target closes each after the same time, so the number equals those opened within that time.
 
 use std::ops::Range;
 
@@ -9,21 +9,21 @@ use crate::finding::{Code, Finding, Judgement, Level, Unknown, count, percent, r
 use crate::record::{Record, within};
 use crate::stats;
 
-/// How long a plateau is: so many times what its connections live, within bounds in seconds; and
-/// how much it may rise or fall in this time, by its height.
+/// Minimum length of a plateau, as a multiple of its connections' lifetime, within limits in
+/// seconds; and its maximum relative change in that time.
 const LIVES: f64 = 4.0;
 const PLATEAU_S_MIN: f64 = 10.0;
 const PLATEAU_S_MAX: f64 = 30.0;
 const RISE_MAX: f64 = 0.01;
-/// By how much rate × residence may miss it.
+/// Maximum relative difference to rate × residence.
 const LITTLE_MAX: f64 = 0.07;
-/// Share of all ends that are within this of one round value.
+/// Share of all ends that are within this distance of a round value.
 const ENDS_MIN: f64 = 0.5;
 const ROUND_MAX: f64 = 0.02;
-/// Connections that ended, and that were open.
+/// Minimum number of connections that ended, and that were open.
 const COUNT_MIN: u64 = 50;
 
-/// Timeouts that people configure: whole seconds, then fives, minutes, and a few more.
+/// Common timeouts: whole seconds, multiples of five, minutes, and a few more.
 fn nearest_round(time_s: f64) -> f64 {
     match time_s {
         short if short < 60.0 => short.round().max(1.0),
@@ -33,7 +33,7 @@ fn nearest_round(time_s: f64) -> f64 {
     }
 }
 
-/// What ends connections by itself, and the time after which it does.
+/// The end of connections by timeout, and the timeout.
 fn timeout(record: &Record) -> Option<(Ending, f64, f64, Histogram)> {
     let mut all = Interval::default();
     record.sums.iter().for_each(|sum| all.merge_later(sum));

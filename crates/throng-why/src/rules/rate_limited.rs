@@ -1,5 +1,5 @@
-//! A rate limiter of the target answers instead of it: 429, or 503 at a rate of successes that is
-//! flatter than any queue makes it.
+//! A rate limiter responds instead of the target: 429, or 503 while the rate of successes is more
+//! constant than a queue would allow.
 
 use std::ops::Range;
 
@@ -8,14 +8,14 @@ use crate::record::Record;
 use crate::stats;
 use crate::timeline::Point;
 
-/// Refusals, and their share of all attempts.
+/// Minimum number of rejections, and their share of all attempts.
 const REFUSED_MIN: f64 = 20.0;
 const SHARE_MIN: f64 = 0.01;
-/// Spread of the successes per second, by their median. Queues spread more: a few percent.
+/// Spread of the successes per second relative to their median. Queues spread by a few percent.
 const FLAT_MAX: f64 = 0.02;
-/// Seconds of refusals, to know whether successes are flat.
+/// Minimum number of points with rejections to determine whether successes are constant.
 const POINTS_MIN: usize = 8;
-/// A limiter answers at once: half of the responses are not slower than this, by what they were.
+/// A limiter responds immediately: maximum ratio of the median response time to that before.
 const SLOWER_MAX: f64 = 1.5;
 /// How far a round number may be from the rate.
 const ROUND_MAX: f64 = 0.02;
@@ -35,7 +35,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
     Ok(Vec::new())
 }
 
-/// A number that people configure: 1, 2, 2.5 or 5 times a power of ten, per second or per minute.
+/// A typical configured limit: 1, 2, 2.5 or 5 times a power of ten, per second or per minute.
 fn round_limit(per_s: f64) -> Option<String> {
     let near = |value: f64| {
         let scale = 10f64.powf(value.log10().floor());
@@ -60,7 +60,7 @@ fn found(
     let first = (0..points.len()).find(is_limited)?;
     let last = (0..points.len()).rev().find(is_limited)?;
     let range = first..last + 1;
-    // The first and the last second may be a part of one.
+    // The first and the last second may be incomplete.
     let inner: Range<usize> = match range.len() {
         short if short < 4 => range.clone(),
         _ => range.start + 1..range.end - 1,

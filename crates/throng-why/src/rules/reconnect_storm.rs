@@ -1,4 +1,4 @@
-//! Users that lost their connection try again, and each loss makes several attempts: the attempts
+//! Users that lost their connection retry, and each loss causes several attempts: the attempts
 //! themselves keep the target from recovering.
 
 use std::ops::Range;
@@ -7,12 +7,12 @@ use crate::finding::{Code, Finding, Judgement, Level, count, percent, rate, time
 use crate::record::Record;
 use crate::stats;
 
-/// Attempts to reconnect by losses of the second before, and seconds in which it is so.
+/// Reconnect attempts per loss in the previous second, and the number of seconds with that ratio.
 const GAIN_MIN: f64 = 3.0;
 const SECONDS_MIN: f64 = 3.0;
-/// Attempts in them by users.
+/// Reconnect attempts per user in these seconds.
 const PER_USER_MIN: f64 = 0.1;
-/// Share of failed connects, or by how much logins are slower, that shows harm.
+/// Share of failed connects, or relative slowdown of logins, that shows harm.
 const FAILED_MIN: f64 = 0.3;
 const SLOWER_MIN: f64 = 2.0;
 

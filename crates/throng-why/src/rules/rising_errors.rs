@@ -1,4 +1,4 @@
-//! Errors begin during the run: with a load, or at a moment.
+//! Errors start during the run, at a load or a time.
 
 use std::ops::Range;
 
@@ -7,15 +7,15 @@ use crate::record::Record;
 use crate::stats;
 use crate::timeline::Point;
 
-/// Points before and from the beginning on, and how many of the latter have errors.
+/// Points before and after the start, and how many of the latter have errors.
 const POINTS: usize = 10;
 const WITH_ERRORS_MIN: usize = 8;
-/// Share of failures before, and from then on.
+/// Error share before and after.
 const BEFORE_MAX: f64 = 0.001;
 const FROM_MIN: f64 = 0.01;
-/// Failures of the finding.
+/// Minimum number of failures.
 const FAILED_MIN: f64 = 20.0;
-/// The load at the beginning by the largest before, if it is the load.
+/// Minimum ratio of the load at the start to the maximum before, if the load is the cause.
 const LOAD_MORE: f64 = 1.05;
 
 pub(super) fn judge(record: &Record) -> Judgement {

@@ -1,5 +1,5 @@
-//! The load is more than the target can serve: with scheduled starts, requests pile up; with a
-//! fixed number of users, more of them bring no more responses, only slower ones.
+//! The load exceeds what the target can serve: with scheduled starts, requests accumulate; with a
+//! fixed number of users, more users cause slower responses, not more of them.
 
 use std::ops::Range;
 
@@ -7,20 +7,21 @@ use crate::finding::{Code, Finding, Judgement, Level, percent, rate, time};
 use crate::record::{BUSY, Record};
 use crate::stats;
 
-/// Requests that pile up in a second, by those offered.
+/// Accumulated requests per second, relative to those offered.
 const PILE_MIN: f64 = 0.02;
-/// Seconds for which they do, after those in which a phase begins.
+/// Minimum duration of the accumulation in seconds, after the first seconds of a phase.
 const SECONDS_MIN: f64 = 10.0;
 const SKIP_S: f64 = 5.0;
-/// What they have piled up to, in seconds of the offered rate.
+/// Size of the accumulation in seconds of the offered rate.
 const PILED_S_MIN: f64 = 0.5;
-/// Share of the starts for which no user was free.
+/// Share of starts without a free user.
 const MISSED_MIN: f64 = 0.02;
-/// More users, more responses, and slower ones, from the first part of a ramp to its last.
+/// Minimum increase of users, maximum increase of responses, and minimum slowdown, from the first
+/// part of a ramp to its last.
 const USERS_MORE: f64 = 1.5;
 const RATE_MORE_MAX: f64 = 1.1;
 const SLOWER_MIN: f64 = 1.3;
-/// Share of the processors' time of a host that has none left.
+/// CPU usage of a fully used host.
 const CPU_MIN: f64 = 0.9;
 /// Points in each part.
 const RAMP_POINTS_MIN: usize = 4;
@@ -35,16 +36,16 @@ pub(super) fn judge(record: &Record) -> Judgement {
         true => piled(record, range, length),
         false => ramp(record, range),
     });
-    // One is enough: those that follow are the same.
+    // One finding is sufficient: later ones have the same cause.
     Ok(found.take(1).map(|found| with_cpu(record, found)).collect())
 }
 
-/// What a monitor of the target's host says of its processors.
+/// Adds the CPU usage of the target's host, if a monitor reports it.
 fn with_cpu(record: &Record, found: Finding) -> Finding {
     let hosts = record.watched(BUSY).filter_map(|row| row.mean(&[found.when]));
     let Some(cpu) = hosts.reduce(f64::max) else { return found };
     let found = found.figure(say!("processors of the target's host: {} busy", percent(cpu)));
-    // The processors of one host are shared with throng.
+    // throng also uses the processors of a shared host.
     match cpu >= CPU_MIN && !record.facts.same_host {
         true => Finding { level: Level::Certain, ..found },
         false => found,
@@ -87,7 +88,7 @@ fn piled(record: &Record, range: Range<usize>, length: usize) -> Option<Finding>
     Some(found)
 }
 
-/// Whether requests pile up in a window, beyond doubt and not by chance.
+/// Whether requests accumulate significantly in a window.
 fn is_piling(record: &Record, window: &Range<usize>) -> bool {
     let points = &record.points()[window.clone()];
     if !points.iter().all(|point| record.is_trusted(point)) {
@@ -104,7 +105,7 @@ fn is_piling(record: &Record, window: &Range<usize>) -> bool {
     let grew = slope.slope * window.len() as f64;
     let is_growing =
         slope.low > 0.0 && per_s >= offered * PILE_MIN && grew >= offered * PILED_S_MIN;
-    // A start may have several steps: then fewer of them come to an end than begin.
+    // A start can have several steps, of which some do not run.
     let is_behind = ended < starts * steps.max(1.0) * (1.0 - PILE_MIN);
     (is_growing && is_behind) || missed >= starts * MISSED_MIN && starts > 0.0 && is_behind
 }

@@ -1,4 +1,4 @@
-//! The run became slower, and one step took most of the time that was added.
+//! The run became slower, and one step causes most of the additional time.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use crate::timeline::StepPoint;
 
 /// Points of a step in each part.
 const POINTS_MIN: usize = 6;
-/// Growth of the time of all steps together, from the first third to the last.
+/// Minimum relative growth of the time of all steps, from the first third to the last.
 const GROWTH_MIN: f64 = 0.5;
-/// What the step takes longer, in nanoseconds: a busy host adds some hundred microseconds to what
-/// a fast target takes.
+/// Minimum additional time of the step in nanoseconds: a busy host adds some hundred microseconds
+/// to the times of a fast target.
 const ADDED_NS_MIN: f64 = 500_000.0;
-/// Share of the growth that is the step's, and growth that the others may have.
+/// Minimum share of the growth due to the step, and maximum growth of the others.
 const SHARE_MIN: f64 = 0.7;
 const OTHERS_MAX: f64 = 0.25;
 /// Attempts of a step in each part.
 const ATTEMPTS_MIN: f64 = 50.0;
 
-/// Of a step: its time in the first and the last part, and its attempts by those of all.
+/// The times of a step in the first and last part, and its share of all attempts.
 struct Step {
     id: u16,
     first: f64,
@@ -28,8 +28,8 @@ struct Step {
     weight: f64,
 }
 
-/// Attempts of a step in a part, and the median of the mean times of its points: a pause of a busy
-/// host, which falls on some step, does not move it.
+/// Attempts of a step in a part, and the median of its points' mean times, which a pause of a busy
+/// host does not affect.
 fn part(points: &BTreeMap<u64, StepPoint>, from: u64, to: u64) -> (f64, f64) {
     let inside = || points.range(from..to).map(|(_, point)| point).filter(|it| it.0 > 0.0);
     let means: Vec<f64> = inside().map(|StepPoint(count, _, time)| time / count).collect();

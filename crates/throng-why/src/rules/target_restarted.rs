@@ -1,5 +1,5 @@
-//! The target stopped or was restarted: nearly all connections ended at once, and then it refused
-//! new ones for a while.
+//! The target stopped or was restarted: nearly all connections ended at the same time, and new ones
+//! were refused for a while.
 
 use std::ops::Range;
 
@@ -7,16 +7,16 @@ use crate::finding::{Code, Finding, Judgement, Level, Span, count, percent, seco
 use crate::record::{Record, Watched};
 use crate::timeline::Point;
 
-/// Share of the open connections that end within two seconds.
+/// Share of open connections that end within two seconds.
 const ENDED_MIN: f64 = 0.8;
 const END_S: f64 = 2.0;
-/// Open connections: fewer may all end by chance.
+/// Minimum number of open connections: fewer can end by coincidence.
 const OPEN_MIN: f64 = 5.0;
-/// Connections that end in a second before, by those that are open: more is churn.
+/// Share of open connections that end per second before it: more is churn.
 const CHURN_MAX: f64 = 0.1;
-/// Share of the connections that are open again when it is back, if none opens just then.
+/// Share of connections that are open again afterwards, if none is just being opened.
 const BACK_MIN: f64 = 0.5;
-/// Seconds in which the first connects have failed.
+/// The first connects fail within this many seconds.
 const REFUSED_S: f64 = 5.0;
 
 pub(super) fn judge(record: &Record) -> Judgement {
@@ -36,13 +36,13 @@ pub(super) fn judge(record: &Record) -> Judgement {
     Ok(found)
 }
 
-/// Connections that the target ended. One that throng gave up for want of a response is not: a slow
-/// target lets many of them time out at once.
+/// Connections that the target closed. Those that throng closed without a response do not count: on
+/// a slow target, many time out at the same time.
 fn lost(point: &Point) -> f64 {
     point.closed_by_target + point.reset
 }
 
-/// Whether an outage begins here, and the first point behind it.
+/// Whether an outage starts here, and the first point after it.
 fn outage(record: &Record, window: Range<usize>) -> Option<(Finding, usize)> {
     let points = record.points();
     let before = window.start.saturating_sub(window.len() * 3)..window.start;
@@ -52,7 +52,7 @@ fn outage(record: &Record, window: Range<usize>) -> Option<(Finding, usize)> {
     if open < OPEN_MIN || ended < open * ENDED_MIN || churn > open * CHURN_MAX * record.width() {
         return None;
     }
-    // The loss begins in the window, not behind it.
+    // The loss must start in the window, not after it.
     if lost(&points[window.start]) == 0.0 {
         return None;
     }
@@ -110,7 +110,7 @@ fn outage(record: &Record, window: Range<usize>) -> Option<(Finding, usize)> {
     Some((found, end.max(window.end)))
 }
 
-/// Watched programs of which a process ended and one started.
+/// Watched programs of which a process exited and another started.
 fn restarted<'a>(record: &Record<'a>) -> Vec<&'a str> {
     let has_grown = |row: &Watched| row.largest().is_some_and(|most| most > 0.0);
     let started = record.watched("throng_process_started_total").filter(|row| has_grown(row));

@@ -1,17 +1,17 @@
-//! The rate was below what was wanted because users pause: more users raise it, a faster target
-//! does not.
+//! The rate was below the required one because of users' pauses: more users would increase it, a
+//! faster target would not.
 
 use crate::finding::{Code, Finding, Judgement, Level, count, percent, rate, time};
 use crate::record::Record;
 
 /// Share of the time that users spend with a request: R / (R + Z) for R = 20 % of Z.
 const BUSY_MAX: f64 = 0.2 / 1.2;
-/// Users at the ends of seconds, and attempts.
+/// Minimum number of users at the ends of seconds, and of attempts.
 const USERS_MIN: f64 = 1.0;
 const ATTEMPTS_MIN: f64 = 100.0;
 
 pub(super) fn judge(record: &Record) -> Judgement {
-    // Without a rate that somebody wanted, pauses are what they are meant to be.
+    // Without a required rate, pauses are assumed to be intended.
     let Some(missed) = record.facts.missed_rates.first() else { return Ok(Vec::new()) };
     let all = record.all();
     if record.is_open(&all) || record.is_long_lived() {
@@ -29,7 +29,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
         return Ok(Vec::new());
     }
     let mean = of(|point| point.time) / attempts.max(1.0);
-    // As long as response times stay, the rate grows with the users.
+    // At constant response times, the rate is proportional to the users.
     let needed = users * missed.wanted / missed.figure.max(1e-9);
     let text = say!(
         "users spend {} of their time waiting for responses; the rest is think time",

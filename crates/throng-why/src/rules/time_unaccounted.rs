@@ -1,25 +1,25 @@
-//! Little's law, as a check of the books: users (N) are as many as their attempts per second (X)
-//! times response time and pause (R + Z). Time that is in neither was lost: by throng, or with
-//! requests of which nobody heard again.
+//! Little's law as a consistency check: the number of users (N) equals the attempts per second (X)
+//! times response time plus pause (R + Z). A difference is time lost by throng, or in requests that
+//! never ended.
 
 use std::ops::Range;
 
 use crate::finding::{Code, Finding, Judgement, Level, Unknown, count, percent, rate, time};
 use crate::record::Record;
 
-/// A gap that is one, and one that chance and the ends of the stretch cannot be.
+/// Minimum gap, beyond the effects of chance and the ends of the stretch.
 const GAP_MIN: f64 = 0.03;
 const GAP_SURE: f64 = 0.1;
-/// Beyond chance: by the square root of the attempts.
+/// Minimum significance, in units of the square root of the attempts.
 const CHANCE_MIN: f64 = 4.0;
-/// Of a stretch: its time, its attempts, and how often a user came round. What was begun before it
-/// and what ends after it is at most one round.
+/// Minimum time, attempts and rounds per user of a stretch. What started before it or ends after it
+/// is at most one round.
 const TIME_S_MIN: f64 = 20.0;
 const ATTEMPTS_MIN: f64 = 500.0;
 const ROUNDS_MIN: f64 = 40.0;
 const USERS_MIN: f64 = 2.0;
 
-/// Both sides of the law, and what they are made of.
+/// Both sides of the law, and their components.
 struct Books {
     users: f64,
     per_s: f64,
@@ -33,7 +33,7 @@ impl Books {
         self.per_s * (self.response_ns + self.pause_ns) / 1e9
     }
 
-    /// Above 0: users of whose time nothing is known.
+    /// Above 0: users whose time is unaccounted for.
     fn gap(&self) -> f64 {
         1.0 - self.explained() / self.users
     }
@@ -44,7 +44,7 @@ impl Books {
 }
 
 pub(super) fn judge(record: &Record) -> Judgement {
-    // Only of requests it is known that a user does one thing at a time and nothing else.
+    // Only with requests does a user do exactly one thing at a time.
     let is_asked = record.facts.steps.iter().all(|(_, kind)| kind.is_asked() || !kind.is_attempt());
     if !is_asked || record.is_long_lived() {
         return Ok(Vec::new());
@@ -86,7 +86,7 @@ fn of_stretch(record: &Record, range: Range<usize>) -> Option<Finding> {
     let middle = range.start + range.len() / 2;
     let halves = [range.start..middle, middle..range.end].map(|half| books(record, &half));
     let lasts = halves.iter().all(|half| half.as_ref().is_some_and(|it| it.gap() >= GAP_SURE));
-    // More than the users is also what requests side by side are: `parallel`.
+    // Concurrent requests (`parallel`) also exceed the number of users.
     let level = if lasts && is_in_time { Level::Likely } else { Level::Hint };
     let (users, explained) = (count(found.users), count(found.explained()));
     let text = match found.gap() > 0.0 {

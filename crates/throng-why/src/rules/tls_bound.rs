@@ -1,19 +1,19 @@
-//! TLS handshakes take longer and longer while connects and responses do not: the processor that
-//! terminates TLS is busy.
+//! TLS handshakes become slower while connects and responses do not: the processor that terminates
+//! TLS is busy.
 
 use crate::finding::{Code, Finding, Judgement, Level, Unknown, rate, time};
 use crate::record::Record;
 use crate::stats;
 
-/// How much slower handshakes are at their worst, and how much slower connects may be.
+/// Minimum slowdown of the slowest handshakes, and maximum slowdown of connects.
 const SLOWER_MIN: f64 = 3.0;
 const CONNECT_SLOWER_MAX: f64 = 1.5;
-/// Handshakes in a point, and points.
+/// Minimum number of handshakes per point, and of points.
 const HANDSHAKES_MIN: f64 = 5.0;
 const POINTS_MIN: usize = 10;
-/// Share of the points that the worst and the best part have each.
+/// Share of points in the slowest and in the fastest part.
 const PART: f64 = 0.25;
-/// A handshake that is this long is slow anyway.
+/// Minimum duration of a slow handshake.
 const SLOW_NS_MIN: f64 = 20e6;
 
 pub(super) fn judge(record: &Record) -> Judgement {

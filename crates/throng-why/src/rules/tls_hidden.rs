@@ -1,5 +1,5 @@
-//! Users reuse connections for many iterations, and handshakes are dear: if each iteration is
-//! another visitor, real ones cost the target much more.
+//! Users reuse connections for many iterations, and handshakes are expensive: if each iteration
+//! represents another visitor, real visitors would cost the target much more.
 
 use throng_metrics::Stage;
 
@@ -8,7 +8,7 @@ use crate::record::Record;
 
 /// Iterations on each connection.
 const ITERATIONS_MIN: f64 = 50.0;
-/// Time of a handshake by that of all responses of an iteration.
+/// Ratio of the time of a handshake to that of all responses of an iteration.
 const DEAR_MIN: f64 = 2.0;
 /// Iterations and handshakes.
 const ITERATIONS_ALL_MIN: u64 = 500;

@@ -1,5 +1,5 @@
-//! The responses are not the service's work: a cache answers, or the same body answers requests
-//! that differ.
+//! The responses do not reflect the service's work: they come from a cache, or differing requests
+//! get the same body.
 
 use throng_metrics::SampleInterval;
 
@@ -8,12 +8,12 @@ use crate::record::Record;
 
 /// Sampled responses of a step.
 const SAMPLES_MIN: u64 = 30;
-/// Share of them that a cache has answered.
+/// Share of sampled responses from a cache.
 const CACHED_MIN: f64 = 0.5;
-/// Share of samples with the same body, and how many samples there must be.
+/// Share of samples with the same body, and the minimum number of samples.
 const SAME_MIN: f64 = 0.99;
 const SAME_SAMPLES_MIN: u64 = 200;
-/// Mean bytes of a response, below which equal bodies are short acknowledgements.
+/// Minimum mean size of a response in bytes; shorter equal bodies are acknowledgements.
 const BYTES_MIN: f64 = 1_000.0;
 
 pub(super) fn judge(record: &Record) -> Judgement {

@@ -1,5 +1,5 @@
-//! Response times of a step have two peaks: there are two ways to answer. Known distances name the
-//! cause.
+//! Response times of a step have two peaks, so there are two kinds of responses. Known distances
+//! identify the cause.
 
 use throng_base::Said;
 use throng_metrics::{Histogram, Slow, StepInterval};
@@ -8,26 +8,26 @@ use crate::finding::{Code, Finding, Judgement, Level, Span, count, percent, time
 use crate::record::{Record, within};
 use crate::stats;
 
-/// Bins per factor of ten: a peak is at least this narrow.
+/// Bins per factor of ten, which limits the width of a peak.
 const BINS: f64 = 12.0;
-/// Mass of the smaller peak, and the valley by the lower one of the two.
+/// Minimum share of the smaller peak, and maximum ratio of the valley to the lower peak.
 const MASS_MIN: f64 = 0.005;
 const VALLEY_MAX: f64 = 1.0 / 3.0;
-/// Responses of the step, and of the smaller peak.
+/// Minimum responses of the step, and of the smaller peak.
 const RESPONSES_MIN: u64 = 1_000;
 const PEAK_MIN: f64 = 30.0;
-/// A slower peak below this may be what schedulers and caches of processors do: no cause is named.
-/// On a busy host that target and throng share, who waits for a processor waits for longer.
+/// A slower peak below this can be caused by schedulers and processor caches, so no cause is named.
+/// On a busy host shared by target and throng, waiting for a processor takes longer.
 const SLOW_NS_MIN: f64 = 5e6;
 const SLOW_BUSY_NS_MIN: f64 = 30e6;
 const BUSY_MIN: f64 = 0.9;
-/// How far apart the peaks are at least.
+/// Minimum ratio of the peaks.
 const RATIO_MIN: f64 = 2.0;
 
-/// How far slow ones are from where chance would have them, to come together.
+/// Minimum deviation of slow responses from a random distribution over time.
 const TOGETHER_DEVIATIONS: f64 = 4.0;
 
-/// Two peaks: where, and how many responses there are on the slower side of the valley.
+/// The positions of two peaks, and the number of responses above the valley.
 struct Peaks {
     low_ns: f64,
     valley_ns: f64,
@@ -37,11 +37,11 @@ struct Peaks {
 }
 
 pub(super) fn judge(record: &Record) -> Judgement {
-    // Phases differ in their load: one of them is looked at, that with the most responses.
+    // Loads differ between phases, so only the one with the most responses is used.
     let measured = record.sums.iter().zip(&record.facts.phases).filter(|(_, it)| it.measured);
     let largest = measured.max_by_key(|(sum, _)| sum.total().latency.count());
     let Some((sum, phase)) = largest else { return Ok(Vec::new()) };
-    // A search goes through loads, and so does whoever changes the load by hand.
+    // A search changes the load, and so does the operator.
     let is_within = |at: &f64| phase.span.from_s < *at && *at < phase.span.to_s;
     if record.facts.search.is_some() || record.facts.changes_s.iter().any(is_within) {
         return Ok(Vec::new());
@@ -77,13 +77,13 @@ pub(super) fn judge(record: &Record) -> Judgement {
     Ok(found.take(3).collect())
 }
 
-/// Whether the target shares a host with throng whose processors are busy most of the time.
+/// Whether the target shares a mostly busy host with throng.
 fn is_busy(record: &Record) -> bool {
     let busy = stats::median(&record.values(&record.all(), |point| point.host_cpu));
     record.facts.same_host && busy.is_some_and(|busy| busy >= BUSY_MIN)
 }
 
-/// What makes the slower peak, where its distance or its times tell.
+/// The cause of the slower peak, if its distance or its times identify it.
 fn named(record: &Record, row: &StepInterval, phase: Span, peaks: &Peaks) -> (Level, Said) {
     if let Some((seen, all)) = together(record, phase, peaks) {
         let name = say!(
@@ -125,8 +125,8 @@ fn named(record: &Record, row: &StepInterval, phase: Span, peaks: &Peaks) -> (Le
     }
 }
 
-/// In how many seconds there are slow ones, and of how many, if they would be in more by chance:
-/// a lost packet delays one response, a stall all of its moment.
+/// The number of seconds with slow responses, out of how many, if a random distribution would have
+/// more: a lost packet delays one response, a stall all at that time.
 fn together(record: &Record, phase: Span, peaks: &Peaks) -> Option<(usize, usize)> {
     let place = |second: f64| ((second / record.width()) as usize).min(record.points().len());
     let points = &record.points()[place(phase.from_s)..place(phase.to_s)];
@@ -141,14 +141,14 @@ fn together(record: &Record, phase: Span, peaks: &Peaks) -> Option<(usize, usize
     (seen as f64 <= few).then(|| (seconds(seen), seconds(points.len())))
 }
 
-/// Whether the first bytes come early and only the rest is late: head and body are two writes.
+/// Whether first bytes are early and only the rest is late: head and body are separate writes.
 fn is_head_first(row: &StepInterval, peaks: &Peaks) -> bool {
     let late = within(&row.first_byte, peaks.valley_ns, f64::INFINITY) as f64;
     row.first_byte.count() * 2 >= row.latency.count() && late <= peaks.high / 2.0
 }
 
-/// Whether segments were sent again on the connections of most of the slowest, on those that are
-/// looked at now and then, or by the target's host.
+/// Whether segments were retransmitted on most connections of the slowest attempts, on sampled
+/// connections, or by the target's host.
 fn is_sent_again(record: &Record, step: u16, phase: Span, peaks: &Peaks) -> bool {
     let slowest = || record.whole.slowest.iter().filter(|slow| slow.step == step);
     let sent_again = |slow: &&Slow| {
@@ -162,7 +162,7 @@ fn is_sent_again(record: &Record, step: u16, phase: Span, peaks: &Peaks) -> bool
         || there >= peaks.high / 2.0
 }
 
-/// The two highest peaks of a step, if they are apart.
+/// The two highest peaks of a step, if they are separate.
 fn peaks(row: &StepInterval) -> Option<Peaks> {
     let times = row.service();
     if times.count() < RESPONSES_MIN {
@@ -181,7 +181,7 @@ fn peaks(row: &StepInterval) -> Option<Peaks> {
         let (from, to) = (at.min(highest), at.max(highest));
         let valley = (from..=to).min_by(|a, b| smooth[*a].total_cmp(&smooth[*b]))?;
         let deep = smooth[valley] <= smooth[at] * VALLEY_MAX;
-        // A peak, and not the slope of one.
+        // A peak, not the slope of another.
         let is_top = |side: Option<usize>| {
             side.and_then(|side| smooth.get(side)).is_none_or(|it| *it <= smooth[at])
         };
@@ -190,14 +190,14 @@ fn peaks(row: &StepInterval) -> Option<Peaks> {
             if at < highest { &bins[..valley] } else { &bins[valley + 1..] }.iter().sum();
         (deep && is_peak && mass >= (total * MASS_MIN).max(PEAK_MIN)).then_some((at, valley, mass))
     });
-    // The highest of them: in an empty part every bin is as high as its neighbors.
+    // The highest one: in an empty part, every bin equals its neighbors.
     let (other, valley, _) = best.max_by(|a, b| smooth[a.0].total_cmp(&smooth[b.0]))?;
     let (low, high) = (highest.min(other), highest.max(other));
     let middle = |bin: usize| 10f64.powf((bin as f64 + 0.5) / BINS);
     let of_high: f64 = bins[valley + 1..].iter().sum();
     let (low_ns, high_ns) = (middle(low), middle(high));
     let is_apart = high_ns >= low_ns * RATIO_MIN;
-    // A timeout makes a peak of its own.
+    // Timeouts form a separate peak.
     let is_failure = row.failed() as f64 >= of_high / 2.0;
     (is_apart && !is_failure).then(|| Peaks {
         low_ns: center(times, low),
@@ -225,7 +225,7 @@ fn bins(times: &Histogram) -> Vec<f64> {
     bins
 }
 
-/// The mean of what lies in a bin and beside it.
+/// The mean of a bin and its neighbors.
 fn center(times: &Histogram, peak: usize) -> f64 {
     let (mut sum, mut all) = (0.0, 0.0);
     for (index, count) in times.buckets() {

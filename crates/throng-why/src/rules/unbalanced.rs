@@ -5,11 +5,12 @@ use throng_metrics::TargetInterval;
 use crate::finding::{Code, Finding, Judgement, Level, count};
 use crate::record::Record;
 
-/// Connections per address, on average.
+/// Minimum mean number of connections per address.
 const CONNECTIONS_MIN: f64 = 100.0;
-/// The most by the mean.
+/// Minimum ratio of the maximum to the mean.
 const RATIO_MIN: f64 = 1.2;
-/// Standard errors of the largest from the mean; with a few addresses, one in 100,000.
+/// Minimum distance of the maximum from the mean in standard errors; with a few addresses, one in
+/// 100,000.
 const APART_MIN: f64 = 4.5;
 
 pub(super) fn judge(record: &Record) -> Judgement {

@@ -1,4 +1,4 @@
-//! The target was slower at the beginning of a stretch of the same load than in all the rest of it.
+//! The target was slower at the start of a stretch of constant load than in the rest of it.
 
 use std::ops::Range;
 
@@ -6,15 +6,15 @@ use crate::finding::{Code, Finding, Judgement, Level, Span, Unknown, percent, se
 use crate::record::Record;
 use crate::stats;
 
-/// Blocks of a stretch, and the seconds of one at least.
+/// Number of blocks in a stretch, and minimum seconds per block.
 const BLOCKS: usize = 20;
 const BLOCK_S_MIN: f64 = 3.0;
-/// Blocks that may be slow at first: a third.
+/// Maximum number of slow blocks at the start: a third.
 const SLOW_MAX: usize = BLOCKS / 3;
-/// How much slower, and by how many spreads of the others.
+/// Minimum slowdown, also in spreads of the other blocks.
 const SLOWER_MIN: f64 = 1.25;
 const SPREADS_MIN: f64 = 6.0;
-/// Opening connections explains it, if so many attempts of the slow part need a new one.
+/// Opening connections explains it if this share of attempts in the slow part needs a new one.
 const OPENED_MAX: f64 = 0.2;
 
 pub(super) fn judge(record: &Record) -> Judgement {
@@ -41,7 +41,7 @@ fn slow_start(record: &Record, range: Range<usize>) -> Option<Finding> {
     if !(1..=SLOW_MAX).contains(&slow) || blocks[slow..].iter().any(is_later) {
         return None;
     }
-    // The first block alone may be the seconds in which users connect.
+    // The first block can be the time in which users connect.
     if slow == 1 && length as f64 * record.width() < 10.0 {
         return None;
     }

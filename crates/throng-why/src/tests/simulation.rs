@@ -1,5 +1,5 @@
-//! Simulated runs: lines of a record as shards would write them, with autocorrelated noise, heavy
-//! tails and random hiccups. A fault changes what a second does, and the rules see only the lines.
+//! Simulates runs: lines as shards would write them, with autocorrelated noise, heavy tails and
+//! random hiccups. A fault changes seconds, and the rules see only the lines.
 
 mod clean;
 mod faults;
@@ -20,24 +20,24 @@ use crate::rules::{Judged, judge};
 use crate::timeline::Timeline;
 
 const MS: f64 = 1e6;
-/// Samples of a second: more attempts are counted by their weight.
+/// Maximum samples per second; more attempts are counted by weight.
 const SAMPLES_MAX: f64 = 120.0;
 
-/// What a second does. A fault changes it before it becomes a line.
+/// The state of a second. A fault changes it before it becomes a line.
 #[derive(Clone, Debug)]
 pub(super) struct Second {
     pub(super) t: usize,
     pub(super) users: f64,
-    /// Starts per second that are scheduled; 0 in a closed load.
+    /// Scheduled starts per second; 0 in a closed model.
     pub(super) wanted: f64,
     pub(super) attempts: f64,
-    /// Of all response times of the second.
+    /// Factor of all response times.
     pub(super) factor: f64,
-    /// Of single steps.
+    /// Factors of single steps.
     pub(super) step_factors: BTreeMap<usize, f64>,
-    /// Share of the attempts that take so many milliseconds longer.
+    /// Shares of attempts that take longer, in milliseconds.
     pub(super) slower: Vec<(f64, f64)>,
-    /// Shares of the attempts that fail, with cause and status.
+    /// Shares of attempts that fail, with cause and status.
     pub(super) failing: Vec<(f64, Cause, u16)>,
     pub(super) retried: f64,
     pub(super) attempted: f64,
@@ -46,18 +46,18 @@ pub(super) struct Second {
     pub(super) connect_failed: f64,
     pub(super) refused: f64,
     pub(super) connect_ms: f64,
-    /// Connects that take so many milliseconds longer: number and time.
+    /// Numbers of connects that take longer, in milliseconds.
     pub(super) connects_slower: Vec<(f64, f64)>,
     pub(super) tls_ms: f64,
     pub(super) login_ms: f64,
-    /// Connections that end: how, how many, and how old they are in seconds.
+    /// Connections that end: how, how many, and their age in seconds.
     pub(super) ends: Vec<(Ending, f64, f64)>,
     pub(super) in_flight: f64,
     pub(super) backlog: f64,
     pub(super) missed: f64,
     pub(super) lateness_ms: f64,
     pub(super) listen_dropped: f64,
-    /// Share of the own table of tracked connections.
+    /// Share of this host's table of tracked connections.
     pub(super) conntrack: f64,
 }
 
@@ -69,22 +69,22 @@ pub(super) struct World {
     /// Mean response times of the steps, in milliseconds.
     pub(super) steps: Vec<f64>,
     pub(super) kind: StepKind,
-    /// Autocorrelation of the noise from second to second, and its size (of the logarithm).
+    /// Autocorrelation of the noise between seconds, and its size (of the logarithm).
     pub(super) phi: f64,
     pub(super) sigma: f64,
-    /// Seconds in which users pause between attempts.
+    /// Pause of users between attempts, in seconds.
     pub(super) think_s: f64,
     pub(super) tls: bool,
     pub(super) addresses: usize,
-    /// Of a phase: name, length, and users, from and to.
+    /// For each phase: length, and users at its start and end.
     pub(super) phases: Vec<(usize, f64, f64)>,
-    /// Starts per second instead of users that go on at once, by the second.
+    /// Starts per second for an open model, by the second.
     pub(super) open_rate: Option<fn(f64) -> f64>,
-    /// What the target can do per second: responses slow down as it comes near.
+    /// Attempts per second that the target can serve; responses slow down near it.
     pub(super) capacity: f64,
-    /// Connections end on purpose after so many seconds.
+    /// Connections are closed after this many seconds.
     pub(super) churn_s: Option<f64>,
-    /// Hiccups per second, at random.
+    /// Random hiccups per second.
     pub(super) hiccups: f64,
 }
 
@@ -129,7 +129,7 @@ impl World {
         }
     }
 
-    /// The users of a second, and its phase.
+    /// The users in a second, and its phase.
     fn users(&self, t: usize) -> (f64, u16) {
         let mut begin = 0;
         for (index, (length, from, to)) in self.phases.iter().enumerate() {
@@ -143,7 +143,7 @@ impl World {
     }
 }
 
-/// What is left of one second for the next.
+/// State that carries over to the next second.
 struct Going {
     random: Random,
     noise: f64,
@@ -151,7 +151,7 @@ struct Going {
     users: f64,
 }
 
-/// A simulated record.
+/// A simulated run directory.
 pub(super) struct Simulated {
     pub(super) facts: Facts,
     pub(super) timeline: Timeline,
@@ -285,7 +285,7 @@ fn line(world: &World, going: &mut Going, second: &Second, phase: u16) -> Interv
     line
 }
 
-/// Attempts of a step: lognormal with a heavy tail.
+/// Attempts of a step, with lognormal times and a heavy tail.
 fn row(random: &mut Random, second: &Second, step: usize, mean_ms: f64, each: f64) -> StepInterval {
     let count = each.round().max(0.0);
     let mut row = StepInterval { step: step as u16, ..StepInterval::default() };
@@ -331,7 +331,7 @@ fn row(random: &mut Random, second: &Second, step: usize, mean_ms: f64, each: f6
     row
 }
 
-/// Evenly over the addresses; faults of one change them afterwards.
+/// Distributes results evenly over the addresses; faults change them afterwards.
 fn places(world: &World, line: &mut Interval) {
     let total = line.total();
     for index in 0..world.addresses {

@@ -7,7 +7,7 @@ use throng_base::Said;
 use throng_metrics::Cause;
 use throng_program::{Database, Scheme, SslMode, Target};
 use throng_protocol::machine::{Ends, Event, Input, Machine};
-use throng_protocol::sql::{Came, Carrier, Client, Dialect, Login, SqlError, mysql, postgres};
+use throng_protocol::sql::{Carrier, Client, Dialect, Login, SqlError, mysql, postgres};
 use tokio_rustls::TlsConnector;
 
 use super::{Missing, Opens, violation_failure};
@@ -83,7 +83,7 @@ impl Opens for Login {
                 first.set(*begin);
             }
         };
-        let is_open = |event: &Event<'_>| matches!(event, Event::Sql(Came::Open)).then_some(());
+        let is_open = |event: &Event<'_>| matches!(event, Event::Open).then_some(());
         let pulled = pull(shard, &mut transport, &mut machine, hello, came, is_open).await;
         let (open, pulled) = pulled.map_err(|failure| in_other_words(failure, first.get()))?;
         open.ok_or_else(|| Failure::new(Cause::ClosedEarly, CLOSED))?;
@@ -114,7 +114,7 @@ pub(super) async fn tls<'n>(
     }
 }
 
-/// The same for MySQL, which greets first: the greeting is left for the login.
+/// The same for MySQL, whose server sends its greeting first: the greeting is left for the login.
 async fn tls_of_mysql<'n>(
     network: &'n Network,
     database: &Database,
@@ -140,7 +140,7 @@ async fn tls_of_mysql<'n>(
     }
 }
 
-/// No more than the next byte: what follows may be of TLS. None at the end.
+/// Reads only the next byte: what follows may belong to TLS. `None` at the end.
 async fn byte(carrier: &mut Transport) -> Result<Option<u8>, Failure> {
     let mut byte = [0];
     let read = std::future::poll_fn(|cx| carrier.poll_read(cx, &mut byte)).await;

@@ -1,4 +1,4 @@
-//! Starts that no user is free for, in loads that drop them: none waits, and each is counted.
+//! Starts without a free user, in loads that drop them: none waits, and each is counted.
 
 use throng_load::{Action, Schedule};
 use throng_program::{Arrivals, Rate, Spacing};
@@ -21,13 +21,13 @@ fn iterations_of_none() -> Phase {
     iterations(1, None, Some(1))
 }
 
-/// Who was there at most at the end of a second.
+/// Most users at the end of any second.
 fn present_max(outcome: &Outcome) -> u64 {
     outcome.intervals.iter().map(|one| one.gauges.users_present).max().unwrap_or(0)
 }
 
 #[test]
-fn more_than_max_never_arrive_and_the_others_are_counted() {
+fn arrivals_beyond_the_maximum_are_counted_as_dropped() {
     let run = |max, delay| {
         let phase = arrivals(100.0, max, Spacing::Even, 10 * S);
         let outcome = run(vec![phase], Share::WHOLE, delay, None);
@@ -37,29 +37,29 @@ fn more_than_max_never_arrive_and_the_others_are_counted() {
         assert!(present_max(&outcome) <= max.unwrap_or(100));
         (population.started, population.dropped)
     };
-    // Each is there for 995 ms, so that of a hundred who are due in a second ten find a place.
+    // Each user stays for 995 ms, so that of a hundred due per second, ten find room.
     assert_eq!(run(Some(10), 995 * MS), (100, 900));
     assert_eq!(run(Some(10), 5 * MS).1, 0);
     assert_eq!(run(None, 995 * MS).1, 0);
 }
 
 #[test]
-fn an_iteration_that_no_user_is_free_for_is_dropped_and_none_is_late() {
+fn an_iteration_without_a_free_user_is_dropped_and_none_is_late() {
     let overloaded = |rate: f64| {
         let phase = dropping(10, rate, 10 * S);
         let outcome = run(vec![phase], Share::WHOLE, 99 * MS, None);
         let population = &outcome.sum.population;
         assert_eq!((population.due(), population.unmet), (rate as u64 * 10, 0), "{population:?}");
-        // Ten users do a hundred a second.
+        // Ten users run a hundred per second.
         assert!((990..=1020).contains(&population.iterations_started), "{population:?}");
-        // Who is busy takes what is due then, and what was due a moment before.
+        // A user that becomes free takes what is due then, and what was due a moment before.
         let latency = &outcome.sum.steps[0].latency;
         assert!(latency.max() <= 102_000_000, "{}", latency.max());
         assert_eq!(outcome.set_in_the_past, 0);
         outcome.rung
     };
     overloaded(200.0);
-    // What is dropped wakes the driver a thousand times a second at most, with its probes.
+    // Dropped starts wake the driver at most a thousand times a second, including its probes.
     let rung = overloaded(50_000.0);
     assert!(rung < 15_000, "{rung}");
     let enough = run(vec![dropping(10, 90.0, 10 * S)], Share::WHOLE, 99 * MS, None);
@@ -69,7 +69,7 @@ fn an_iteration_that_no_user_is_free_for_is_dropped_and_none_is_late() {
 }
 
 #[test]
-fn the_books_of_all_shards_are_those_of_the_load() {
+fn the_counts_of_all_shards_add_up_to_the_load() {
     let phases = vec![
         arrivals(300.0, Some(20), Spacing::Poisson, 3 * S),
         dropping(7, 200.0, 3 * S),
@@ -80,14 +80,15 @@ fn the_books_of_all_shards_are_those_of_the_load() {
     while let Some(action) = schedule.pop(Time::NEVER) {
         due += u64::from(matches!(action, Action::Arrive { .. }));
     }
-    // Chance follows from the seed and the load: another than that of the run, but as much of it.
+    // Random starts follow from the seed and the load: they differ from those of the run, but not
+    // in number.
     assert!((900..1300).contains(&due), "{due}");
     let books = |shards: u64| {
         let of = |index| {
             let share = Share::WHOLE.thread(index, shards);
             let sum = run(phases.clone(), share, 100 * MS, None).sum;
             assert_eq!(sum.population.started, sum.population.finished, "{:?}", sum.population);
-            // Users who stay are no starts, but their iterations are.
+            // Staying users are not starts, but their iterations are.
             let stayed = share.part(7);
             let population = sum.population;
             let starts = population.iterations_started + population.dropped + population.unmet;
@@ -107,19 +108,19 @@ fn the_books_of_all_shards_are_those_of_the_load() {
 }
 
 #[test]
-fn a_run_that_is_stopped_has_no_start_that_is_not_counted() {
+fn a_stopped_run_counts_every_start() {
     let stop = Time::from_secs(5);
     for phase in [arrivals(100.0, Some(3), Spacing::Even, 60 * S), dropping(3, 100.0, 60 * S)] {
         let outcome = run(vec![phase], Share::WHOLE, 500 * MS, Some(stop));
         let population = &outcome.sum.population;
-        // What was due in the last second before the stop may still wait.
+        // Starts of the last second before the stop may still wait.
         assert!((400..=501).contains(&population.due()), "{population:?}");
         assert!(population.dropped > 300 && population.unmet == 0, "{population:?}");
     }
 }
 
 #[test]
-fn a_start_that_was_due_before_the_end_has_a_result_though_the_host_is_late() {
+fn a_start_due_before_the_end_gets_a_result_on_a_slow_host() {
     let paced = Phase { time: Some(500 * MS), ..iterations(5, Some(100.0), None) };
     for phase in [arrivals(100.0, None, Spacing::Even, 500 * MS), paced] {
         let hand = Hand::new();
@@ -130,7 +131,7 @@ fn a_start_that_was_due_before_the_end_has_a_result_though_the_host_is_late() {
         let population = &outcome.sum.population;
         assert_eq!((population.begun, population.due()), (50, 50), "{population:?}");
         assert_eq!(population.iterations_started, 50, "{population:?}");
-        // Their connections are being opened when the load ends.
+        // Their connections are opening when the load ends.
         assert_eq!(population.iterations_finished, 50, "{population:?}");
         let row = &outcome.sum.steps[0];
         assert_eq!((row.begun, row.count), (50, 50));

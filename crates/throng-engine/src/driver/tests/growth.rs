@@ -1,4 +1,4 @@
-//! Users who come in steps, fall out, are held back, or are given up.
+//! Users that are added in steps, disconnect, are paused, or are abandoned.
 
 use throng_metrics::Gauges;
 use throng_program::{Amount, Change, Churn, Connect, Parting, Stay};
@@ -8,7 +8,7 @@ use throng_load::Amendment;
 use super::*;
 use crate::control::{GROWTH_AHEAD, Holder};
 
-/// Users who connect and stay.
+/// Users that connect and stay.
 fn members(phases: Vec<Phase>) -> Program {
     let connect = Statement::Connect(Arc::new(Connect {
         step: StepId(0),
@@ -69,7 +69,7 @@ impl Outcome {
         self.gauges(seconds).iter().map(|gauges| gauges.users_online).collect()
     }
 
-    /// No second has two intervals of one phase, and nobody was late.
+    /// No second has two intervals of one phase, and no start was late.
     fn is_sound(&self) {
         let mut places: Vec<_> = self.intervals.iter().map(|one| (one.second, one.phase)).collect();
         let all = places.len();
@@ -84,7 +84,7 @@ impl Outcome {
 }
 
 #[test]
-fn users_come_and_go_in_steps() {
+fn users_are_added_and_removed_in_steps() {
     let by = |size| Coming::Steps { size, every: 5 * S };
     let outcome = run_members(
         vec![phase(coming(100, by(40)), None), phase(coming(0, by(90)), Some(7 * S))],
@@ -99,7 +99,7 @@ fn users_come_and_go_in_steps() {
 }
 
 #[test]
-fn a_share_falls_out_and_comes_back() {
+fn a_share_of_users_disconnects_and_returns() {
     let ways = vec![Parting::Fin, Parting::Reset, Parting::Vanish];
     let churn = Churn { amount: Amount::Share { share: 0.25, every: 2 * S }, ways };
     let hold = Phase { churn: Some(churn), ..phase(Drive::Hold, Some(9 * S)) };
@@ -113,11 +113,11 @@ fn a_share_falls_out_and_comes_back() {
 }
 
 #[test]
-fn growth_that_is_held_goes_on_later_and_nobody_is_late() {
+fn paused_growth_resumes_and_no_start_is_late() {
     let words: [Word; 4] = [
         (Time(2_005_000_000), |control, at| control.hold(Holder::Limit, at)),
         (Time(5_005_000_000), |control, at| control.release(Holder::Limit, at)),
-        // Too short to be noticed while nobody looks.
+        // Too short to be noticed between two probes.
         (Time(7_001_000_000), |control, at| control.hold(Holder::Limit, at)),
         (Time(7_002_000_000), |control, at| control.release(Holder::Limit, at)),
     ];
@@ -133,7 +133,7 @@ fn growth_that_is_held_goes_on_later_and_nobody_is_late() {
 }
 
 #[test]
-fn what_was_given_up_never_comes() {
+fn abandoned_growth_never_resumes() {
     let words: [Word; 2] = [
         (Time(2_005_000_000), |control, at| control.hold(Holder::Limit, at)),
         (Time(3_500_000_000), |control, _| control.give_up_growth()),
@@ -160,12 +160,12 @@ fn amend(control: &Control, said: Time, change: Change) {
 }
 
 #[test]
-fn a_load_is_amended_at_the_instant_that_was_said() {
+fn an_amendment_takes_effect_at_the_announced_time() {
     let words: [Word; 5] = [
         (Time(2_750_000_000), |control, at| amend(control, at, Change::Times(1.1))),
         (Time(3_750_000_000), |control, at| amend(control, at, Change::Users(900))),
         (Time(5_750_000_000), |control, at| amend(control, at, Change::Users(40))),
-        // Nobody looks at it in time where many keys are hit.
+        // Many key presses between two probes.
         (Time(5_750_000_000), |control, at| {
             (0..200).for_each(|_| amend(control, at, Change::Times(1.1)));
             (0..200).for_each(|_| amend(control, at, Change::Users(41)));
@@ -185,13 +185,13 @@ fn a_load_is_amended_at_the_instant_that_was_said() {
 }
 
 #[test]
-fn what_was_due_is_done_or_told_when_a_rate_is_amended() {
+fn starts_that_were_due_run_or_are_counted_when_a_rate_is_amended() {
     let words: [Word; 3] = [
         (Time(1_750_000_000), |control, at| amend(control, at, Change::Rate(200.0))),
         (Time(3_750_000_000), |control, at| amend(control, at, Change::Times(0.5))),
         (Time(4_750_000_000), |control, at| amend(control, at, Change::EndPhase)),
     ];
-    // Of 10 users each is busy for 100 ms: 100 a second are done, the others wait.
+    // Each of 10 users is busy for 100 ms: 100 per second run, the others wait.
     let program = program(vec![iterations(10, Some(100.0), None), phase(Drive::Hold, Some(S))]);
     let program = Program {
         loads: vec![Load::alone(
@@ -212,7 +212,7 @@ fn what_was_due_is_done_or_told_when_a_rate_is_amended() {
 }
 
 #[test]
-fn work_waits_for_users_who_are_held() {
+fn counted_work_waits_for_users_while_growth_is_paused() {
     let words: [Word; 2] = [
         (Time(500_000_000), |control, at| control.hold(Holder::Limit, at)),
         (Time::from_secs(3), |control, at| control.release(Holder::Limit, at)),

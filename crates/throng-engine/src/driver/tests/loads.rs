@@ -1,4 +1,4 @@
-//! Loads side by side on one shard: each has figures, phases and an end of its own.
+//! Parallel loads on one shard: each has its own measurements, phases and end.
 
 use throng_program::{Arrivals, Start};
 
@@ -8,8 +8,8 @@ fn load(name: &str, start: Start, phases: Vec<Phase>) -> Load {
     Load { name: name.into(), start, ..Load::alone(phases) }
 }
 
-/// Four who stay, twenty who arrive, two who do ten iterations when these have gone, and one who
-/// comes with them.
+/// Four staying users, twenty arriving ones, two that run ten iterations after those have left, and
+/// one that starts with them.
 fn side_by_side() -> Program {
     let arrivals = Phase { drive: Drive::Arrivals(Arrivals::ramp(10.0, 10.0)), ..users(0, 2 * S) };
     let loads = vec![
@@ -21,7 +21,7 @@ fn side_by_side() -> Program {
     Program { loads, ..program(Vec::new()) }
 }
 
-/// What happened in the phases, by their numbers through all loads.
+/// The results of the phases, by their numbers across all loads.
 fn by_phase(outcomes: &[Outcome]) -> Vec<Interval> {
     let mut phases = vec![Interval::default(); 5];
     for interval in outcomes.iter().flat_map(|outcome| &outcome.intervals) {
@@ -31,7 +31,7 @@ fn by_phase(outcomes: &[Outcome]) -> Vec<Interval> {
 }
 
 #[test]
-fn each_load_has_its_own_users_figures_and_end() {
+fn each_load_has_its_own_users_measurements_and_end() {
     for shards in [1, 3] {
         let of = |index| {
             let share = Share::WHOLE.thread(index, shards);
@@ -46,7 +46,7 @@ fn each_load_has_its_own_users_figures_and_end() {
         for phase in &phases {
             assert!(phase.total().ok > 0, "{shards} shards: {phase:?}");
         }
-        // What is begun in one phase may end in the next.
+        // Attempts that start in one phase may end in the next.
         let total = |of: fn(&throng_metrics::StepInterval) -> u64| -> u64 {
             phases.iter().map(|phase| of(&phase.total())).sum()
         };
@@ -64,7 +64,7 @@ fn each_load_has_its_own_users_figures_and_end() {
 }
 
 #[test]
-fn a_stop_ends_all_loads_and_those_that_never_began_have_no_figures() {
+fn a_stop_ends_all_loads_and_unstarted_ones_have_no_results() {
     let stop = |control: &Control, _| control.stop();
     let words: [Word; 1] = [(Time::from_secs(1), stop)];
     let outcome = run_in(&Hand::new(), side_by_side(), Share::WHOLE, 20 * MS, &words);

@@ -1,4 +1,4 @@
-//! Machines of different weights do together exactly what one does.
+//! Machines of different weights together generate exactly the load of one.
 
 use throng_program::{Arrivals, Spacing, Start};
 
@@ -8,7 +8,7 @@ fn load(name: &str, phases: Vec<Phase>) -> Load {
     Load { name: name.into(), start: Start::At(250 * MS), ..Load::alone(phases) }
 }
 
-/// Users who come in time and go again, who arrive by chance, and work that is counted.
+/// Users that start and leave on schedule, users that arrive at random, and counted work.
 fn program_of_loads() -> Program {
     let come = Drive::Users(Users { to: 23, coming: Coming::Rate(10.0) });
     let come = Phase { drive: come, ..users(0, 3 * S) };
@@ -41,7 +41,7 @@ fn run_on(machines: &[(u64, u64)]) -> Vec<Interval> {
 }
 
 #[test]
-fn machines_of_any_weight_do_together_what_one_does() {
+fn machines_of_any_weight_generate_the_load_of_one() {
     let alone = run_on(&[(1, 1)]);
     assert_eq!(alone[0].population.started, 23);
     assert_eq!(alone[5].total().begun + alone[6].total().begun, 367);
@@ -59,8 +59,8 @@ fn machines_of_any_weight_do_together_what_one_does() {
             phases[loads].iter().for_each(|interval| sum.merge_later(interval));
             sum
         };
-        // What follows a schedule is the same attempt by attempt; those who stay do as much as
-        // they can, which depends on when they are woken, by a request each at the most.
+        // Scheduled attempts are exactly the same; staying users run as much as they can, which
+        // depends on their wake-ups and differs by one request each at most.
         for loads in [3..5, 5..7] {
             let (one, all) = (sum(&alone, loads.clone()), sum(&together, loads.clone()));
             let (one, all) = (one.total(), all.total());

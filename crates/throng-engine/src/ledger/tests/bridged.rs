@@ -1,4 +1,4 @@
-//! Ledgers of several machines: what one announces comes to the others, late, twice or not at all.
+//! Ledgers of several machines: announcements arrive late, twice or not at all.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use throng_base::{Random, Share, StepId, Time, UserId};
 use super::{finish, rules, work};
 use crate::ledger::{Announced, Bridge, Exchange, Id, Port, ShardLedger};
 
-/// The machines of a world, and what is on the way from each to each.
+/// The machines of a simulated run, and the announcements in transit between them.
 pub(super) struct Machines {
     bridges: Vec<Bridge>,
-    /// By receiver, by sender: in order.
+    /// By receiver, then by sender: in order.
     ways: Vec<Vec<VecDeque<Announced>>>,
     shards: usize,
 }
 
 impl Machines {
-    /// So many at most, and a port for each shard.
+    /// At most this many, and a port for each shard.
     pub(super) fn new(machines: usize, shards: usize) -> (Machines, Vec<Port>) {
         let machines = machines.min(shards);
         let (mut bridges, mut all) = (Vec::new(), Vec::new());
@@ -55,7 +55,7 @@ impl Machines {
         }
     }
 
-    /// One speaks, and some of what was said comes, some of it twice.
+    /// One announces, and some announcements arrive, some of them twice.
     pub(super) fn carry_some(&mut self, random: &mut Random, now: Time) {
         let count = self.bridges.len() as u64;
         if count == 0 {
@@ -74,7 +74,7 @@ impl Machines {
     }
 
     pub(super) fn carry_all(&mut self, now: Time) {
-        // What is heard is told to the shards with the next word.
+        // Shards are told with the next announcement.
         for _ in 0..2 {
             for machine in 0..self.bridges.len() {
                 self.tell(machine, now);
@@ -102,8 +102,8 @@ fn one(first: u64) -> (ShardLedger, Bridge) {
     (ledger, Bridge::new(Share::of_machine(first, 1, 2), ways))
 }
 
-/// Two machines: on the second somebody listens, on the first three messages are sent. What is
-/// announced of each comes by itself.
+/// Two machines: on the second a user listens, on the first three messages are sent. Each is
+/// announced on its own.
 fn three_messages() -> (ShardLedger, Bridge, Vec<Announced>, ShardLedger, Bridge) {
     let ((mut sender, mut there), (mut receiver, here)) = (one(0), one(1));
     let member = receiver.join(7, UserId(2), Time(1));
@@ -125,7 +125,7 @@ fn missed(bridge: &mut Bridge) -> u64 {
 }
 
 #[test]
-fn what_another_machine_has_sent_is_expected_here() {
+fn messages_of_another_machine_are_expected_here() {
     let (mut sender, mut there, told, mut receiver, mut here) = three_messages();
     assert_eq!(work(&mut receiver, 50), 0, "the other machine has said nothing");
     told.iter().for_each(|one| here.hear(one, Duration::ZERO, Time(60)));
@@ -141,7 +141,7 @@ fn what_another_machine_has_sent_is_expected_here() {
 }
 
 #[test]
-fn what_is_lost_on_the_way_is_unwatched_and_not_foreign() {
+fn announcements_lost_in_transit_are_unwatched_not_foreign() {
     let (_, _, told, mut receiver, mut here) = three_messages();
     let but_one = told.iter().enumerate().filter(|(place, _)| *place != 2);
     but_one.for_each(|(_, one)| here.hear(one, Duration::ZERO, Time(60)));
@@ -155,7 +155,7 @@ fn what_is_lost_on_the_way_is_unwatched_and_not_foreign() {
 }
 
 #[test]
-fn what_comes_twice_or_again_counts_once() {
+fn a_duplicated_announcement_counts_once() {
     let (_, _, told, mut receiver, mut here) = three_messages();
     for one in told.iter().chain(&told) {
         here.hear(one, Duration::ZERO, Time(60));
@@ -169,7 +169,7 @@ fn what_comes_twice_or_again_counts_once() {
 }
 
 #[test]
-fn a_machine_that_is_silent_is_waited_for_and_then_not() {
+fn a_silent_machine_is_waited_for_only_for_a_while() {
     let ((mut ledger, mut here), _) = (one(1), one(0));
     let member = ledger.join(7, UserId(2), Time(1));
     ledger.received(Some(member), &Id::from(9), None, Time(2));
@@ -185,9 +185,10 @@ fn a_machine_that_is_silent_is_waited_for_and_then_not() {
 }
 
 #[test]
-fn clocks_that_differ_put_no_receipt_before_its_message() {
+fn clock_differences_put_no_receipt_before_its_message() {
     let (_, _, told, mut receiver, mut here) = three_messages();
-    // The other clock may be ahead by 8: what it has sent "at 10" came here at 15 by ours.
+    // The other clock may be ahead by 8: a message sent there "at 10" arrived here at 15 by our
+    // clock.
     told.iter().for_each(|one| here.hear(one, Duration::from_nanos(8), Time(60)));
     here.tell(Time(61));
     work(&mut receiver, 62);
@@ -196,7 +197,7 @@ fn clocks_that_differ_put_no_receipt_before_its_message() {
 }
 
 #[test]
-fn much_that_is_sent_at_once_goes_in_several_batches() {
+fn many_messages_are_split_into_several_batches() {
     const COUNT: u64 = 45_000;
     let ((mut sender, mut there), (mut receiver, mut here)) = (one(0), one(1));
     let member = receiver.join(7, UserId(2), Time(1));
@@ -225,7 +226,7 @@ fn much_that_is_sent_at_once_goes_in_several_batches() {
 }
 
 #[test]
-fn fuzz_no_word_of_another_machine_breaks_a_ledger() {
+fn fuzz_announcements_of_another_machine_cannot_corrupt_a_ledger() {
     let (_, _, told, _, _) = three_messages();
     let texts: Vec<String> = told.iter().map(|one| serde_json::to_string(one).unwrap()).collect();
     let seeds: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();

@@ -1,5 +1,5 @@
-//! What the ledger has to say, the plain way: sets of users, every message for ever, no bits, no
-//! exchange. One model is the truth of one shard; it hears of everything in the order of time.
+//! The ledger as a simple model: sets of users, all messages kept forever, no bits, no exchange.
+//! One model is the truth of one shard; it sees all events in order of time.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use throng_metrics::DeliveryInterval;
 
 use crate::ledger::Rules;
 
-/// A user from a joining to the next leaving.
+/// A user between joining and leaving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Person {
     pub(super) shard: usize,
@@ -37,7 +37,7 @@ pub(super) struct Model {
 #[derive(Clone, Default)]
 pub(super) struct Told {
     pub(super) interval: DeliveryInterval,
-    /// When the messages were sent that are not watched.
+    /// When the unwatched messages were sent.
     pub(super) unwatched: BTreeSet<Time>,
     pub(super) fresh: u64,
 }
@@ -48,7 +48,7 @@ struct Message {
     group: u64,
     sender: UserId,
     without: Option<Person>,
-    /// Who was there, when nobody of the group was.
+    /// The users that were present when no user of the group was.
     others: BTreeSet<Person>,
     home: bool,
     audience: BTreeSet<Person>,
@@ -162,7 +162,8 @@ impl Model {
         let Some(person) = person else { return };
         if !message.audience.contains(&person) {
             let sender = message.without == Some(person);
-            // Who came to its group after it was sent may have been in another one then.
+            // A user that joined its group after the message was sent may have been in another one
+            // then.
             let is_other = message.others.contains(&person) && person.group != message.group;
             told.stray += u64::from(is_other || sender);
             return;

@@ -1,4 +1,4 @@
-//! Lookups with a name server that is a function, and shards that follow them.
+//! Lookups with a function as name server, and shards that follow them.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -53,24 +53,24 @@ fn shards_follow_a_change_and_keep_the_rows_of_addresses() {
     let routes = Routes::new(&prepared, Some(Arc::clone(&lookups)));
     let before = routes.to(0);
     assert_eq!((before.place(0), before.place(1), routes.to(1).place(7)), (0, 1, 2));
-    // Another order is the same.
+    // Another order is no change.
     assert_eq!(lookups.found(0, &addresses(&["10.0.0.2:80", "10.0.0.1:80"])), None);
     assert!(Rc::ptr_eq(&before, &routes.to(0)));
     let moved = addresses(&["10.0.0.3:80", "10.0.0.2:80"]);
     assert_eq!(lookups.found(0, &moved), Some(addresses(&["10.0.0.1:80", "10.0.0.2:80"])));
     let after = routes.to(0);
     assert_eq!(*after.addresses, *moved);
-    // The one that stays has its row, the new one a row behind all others.
+    // The address that stays keeps its row; the new one gets a row after all others.
     assert_eq!((after.place(0), after.place(1)), (5, 1));
     assert_eq!(*routes.to(2).addresses, *moved);
     assert_eq!(*routes.to(1).addresses, *addresses(&["127.0.0.9:80"]));
-    // What opens keeps where it goes.
+    // An opening connection keeps its route.
     assert_eq!(*before.addresses, *addresses(&["10.0.0.1:80", "10.0.0.2:80"]));
     let places = RefCell::borrow(routes.places());
     assert_eq!((places.len(), places[5].address), (6 + 1, Some(moved[0])), "{places:?}");
 }
 
-/// What a watch tells while connections fail all the time, until it has looked up so often.
+/// What a watch reports while connections keep failing, until it has done this many lookups.
 fn watched(every: Option<Duration>, answers: Vec<Result<Vec<SocketAddr>, Said>>) -> Vec<NameNews> {
     let lookup = every.map_or(Lookup::OnFailure, Lookup::Every);
     let (lookups, mut watches) = Lookups::new(&program(lookup), &at_start()).unwrap();
@@ -98,7 +98,7 @@ fn watched(every: Option<Duration>, answers: Vec<Result<Vec<SocketAddr>, Said>>)
 }
 
 #[test]
-fn a_change_is_told_once_and_so_is_a_name_that_leads_nowhere() {
+fn a_change_is_reported_once_and_so_is_a_name_without_addresses() {
     let moved = || Ok(addresses(&["10.0.0.7:80"]));
     let nowhere = || Err(Said::of_others("no such name"));
     let news = watched(
@@ -127,7 +127,7 @@ fn a_change_is_told_once_and_so_is_a_name_that_leads_nowhere() {
 }
 
 #[test]
-fn a_failure_looks_the_name_up() {
+fn a_failed_connection_triggers_a_lookup() {
     let news = watched(None, vec![Ok(addresses(&["10.0.0.7:80"]))]);
     assert!(matches!(&news[..], [NameNews::Moved { host, .. }] if host == "shop.example"));
 }

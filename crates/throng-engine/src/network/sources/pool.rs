@@ -1,5 +1,5 @@
-//! The source addresses that one shard uses towards one target address: in turn, and one more
-//! whenever those in use have no port left.
+//! The source addresses that one shard uses for one target address: in turn, and one more whenever
+//! those in use have no free port.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -11,15 +11,15 @@ use throng_base::{Said, Time};
 
 use super::{AddressList, Plan, Ports, Range};
 
-/// How long a full address is not asked for a port; doubled each time in a row that it has none. To
-/// find out takes the kernel a look at all of its ports.
+/// How long an exhausted address is not tried, doubled with each consecutive failure. To find out,
+/// the kernel has to check all of its ports.
 const REST: Duration = Duration::from_millis(100);
 const REST_DOUBLINGS_MAX: u8 = 4;
 
 pub(crate) struct Pool {
     pub(crate) plan: Arc<Plan>,
     list: Option<Arc<AddressList>>,
-    /// This shard, of so many.
+    /// This shard, and the number of shards.
     stripe: (u64, u64),
     rotation: RefCell<Rotation>,
 }
@@ -30,24 +30,24 @@ struct Rotation {
     turn: usize,
     /// How many of the list were taken.
     taken: u64,
-    /// Those without a port, by when they are asked again; the soonest comes first.
+    /// Those without a free port, by when they are tried again, soonest first.
     resting: VecDeque<(Time, Source)>,
 }
 
 /// One source address of a shard.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source {
-    /// None leaves it to the system.
+    /// `None` leaves the choice to the system.
     pub(crate) address: Option<IpAddr>,
-    /// Where we choose the ports: how far behind the first the next one is.
+    /// If we choose the ports: offset of the next one from the first.
     port: u16,
-    /// How often in a row it had no port.
+    /// Consecutive failures to find a port.
     full: u8,
 }
 
 impl Pool {
-    /// With the `first` addresses of the shard's part of the list; 0 begins with the system's
-    /// choice.
+    /// Starts with the first addresses of the shard's part of the list, or with the system's choice
+    /// if `first` is 0.
     pub(super) fn new(
         plan: Arc<Plan>,
         list: Option<Arc<AddressList>>,
@@ -69,14 +69,14 @@ impl Pool {
         pool
     }
 
-    /// Shards that share an address do not begin with the same port.
+    /// Shards that share an address start with different ports.
     fn first_port(&self) -> u16 {
         let Ports::InTurn(range) = self.plan.ports else { return 0 };
         let (shard, shards) = self.stripe;
         (u64::from(range.count) * shard / shards.max(1)) as u16
     }
 
-    /// Which source the next connection is to have; None when all are full.
+    /// The source of the next connection; `None` if all are exhausted.
     pub(crate) fn next(&self, now: Time) -> Option<Chosen<'_>> {
         let rotation = &mut *self.rotation.borrow_mut();
         while let Some((until, _)) = rotation.resting.front()
@@ -104,7 +104,7 @@ impl Pool {
     }
 }
 
-/// A source that the next connection may have.
+/// A source for the next connection.
 pub(crate) struct Chosen<'a> {
     pool: &'a Pool,
     index: usize,
@@ -112,17 +112,17 @@ pub(crate) struct Chosen<'a> {
 }
 
 impl Chosen<'_> {
-    /// Where we choose the ports: this one.
+    /// The next port, if we choose the ports.
     pub(crate) fn port(&self, range: Range) -> u16 {
         range.first + self.source.port
     }
 
-    /// The port was taken: it is another one now.
+    /// The port was taken: moves to the next.
     pub(crate) fn look_further(&mut self, range: Range) {
         self.source.port = ((u32::from(self.source.port) + range.stride) % range.count) as u16;
     }
 
-    /// A connection has it.
+    /// A connection uses it.
     pub(crate) fn used(mut self) {
         self.source.full = 0;
         if let Ports::InTurn(range) = self.pool.plan.ports {
@@ -131,7 +131,7 @@ impl Chosen<'_> {
         self.pool.rotation.borrow_mut().active[self.index] = self.source;
     }
 
-    /// It has no port towards this target.
+    /// It has no free port for this target.
     pub(crate) fn full(mut self, now: Time) {
         let rotation = &mut *self.pool.rotation.borrow_mut();
         rotation.active.swap_remove(self.index);
@@ -141,15 +141,15 @@ impl Chosen<'_> {
         rotation.resting.insert(place, (until, self.source));
     }
 
-    /// This host does not have it: it is not asked again.
+    /// This host does not have the address: it is not tried again.
     pub(crate) fn absent(self) {
         self.pool.rotation.borrow_mut().active.swap_remove(self.index);
     }
 }
 
 impl Rotation {
-    /// The next of the shard's part of the list; behind it those of the next shards, who may have
-    /// ports left.
+    /// Takes the next address of the shard's part of the list; after those, the addresses of the
+    /// next shards, which may have free ports.
     fn take(
         &mut self,
         list: Option<&AddressList>,
@@ -163,13 +163,14 @@ impl Rotation {
     }
 }
 
-/// How many of `count` addresses are those of one shard.
+/// How many of `count` addresses belong to one shard.
 fn share(count: u64, (shard, shards): (u64, u64)) -> u64 {
     count.saturating_sub(shard).div_ceil(shards.max(1))
 }
 
-/// Where in a list of `count` the address stands that a shard takes as its `nth`: each shard has
-/// every so-manieth, and goes on to those of the next shard when its own are used up.
+/// The index, in a list of `count`, of the address that a shard takes as its `nth`: the shards take
+/// turns through the list, and continue with the addresses of the next shard when their own are
+/// used up.
 fn place(nth: u64, count: u64, (shard, shards): (u64, u64)) -> u64 {
     let shards = shards.max(1);
     if count < shards {
@@ -192,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shards_stripe_the_list_and_come_to_all_of_it() {
+    fn shards_take_turns_through_the_whole_list() {
         for (count, shards) in [(1, 1), (10, 3), (2, 5), (7, 7), (256, 101)] {
             let mut first = Vec::new();
             for shard in 0..shards {

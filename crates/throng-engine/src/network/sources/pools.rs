@@ -1,5 +1,5 @@
-//! The pools of one shard: one for each address of each target, made when the first connection goes
-//! there.
+//! The pools of one shard: one for each address of each target, created for the first connection to
+//! it.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -10,12 +10,13 @@ use throng_base::Share;
 
 use super::{Plan, Pool};
 
-/// Pools of a target that are kept; of a name that gets new addresses for days, the last ones.
+/// Pools per target that are kept; for a name that keeps getting new addresses for days, the latest
+/// ones.
 const KEPT_MAX: usize = 64;
 
 pub(crate) struct Pools {
     plan: Arc<Plan>,
-    /// The most users at once, on all shards.
+    /// The maximum number of users, on all shards.
     users: u64,
     share: Share,
     /// The addresses of the targets at the start of the run.
@@ -38,7 +39,7 @@ impl Pools {
         Pools { plan, users, share, targets, all }
     }
 
-    /// Where connections to one of these addresses of a target come from.
+    /// The sources of connections to one of these addresses of a target.
     pub(crate) fn to(
         &self,
         target: u16,

@@ -32,7 +32,7 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_io().build().unwrap()
 }
 
-/// The first addresses that a shard takes for so many users of the run.
+/// The first addresses that a shard takes for this many users of the run.
 fn taken(
     sources: &Sources,
     users: u64,
@@ -57,10 +57,10 @@ fn taken_by(sources: &Sources, users: u64, address: &str, share: Share) -> Vec<O
     }
 }
 
-/// Processes of one host, and agents in one, do not look for ports where others have taken all: a
-/// full address costs the kernel a look at all of its ports for every connection.
+/// Processes and agents on one host do not try ports where others have taken all: for a full
+/// address, the kernel tries all ports for every connection.
 #[test]
-fn machines_of_a_run_begin_with_addresses_of_their_own() {
+fn machines_of_a_run_start_with_their_own_addresses() {
     let sources = given(&[SourceBlock::Range {
         first: "127.1.0.0".parse().unwrap(),
         last: "127.1.255.255".parse().unwrap(),
@@ -80,7 +80,7 @@ fn machines_of_a_run_begin_with_addresses_of_their_own() {
 }
 
 #[test]
-fn a_large_block_costs_as_much_as_one_address() {
+fn a_large_subnet_takes_as_much_memory_as_one_address() {
     let mut list = AddressList::default();
     list.push("10.0.0.0".parse().unwrap(), "10.255.255.255".parse().unwrap());
     list.push("203.0.113.7".parse().unwrap(), "203.0.113.7".parse().unwrap());
@@ -108,13 +108,13 @@ fn addresses_are_taken_as_users_need_them() {
     three.sort_unstable();
     assert_eq!(three, [address(0), address(1), address(2)]);
     assert_eq!(taken(&sources, 2000, "127.0.0.1:80", (1, 3)), [address(1)]);
-    // An address has its ports towards each address of the target.
+    // An address has its ports once per address of the target.
     let plan = Plan::looked_up(&sources).unwrap();
     let both = ["127.0.0.1:80", "127.0.0.1:81"].map(|it| it.parse().unwrap());
     assert_eq!(plan.needed(2000.0, &[both.to_vec()], (0, &both[0])), 2);
 }
 
-/// Three of four users on one target, the others on two: of which kind each is.
+/// Three of four users use one target, the others two: the socket type of each target.
 fn plan_for(kinds: [Kind; 3], ports: (u16, u16)) -> Plan {
     let mut plan = plan_of(&[range("127.9.0.0", "127.9.255.255")]);
     plan.ports = Ports::InTurn(Range::new(ports));
@@ -124,7 +124,7 @@ fn plan_for(kinds: [Kind; 3], ports: (u16, u16)) -> Plan {
 }
 
 #[test]
-fn who_goes_to_one_target_needs_no_ports_of_another() {
+fn users_of_one_target_need_no_ports_of_another() {
     use Kind::{Datagram, Stream};
     let all: Vec<Vec<SocketAddr>> =
         [80, 81, 82].map(|port| vec![SocketAddr::from(([127, 0, 0, 1], port))]).to_vec();
@@ -134,7 +134,7 @@ fn who_goes_to_one_target_needs_no_ports_of_another() {
     };
     // 900 ports of an address are used before the next one.
     assert_eq!(needed([Stream; 3]), [7, 2, 2]);
-    // Sockets of datagrams have their ports together, whatever the target.
+    // UDP sockets share their ports, whatever the target.
     assert_eq!(needed([Stream, Datagram, Datagram]), [7, 3, 3]);
     assert_eq!(needed([Datagram; 3]), [9, 9, 9]);
 }
@@ -153,13 +153,13 @@ fn shares_of_targets_follow_sessions_and_weights() {
     for (share, wanted) in shares.iter().zip([0.6, 0.2, 0.2]) {
         assert!((share - wanted).abs() < 1e-9, "{shares:?}");
     }
-    // What points nowhere goes nowhere.
+    // Users without a target need no address.
     inner.sessions[1].links[0].targets = [9].into();
     assert_eq!(target_shares(inner)[2], 0.0);
 }
 
 #[test]
-fn the_loopback_interface_has_addresses_enough() {
+fn the_loopback_interface_has_enough_addresses() {
     let nothing = Sources::default();
     assert_eq!(taken(&nothing, 1000, "127.0.0.1:80", (0, 2)), [None]);
     let many = taken(&nothing, 1_000_000, "127.0.0.1:80", (0, 2));
@@ -182,7 +182,7 @@ fn the_kernel_chooses_ports_only_inside_the_range_of_the_host() {
 }
 
 #[test]
-fn looking_further_comes_to_every_port() {
+fn every_port_is_tried() {
     for count in [1, 2, 3, 4, 6, 1000, 28_232, 64_512] {
         let range = Range::new((1024, 1023 + count as u16));
         assert_eq!((range.count, divisor(range.stride, range.count)), (count, 1));
@@ -200,7 +200,7 @@ fn refused(blocks: &[SourceBlock], address: &str) -> Said {
 }
 
 #[test]
-fn what_cannot_be_is_said_before_the_first_packet() {
+fn impossible_sources_are_reported_before_the_first_packet() {
     let message = refused(&[range("203.0.113.1", "203.0.113.9")], "127.0.0.1");
     assert!(
         message.english().contains("the source address `203.0.113.1` is not configured"),
@@ -241,13 +241,13 @@ fn exhaust(listen: &str, block: SourceBlock, ports: Ports, kind: Kind) {
     assert_eq!(failure.cause, Cause::PortsExhausted);
     let words = format!("all 4 source ports on each of {count} source addresses are in use");
     assert!(failure.detail.english().contains(&words), "{:?}", failure.detail);
-    // None of them is asked again so soon.
+    // None of them is tried again so soon.
     let (none, _) = begin_all(&network, address, kind, 1);
     assert!(none.is_empty());
 }
 
 #[test]
-fn a_full_address_is_left_for_the_next_one() {
+fn an_exhausted_address_gives_way_to_the_next() {
     let turn = Ports::InTurn(Range::new((50_001, 50_004)));
     exhaust("127.0.0.1:0", range("127.9.1.1", "127.9.1.3"), turn, Kind::Stream);
     exhaust("127.0.0.1:0", range("127.9.1.1", "127.9.1.3"), turn, Kind::Datagram);
@@ -264,7 +264,7 @@ fn a_full_address_is_left_for_the_next_one() {
 }
 
 #[test]
-fn an_address_that_is_not_there_is_left_out() {
+fn an_address_that_the_host_lacks_is_skipped() {
     let runtime = runtime();
     let _entered = runtime.enter();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,4 @@
-//! Requests with expressions, as they are written for different users.
+//! Requests with expressions, as written for different users.
 
 use throng_base::Random;
 use throng_expression::{Expression, Value};
@@ -7,7 +7,7 @@ use throng_program::{Escape, Failing, Segment};
 use super::*;
 use crate::prepared::nobody::Nobody;
 
-/// A text with a value that the engine takes for one that differs from user to user.
+/// A text with a value that the engine treats as different per user.
 fn varying(value: &str) -> Text {
     let value = Expression::constant(Value::from(value));
     Text { segments: vec![Segment::Value { value, escape: Escape::None }] }
@@ -60,7 +60,7 @@ fn the_length_is_that_of_the_body() {
 }
 
 #[test]
-fn what_would_split_a_request_is_a_fault() {
+fn a_value_that_would_split_a_request_is_an_error() {
     for bad in ["a\r\nb", "a\nb", "\0", "\u{7f}"] {
         let mut request = http("GET", Body::None);
         request.headers.push(("X-Own".into(), varying(bad)));
@@ -77,7 +77,7 @@ fn what_would_split_a_request_is_a_fault() {
 }
 
 #[test]
-fn a_redirect_can_take_the_body_away() {
+fn a_redirect_can_drop_the_body() {
     let mut request = http("POST", Body::Text(varying("body")));
     request.headers.push(("Content-Type".into(), Text::literal("text/plain")));
     let detour = Detour { path: Some("/new"), as_get: true, elsewhere: false };
@@ -86,7 +86,7 @@ fn a_redirect_can_take_the_body_away() {
 }
 
 #[test]
-fn what_is_for_one_host_is_not_sent_to_another() {
+fn credentials_of_one_host_are_not_sent_to_another() {
     let mut request = http("GET", Body::None);
     for name in ["Host", "Authorization", "Cookie", "X-Kind"] {
         request.headers.push((name.into(), varying("one")));
@@ -99,9 +99,9 @@ fn what_is_for_one_host_is_not_sent_to_another() {
     assert_eq!(written, format!("GET /new HTTP/1.1\r\n{headers}\r\n"));
 }
 
-/// What comes back to a server with several names, which is told by the header that it goes by.
+/// The request to a server with several names, which are distinguished by the Host header.
 #[test]
-fn a_header_whose_value_is_not_there_yet_is_no_fault() {
+fn a_header_whose_value_is_not_saved_yet_is_not_an_error() {
     let mut request = http("GET", Body::None);
     for name in ["Host", "Authorization", "X-Own"] {
         let mut text = varying("later");
@@ -117,7 +117,7 @@ fn a_header_whose_value_is_not_there_yet_is_no_fault() {
 }
 
 #[test]
-fn cookies_are_those_of_the_host_that_the_scenario_names() {
+fn cookies_belong_to_the_host_that_the_scenario_names() {
     let mut jar = Jar::new();
     let limits = http1::CookieLimits::default();
     jar.store(b"one=1", "one.example", "/", false, 0, &limits);

@@ -1,5 +1,6 @@
 //! Machines whose users meet, while announcements are lost, duplicated and delayed: groups are
-//! whole, no user waits for ever, and a group goes on at one moment if no announcement was lost.
+//! complete, no user waits forever, and a group is released at one time if no announcement was
+//! lost.
 
 use std::collections::VecDeque;
 
@@ -86,7 +87,7 @@ impl Fleet {
             self.ways[to] = later;
             let come: VecDeque<_> = come;
             for (_, word) in come.into_iter().filter(|_| !self.dead[to]) {
-                // As it comes over a wire.
+                // As received over the network.
                 let text = serde_json::to_string(&word).unwrap();
                 let word = serde_json::from_str(&text).unwrap();
                 self.machines[to].1.hear(&word, Duration::from_millis(1), now);
@@ -104,7 +105,7 @@ impl Fleet {
 }
 
 #[test]
-fn a_group_that_is_scattered_goes_on_at_one_moment() {
+fn a_group_across_machines_is_released_at_the_same_time() {
     let mut fleet = Fleet::new(3, 1);
     let all: Vec<_> = (0..9).map(|user| (user % 3, fleet.arrive(user % 3, 10))).collect();
     (0..20).for_each(|_| fleet.tick(GOOD));
@@ -120,14 +121,14 @@ fn a_group_that_is_scattered_goes_on_at_one_moment() {
 }
 
 #[test]
-fn groups_are_whole_and_no_user_waits_for_ever() {
+fn groups_are_complete_and_no_user_waits_forever() {
     for seed in 0..60 {
         let machines = 1 + seed as usize % 4;
         let way = if seed % 3 == 0 { GOOD } else { BAD };
         let mut random = Random::new(seed + 1000);
         let mut fleet = Fleet::new(machines, seed);
         if machines == 1 {
-            // A part of a run in which the others are never heard.
+            // A part of a run that never receives from the others.
             let places = Places::bridged(2);
             let share = Share::of_machine(0, 1, 2);
             fleet.machines[0] = (places.clone(), Bridge::new(share, places));
@@ -140,7 +141,7 @@ fn groups_are_whole_and_no_user_waits_for_ever() {
                 waiting.push((machine, fleet.arrive(machine, users)));
                 came += 1;
             }
-            // Some give up.
+            // Some time out.
             if random.chance(0.1) && !waiting.is_empty() {
                 let (machine, one) = waiting.remove(random.below(waiting.len() as u64) as usize);
                 left += u64::from(fleet.machines[machine].0.withdraw(one));
@@ -153,14 +154,14 @@ fn groups_are_whole_and_no_user_waits_for_ever() {
         assert!(still < users, "seed {seed}: {still} wait though {users} are a group");
         let gone: u64 = fleet.machines.iter().map(|one| one.0.places[1].queue().count.gone).sum();
         assert_eq!(gone % users, 0, "seed {seed}: a part of a group went on");
-        // A user that gave up between the announcement and its moment is missing in its group.
+        // A user that timed out between the announcement and its time is missing in its group.
         let missing = gone - (came - left - still);
         assert!(missing <= left, "seed {seed}: {missing} of {gone} went on who were not there");
     }
 }
 
 #[test]
-fn the_next_machine_counts_when_the_first_is_gone() {
+fn the_next_machine_becomes_the_counter_when_the_first_is_gone() {
     for (dies, ticks) in [(true, 110), (false, 4)] {
         let mut fleet = Fleet::new(3, 7);
         let early: Vec<_> = (0..6).map(|user| (user % 3, fleet.arrive(user % 3, 6))).collect();
@@ -188,7 +189,7 @@ fn the_next_machine_counts_when_the_first_is_gone() {
 }
 
 #[test]
-fn words_of_strangers_are_not_heard() {
+fn announcements_of_unknown_machines_are_ignored() {
     let (mut ours, mut theirs) = (Fleet::new(2, 1), Fleet::new(2, 1));
     let one = ours.arrive(0, 2);
     theirs.arrive(1, 2);
@@ -206,7 +207,7 @@ fn words_of_strangers_are_not_heard() {
 }
 
 #[test]
-fn fuzz_no_word_of_another_machine_breaks_a_place() {
+fn fuzz_announcements_of_another_machine_cannot_corrupt_a_place() {
     let ends = [0, 1, 2, 3, 1 << 32, u64::MAX - 1, u64::MAX];
     for seed in 0..2_000 {
         let mut random = Random::new(seed);

@@ -1,14 +1,14 @@
-//! Messages that came and that somebody takes later: a queue with a limit of its own, so that a
-//! target that says much takes no more of the generator's memory than that.
+//! Messages that are kept for a later step: a queue with its own limit, so that a target that sends
+//! many messages cannot exhaust the memory of the generator.
 
 use std::collections::VecDeque;
 
-/// Messages that wait in one queue of a user.
+/// Most messages in one queue of a user.
 pub(in crate::user) const WAITING_MESSAGES_MAX: usize = 16_384;
-/// Their bytes; a message that waits alone may have more.
+/// Most bytes in one queue; a single message may be larger.
 pub(in crate::user) const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// What may wait.
+/// An item of a backlog.
 pub(in crate::user) trait Waits {
     fn bytes(&self) -> usize;
 }
@@ -42,7 +42,7 @@ impl<T: Waits> Backlog<T> {
         self.queue.iter()
     }
 
-    /// Whether so many bytes more are within the limits.
+    /// Whether this many more bytes are within the limits.
     pub(in crate::user) fn has_room(&self, bytes: usize) -> bool {
         self.is_empty()
             || self.len() < WAITING_MESSAGES_MAX && self.bytes + bytes <= WAITING_BYTES_MAX
@@ -62,14 +62,14 @@ impl<T: Waits> Backlog<T> {
         self.pop_if(|_| true)
     }
 
-    /// The first one, if it is such.
+    /// Takes the first item if it matches.
     pub(in crate::user) fn pop_if(&mut self, is_such: impl Fn(&T) -> bool) -> Option<T> {
         let first = self.queue.pop_front_if(|first| is_such(first))?;
         self.bytes -= first.bytes();
         Some(first)
     }
 
-    /// The first of those that are such.
+    /// Takes the first item that matches.
     pub(in crate::user) fn take_first(&mut self, is_such: impl Fn(&T) -> bool) -> Option<T> {
         let at = self.queue.iter().position(is_such)?;
         let found = self.queue.remove(at)?;
@@ -77,7 +77,7 @@ impl<T: Waits> Backlog<T> {
         Some(found)
     }
 
-    /// All that wait here, and behind them all of the other one.
+    /// All items of this queue, then all of the other.
     pub(in crate::user) fn followed_by(mut self, behind: Backlog<T>) -> Backlog<T> {
         if self.is_empty() {
             return behind;

@@ -1,20 +1,20 @@
-//! What a socket does not take at once, until it does.
+//! Bytes that a socket has not taken yet.
 
 use std::sync::Arc;
 
 use crate::transport::pieces::Pieces;
 
 pub(in crate::user) struct Unsent {
-    /// What this connection alone sends.
+    /// Bytes that only this connection sends.
     own: Vec<u8>,
-    /// What comes behind it and lies elsewhere, once for all users.
+    /// Bytes that follow, shared by all users.
     shared: Option<Arc<[u8]>>,
-    /// How much of both the socket has taken.
+    /// How many bytes of both the socket has taken.
     sent: usize,
 }
 
 impl Unsent {
-    /// What is left of both when the socket has taken `sent` bytes.
+    /// The rest of both after the socket has taken `sent` bytes.
     pub(in crate::user) fn new(own: &[u8], shared: Option<&Arc<[u8]>>, sent: usize) -> Unsent {
         Unsent {
             own: own.get(sent..).unwrap_or_default().to_vec(),
@@ -32,9 +32,9 @@ impl Unsent {
         self.sent += bytes;
     }
 
-    /// Adds what is to be sent behind all that waits. What was sent is forgotten as soon as it is
-    /// the larger part: a target that reads slowly and never catches up costs no memory for it,
-    /// and each byte is moved no more than once for one that was sent.
+    /// Appends bytes. Sent bytes are dropped as soon as they are the larger part: a target that
+    /// reads slowly and never catches up costs no extra memory, and each byte is moved at most once
+    /// per byte sent.
     pub(in crate::user) fn add(&mut self, own: &[u8], shared: Option<&Arc<[u8]>>) {
         if self.shared.is_some() || self.sent > self.own.len() / 2 {
             *self = Unsent { own: self.left().to_vec(), shared: None, sent: 0 };
@@ -43,7 +43,7 @@ impl Unsent {
         self.shared = shared.cloned();
     }
 
-    /// What it keeps that would not be there without it.
+    /// Heap bytes of its own, without shared ones.
     pub(in crate::user) fn heap_bytes(&self) -> usize {
         self.own.capacity()
     }
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_begins_where_the_socket_stopped() {
+    fn the_rest_starts_where_the_socket_stopped() {
         let body: Arc<[u8]> = (*b"body").into();
         let whole = b"headbody";
         for first in 0..=whole.len() {
@@ -74,9 +74,9 @@ mod tests {
         assert_eq!(Arc::strong_count(&body), 1, "nothing holds it any more");
     }
 
-    /// The target reads as fast as more comes, and never catches up.
+    /// The target reads as fast as bytes are added, and never catches up.
     #[test]
-    fn what_was_sent_is_not_kept() {
+    fn sent_bytes_are_dropped() {
         let mut unsent = Unsent::new(&[0; 1000], None, 0);
         for _ in 0..10_000 {
             unsent.has_sent(100);

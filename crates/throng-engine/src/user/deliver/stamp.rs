@@ -1,14 +1,14 @@
-//! Stamps of messages: when they were sent, as systems write it.
+//! Timestamps in messages: when they were sent, in the formats that systems use.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use throng_expression::Value;
 
-/// When a stamp says that it was made, in nanoseconds since 1970. It is a number of seconds,
-/// milliseconds, microseconds or nanoseconds, of which the size tells the unit for all times since
-/// 1973, or a date and time with a fraction of a second (RFC 3339; without an offset it is UTC).
-/// Whole seconds measure nothing.
+/// The time of a stamp in nanoseconds since 1970. A stamp is a number of seconds, milliseconds,
+/// microseconds or nanoseconds (for any time since 1973, its size determines the unit), or a date
+/// and time with a fraction of a second (RFC 3339; UTC without an offset). Whole seconds are too
+/// coarse and are ignored.
 pub(in crate::user) fn nanos_of(stamp: &Value) -> Option<u64> {
     let text = match stamp {
         Value::Text(text) => text.trim(),
@@ -31,7 +31,7 @@ fn of_whole(number: u64) -> Option<u64> {
     unit.and_then(|(_, nanos)| number.checked_mul(nanos))
 }
 
-/// Seconds with a fraction; of larger units it is cut off.
+/// Seconds with a fraction; for larger units the fraction is dropped.
 fn of_fraction(number: f64) -> Option<u64> {
     if !(0.0..1e18).contains(&number) {
         return None;
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stamps_are_read_in_every_unit_that_systems_write() {
+    fn timestamps_are_parsed_in_all_common_units() {
         let at = 1_795_348_496_123_456_789;
         for (stamp, cut) in [
             (Value::Int(at), 1),

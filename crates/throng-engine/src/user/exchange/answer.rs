@@ -1,4 +1,4 @@
-//! The bodies of HTTP answers: what is kept of them, as they come.
+//! The bodies of HTTP responses: what is kept of them as they arrive.
 
 use std::hash::Hasher as _;
 use std::ops::Range;
@@ -21,23 +21,23 @@ use crate::shard::budget::{Held, Purse};
 use crate::shard::rare::Rare;
 use crate::user::exchange::{Exchange, Unheard};
 
-/// A request of which nothing more comes, and why if that is not the end of its answer.
+/// A request for which nothing more arrives, and why, unless its response is complete.
 pub(in crate::user) type Ended = (Token, Result<(), (Failure, Unheard)>);
 
-/// What is known of bytes while they are read.
+/// State of reading a batch of bytes.
 #[derive(Default)]
 pub(in crate::user) struct Reading<'a> {
     pub(in crate::user) ends: Ends<'a>,
-    /// Requests that have ended, until all that came is read.
+    /// Requests that have ended; handled once all bytes are read.
     pub(in crate::user) ended: Vec<Ended>,
-    /// What messages are made of that their carrier tells apart.
+    /// Set if the transport separates messages.
     pub(in crate::user) records: Option<Records<'a>>,
 }
 
-/// Bytes of the one answer that comes over a connection.
+/// Bytes of the only response on a connection.
 pub(in crate::user) struct Piece<'a> {
     pub(in crate::user) bytes: &'a [u8],
-    /// Where in them its body is, as long as it is there and nowhere else.
+    /// The range of the body, as long as it is complete and in these bytes alone.
     pub(in crate::user) whole: Option<Range<usize>>,
 }
 
@@ -57,8 +57,8 @@ impl Exchange {
         self.rare(shard).finding.get_or_insert(finding);
     }
 
-    /// More of the body. One that comes whole and as it is in `all` stays there; only its place is
-    /// noted.
+    /// More of the body. A body that is complete and unencoded in `all` is not copied; only its
+    /// range is noted.
     pub(in crate::user) fn body(
         &mut self,
         piece: &[u8],
@@ -67,7 +67,7 @@ impl Exchange {
         shard: &Lane,
     ) {
         if !shard.is_traced() && self.rare.as_ref().is_some_and(|rare| rare.finding.is_some()) {
-            // It is bad already: nobody looks at the rest.
+            // The response is bad already: the rest is ignored.
             return;
         }
         let untouched = self.rare.as_ref().is_none_or(|rare| {
@@ -103,7 +103,7 @@ impl Exchange {
         }
     }
 
-    /// More of a body that may be looked at for what it is like.
+    /// Adds to the sample of the body that content checks may use.
     #[inline]
     fn sample_body(&mut self, piece: &[u8]) {
         if let Some(sample) = self.rare.as_mut().and_then(|rare| rare.sample.as_mut()) {
@@ -111,7 +111,7 @@ impl Exchange {
         }
     }
 
-    /// More of the body of an answer to a request.
+    /// More of the body of a response.
     #[inline]
     pub(in crate::user) fn piece(
         &mut self,
@@ -127,7 +127,7 @@ impl Exchange {
         }
     }
 
-    /// Copies what was left where it was read: more is to come.
+    /// Copies what is still in the read buffer, because more is to come.
     pub(in crate::user) fn keep_body(
         &mut self,
         all: &mut Piece<'_>,
@@ -148,7 +148,7 @@ impl Exchange {
         }
     }
 
-    /// The body is not wanted any more, nor is what was kept of it.
+    /// Stops keeping the body, and drops what was kept.
     fn refuse_body(&mut self, not_kept: &NotKept, shard: &Lane) {
         let rare = self.rare(shard);
         rare.decoder = None;
@@ -163,7 +163,7 @@ impl Exchange {
         self.found(finding, shard);
     }
 
-    /// More of a body that nobody looks at: a piece of it is kept behind a head that is evidence.
+    /// More of a body that nothing reads: a part of it is kept as evidence, after the head.
     fn witness_body(&mut self, piece: &[u8]) {
         let Some(rare) = self.rare.as_deref_mut().filter(|rare| !rare.witnessed.is_empty()) else {
             return;
@@ -172,7 +172,7 @@ impl Exchange {
         rare.witnessed.extend_from_slice(&piece[..piece.len().min(room)]);
     }
 
-    /// The words with the trace id of the request, so that it can be found in tracing.
+    /// Adds the trace ID of the request, so that it can be found in a tracing system.
     pub(in crate::user) fn traced(&self, detail: Said) -> Said {
         match self.rare.as_ref().and_then(|rare| rare.trace) {
             Some(trace) => say!("{detail} (trace {trace:032x})"),
@@ -191,7 +191,7 @@ fn tally_of<'t>(
 /// Why more of a body was not kept.
 enum NotKept {
     Coding(ContentError),
-    /// All users together keep as much as they may.
+    /// All users together have reached the limit.
     Budget,
 }
 
@@ -201,7 +201,7 @@ impl From<ContentError> for NotKept {
     }
 }
 
-/// Adds to a body, as long as the budget has room for what it comes to.
+/// Appends to a body while the memory budget allows it.
 fn keep(
     piece: &[u8],
     body: &mut Vec<u8>,
@@ -210,7 +210,7 @@ fn keep(
 ) -> Result<(), NotKept> {
     let needed = body.len() + piece.len();
     if needed > held.bytes() {
-        // As a vector grows: twice as large, or as large as needed.
+        // Grows like a vector: to twice the size, or as large as needed.
         let capacity = match needed <= body.capacity() {
             true => body.capacity(),
             false => needed.max(body.capacity().saturating_mul(2)),

@@ -1,4 +1,4 @@
-//! Heartbeats that are due, and what answers them.
+//! Heartbeats that are due, and their replies.
 
 use std::task::Context;
 
@@ -12,8 +12,7 @@ use crate::user::listen::Inbound;
 use crate::user::{State, User};
 
 impl User {
-    /// The moment may have come for the next heartbeat, or for the end of the wait for the last
-    /// one.
+    /// Sends the next heartbeat if it is due, and ends the wait for the last one if its time is up.
     pub(in crate::user) fn beats_woken(&mut self, shard: &Lane, cx: &mut Context<'_>) {
         for line in 0..self.state.lines.count() {
             let mut inbound = self.inbound(line, shard, cx);
@@ -35,14 +34,13 @@ impl Inbound<'_, '_> {
         let Some((heartbeat, _)) = beats.current(self.shard, stay) else {
             return self.user.state.lines.get_mut(self.line).beats.over(self.shard);
         };
-        // Where the period is shorter than the deadline, an answer has its period.
+        // If the period is shorter than the timeout, a reply has one period.
         beats.lost(heartbeat);
         if is_due && let Err(error) = beats.send(heartbeat, self.cx) {
             self.broken(&error);
         }
     }
 
-    /// A pong came.
     pub(super) fn pong(&mut self, payload: &[u8]) {
         let place = self.user.state.lines.get(self.line);
         let is_its = match place.has_bare_pings() {
@@ -55,7 +53,7 @@ impl Inbound<'_, '_> {
         }
     }
 
-    /// The heartbeat that was waited for is answered.
+    /// The reply to the heartbeat has arrived.
     pub(super) fn beat_answered(&mut self, bytes_in: u64) {
         let stay = self.user.session.pc;
         let beats = self.user.state.heartbeats(self.line);
@@ -85,7 +83,7 @@ impl Inbound<'_, '_> {
         self.user.state.heartbeats(self.line).failed(step, &attempt, finding);
     }
 
-    /// Says what keeps the connection alive, where that is due.
+    /// Sends the keep-alive of the connection if it is due.
     fn keep_alive(&mut self) {
         let now = self.user.state.now;
         let Some(connection) = self.user.state.lines.connection_mut(self.line) else { return };

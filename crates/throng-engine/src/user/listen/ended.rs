@@ -1,4 +1,4 @@
-//! Connections that end: closed by the target, broken, or of no more use.
+//! Connections that end: closed by the target, broken, or no longer needed.
 
 use std::io;
 
@@ -15,15 +15,15 @@ use crate::user::listen::Inbound;
 use crate::user::task::{Doing, at};
 use crate::user::verb::http::answer_complete;
 
-/// So many steps that take no time are looked over for the one that waits.
+/// Most instantaneous steps that are skipped to find the step that waits.
 const INSTANT_MAX: usize = 64;
 
-/// As a code, the end of a WebSocket without a close (RFC 6455, 7.1.5).
+/// Code for a WebSocket that ends without a close frame (RFC 6455, 7.1.5).
 const NO_CLOSE: u16 = 1006;
 
 impl Inbound<'_, '_> {
-    /// The target closed its side; `is_cut` where TLS does not say that this is the end of what it
-    /// sent.
+    /// The target closed its side; `is_cut` if TLS does not confirm that this is the end of the
+    /// data.
     pub(super) fn ended_by_target(&mut self, is_cut: bool) {
         let reader =
             match self.user.state.lines.connection_mut(self.line).map(|one| &mut one.machine) {
@@ -36,14 +36,14 @@ impl Inbound<'_, '_> {
             return self.broken(&error);
         }
         if self.user.session.is_closing(self.line) {
-            // A WebSocket ends after our goodbye.
+            // A WebSocket ends after our close frame.
             self.user.state.drop_connection(self.line, Ended::ByUs);
             let until = self.user.session.deadline;
             self.user.session(self.shard).closed_in_order(until);
             return;
         }
         match (self.user.who_awaits_answer(self.line), reader) {
-            // Only the end of the connection is the end of its body (RFC 9112, 9.8).
+            // The body ends only with the connection (RFC 9112, 9.8).
             (Some(_), Some(Ok(true))) if is_cut => {
                 let detail = say!(
                     "the connection was closed without a TLS close_notify, so the response may be \
@@ -77,7 +77,7 @@ impl Inbound<'_, '_> {
     /// Reading or writing failed.
     pub(super) fn broken(&mut self, error: &io::Error) {
         let failure = lost_failure(error);
-        // TLS ended without its last word: a close that TLS does not trust.
+        // TLS ended without a close alert: a close that TLS does not trust.
         if failure.cause == Cause::ClosedEarly {
             return self.ended_by_target(true);
         }
@@ -91,7 +91,7 @@ impl Inbound<'_, '_> {
         self.lost(failure, ended);
     }
 
-    /// The connection is gone in the middle of something, or of nothing.
+    /// The connection is gone, in the middle of an exchange or while idle.
     pub(super) fn lost(&mut self, failure: Failure, ended: Ended) {
         let unheard = self.is_unheard(ended);
         let (left, refused) = match self.take_left(ended) {
@@ -100,16 +100,16 @@ impl Inbound<'_, '_> {
         };
         let messages = left.as_ref().map_or(0, |left| left.later.len());
         let is_wanted = self.wants_end(messages, &failure, ended);
-        // Whoever wants what came before the end misses it because of us.
+        // A task that expects what arrived before the end misses it because of our limit.
         let failure = refused.unwrap_or(failure);
         let dropped = self.user.state.lines.get(self.line).dropped();
         self.user.state.lose(self.line, Loss { failure, ended, unheard, is_wanted, dropped, left });
         self.user.settle(self.shard, self.cx);
     }
 
-    /// What the next steps of the session may take, although the connection is over.
+    /// Takes the messages that later steps may use although the connection is gone.
     fn take_left(&mut self, ended: Ended) -> Result<Option<Left>, Finding> {
-        // A step that waits here now did not take them.
+        // A step that waits now did not take them.
         let waits =
             matches!(self.user.session.doing, Doing::Exchange(_) | Doing::Stay | Doing::Closing)
                 && self.user.session.line == self.line;
@@ -123,14 +123,14 @@ impl Inbound<'_, '_> {
         }
     }
 
-    /// Whether the session waits for the connection to end so, or does next, behind steps that take
-    /// messages which have come already.
+    /// Whether the session waits for this end, now or after steps that take messages which have
+    /// arrived already.
     fn wants_end(&self, mut messages: usize, failure: &Failure, ended: Ended) -> bool {
         if ended != Ended::ByTarget || !matches!(self.user.session.doing, Doing::Stay | Doing::Step)
         {
             return false;
         }
-        // What takes no time may stand between the last message and the step that waits.
+        // Instantaneous steps may be between the last message and the step that waits.
         let mut pc = self.user.session.pc;
         for _ in 0..INSTANT_MAX {
             match at(self.shard, self.user.state.session, pc).0 {
@@ -155,9 +155,9 @@ impl Inbound<'_, '_> {
         false
     }
 
-    /// Whether the target closed an idle connection just as we used it again: it ended in order
-    /// (RFC 9112, 9.3.1), without a byte of an answer, and the target's host acknowledges nothing
-    /// of the request. One that it had taken before it closed was dropped by the target.
+    /// Whether the target closed an idle connection just as we reused it: a clean end (RFC 9112,
+    /// 9.3.1) without any byte of a response, and the target's host has acknowledged nothing of the
+    /// request. If it acknowledged the request before it closed, the target itself dropped it.
     fn is_unheard(&mut self, ended: Ended) -> bool {
         let Some(which) = self.user.who_awaits_answer(self.line) else { return false };
         if self.user.state.lines.get(self.line).multiplexes() {

@@ -1,7 +1,7 @@
-//! What comes over a connection that lasts, and whose it is: an answer that a task waits for; a
-//! heartbeat's; a handler's; or nobody's, which is a push.
+//! Routes what arrives over a long-lived connection: to a task that waits for it, to a heartbeat,
+//! to a handler; anything else is a push.
 
-pub(in crate::user) mod acknowledged;
+pub(in crate::user) mod answered;
 mod message;
 
 use std::time::Duration;
@@ -30,7 +30,7 @@ use crate::user::task::{Doing, Task, Which, at};
 use crate::user::verb::talk;
 use crate::user::{State, User};
 
-/// Where a message comes from.
+/// Source of a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum From {
     Target,
@@ -38,18 +38,18 @@ pub(super) enum From {
     Packet,
     /// All packets of a push.
     Push,
-    /// From what was kept for whoever asks next.
+    /// From the messages kept for a later step.
     Kept,
 }
 
-/// What could be read of a message that is broken: its kind, and the number that it carries.
+/// What could be read of a malformed message: its kind, and its correlation number.
 type Read = (Option<MessageId>, Option<u64>);
 
-/// As a code, a close of a WebSocket without one (RFC 6455, 7.1.5).
+/// Code for a WebSocket close frame without a code (RFC 6455, 7.1.5).
 const NO_CODE: u16 = 1005;
 
 impl User {
-    /// The tasks that wait for a message over this connection.
+    /// The tasks that wait for a message on this connection.
     fn awaiting(&self, line: u8) -> impl Iterator<Item = &Task> {
         let others = self.state.agenda.iter().flat_map(|agenda| agenda.tasks());
         std::iter::once(&self.session)
@@ -66,7 +66,7 @@ impl Inbound<'_, '_> {
         }
     }
 
-    /// What came breaks the protocol: what follows cannot be read.
+    /// The input violates the protocol: what follows cannot be read.
     pub(super) fn violated(&mut self, violation: &Violation) {
         let mut failure = violation_failure(violation);
         if let Violation::Declared(broken) = violation {
@@ -77,7 +77,7 @@ impl Inbound<'_, '_> {
         }
         if matches!(violation, Violation::Declared(_)) {
             self.shard.recorder.borrow_mut().messages.broken += 1;
-            // Whoever waits for a message fails with the connection, and for this reason.
+            // A task that waits for a message fails with the connection, for this reason.
             if self.user.awaiting(self.line).next().is_none() {
                 self.count_broken(&failure.detail);
             }
@@ -89,11 +89,12 @@ impl Inbound<'_, '_> {
         self.lost(failure, ended);
     }
 
-    /// The target sent its close frame: it is answered, and the connection is over.
+    /// The target sent its close frame: answers it, and ends the connection.
     pub(super) fn closed_by_peer(&mut self, (code, reason): (Option<u16>, &str)) {
         if self.user.session.is_closing(self.line) {
-            // It answers ours; the end of the stream follows, or ours of a call that has ended.
-            if self.user.state.lines.connection(self.line).is_some_and(Connection::is_call) {
+            // It answers ours; the end of the stream follows, or ours.
+            let connection = self.user.state.lines.connection(self.line);
+            if connection.is_some_and(|one| one.machine.traits().hangs_up) {
                 self.user.state.drop_connection(self.line, Ended::ByUs);
             }
             return;
@@ -109,13 +110,12 @@ impl Inbound<'_, '_> {
         self.lost(failure, Ended::ByTarget);
     }
 
-    /// A message came.
     pub(super) fn heard(&mut self, payload: &[u8]) {
         self.user.state.tell(|| What::Received(self.user.state.shown(self.line, payload)));
         self.hear(payload, From::Target);
     }
 
-    /// Gives a message to whom it is for.
+    /// Routes a message to its task.
     pub(super) fn hear(&mut self, payload: &[u8], from: From) {
         let protocol = &self.user.state.link_in(self.shard, self.line).protocol;
         let (whole, mut behind) = (payload, Vec::new());
@@ -123,18 +123,18 @@ impl Inbound<'_, '_> {
         if let (Some(protocol), From::Kept | From::Push) = (protocol, from) {
             (payload, behind) = protocol.apart(whole);
         }
-        let mut decoded = self.shard.decoded.take();
+        let mut decoded = self.shard.decoded.take().unwrap_or_default();
         let read = protocol.as_ref().map(|protocol| protocol.decode(payload, &mut decoded));
         let packets = protocol.as_ref().and_then(|protocol| protocol.packets(payload, &decoded));
         if let (Some(protocol), Some(Ok(_)), Some(packets)) = (protocol, &read, packets)
             && from == From::Target
         {
-            // Only those in it are messages.
+            // Only the packets inside are messages.
             Records::Declared(protocol).split(packets, &mut |packet| {
                 self.hear(packet, From::Packet);
                 self.user.state.lines.connection(self.line).is_some()
             });
-            self.shard.decoded.replace(decoded);
+            self.shard.decoded.set(Some(decoded));
             return;
         }
         if matches!(from, From::Target | From::Packet) {
@@ -146,7 +146,7 @@ impl Inbound<'_, '_> {
             (Some(read), _) => {
                 let broken = read.err().unwrap_or_else(nested);
                 let read = (decoded.message(), decoded.correlation());
-                self.shard.decoded.replace(decoded);
+                self.shard.decoded.set(Some(decoded));
                 return self.packet_broken(&broken, read);
             }
         };
@@ -158,7 +158,7 @@ impl Inbound<'_, '_> {
             if matches!(from, From::Target | From::Packet)
                 && let Some(push) = self.goes_together(protocol, packet, payload)
             {
-                self.shard.decoded.replace(decoded);
+                self.shard.decoded.set(Some(decoded));
                 return push.map_or((), |push| self.hear(&push, From::Push));
             }
             looked.declared = Some((protocol, &decoded, packet.message));
@@ -174,11 +174,11 @@ impl Inbound<'_, '_> {
             self.user.state.audiences.received(link, &looked, packet, &mut scope);
             looked.between = self.since_last();
         }
-        Message { inbound: self, looked, packet }.give();
-        self.shard.decoded.replace(decoded);
+        Message { inbound: self, looked: &mut looked, packet }.give();
+        self.shard.decoded.set(Some(decoded));
     }
 
-    /// Whether a packet is one of several of a push: then all of them, if it is the last one.
+    /// Adds a packet to its push, if it belongs to one; returns all of them with the last.
     fn goes_together(
         &mut self,
         protocol: &Protocol,
@@ -195,7 +195,7 @@ impl Inbound<'_, '_> {
         };
         let mut packets = connection.take_push().unwrap_or_default();
         if first == message && begun.is_some() {
-            // Of the one before, the rest does not come any more.
+            // The rest of the push before never arrives.
             packets.clear();
             self.shard.recorder.borrow_mut().messages.pushes += 1;
             state.life(self.line).first_message();
@@ -208,8 +208,8 @@ impl Inbound<'_, '_> {
         Some(None)
     }
 
-    /// A packet breaks the declaration; the next one can be read. Where it is known who waits for
-    /// it, that step has failed; whose any other was is not known, and it is counted alone.
+    /// A packet violates the declaration; the next one can be read. If the task that waits for it
+    /// is known, its step has failed; otherwise the packet is only counted.
     fn packet_broken(&mut self, broken: &Broken, read: Read) {
         self.shard.recorder.borrow_mut().messages.broken += 1;
         let detail = in_words(broken);
@@ -235,7 +235,7 @@ impl Inbound<'_, '_> {
         }
         self.count_broken(&detail);
         let mut session = self.user.session(self.shard);
-        // A step that cannot fail has no word about it: then it is what goes for the session.
+        // A step that cannot fail does not specify a reaction: that of the session applies.
         let instruction = session.instruction();
         let failing = match instruction.step() {
             Some(_) => instruction.failing(),
@@ -262,13 +262,13 @@ impl Inbound<'_, '_> {
         }
     }
 
-    /// Whose answer the broken message is, as far as that is known.
+    /// The task whose reply the malformed message is, if that can be determined.
     fn who_awaits_broken(&self, read: Read) -> Option<Which> {
         let is_silent = |protocol: &Protocol| {
             !protocol.correlates() && protocol.messages().all(|(_, info)| !info.push)
         };
-        // Where one message is waited for, and the protocol has neither numbers nor messages that
-        // come unasked, the next one is it, whatever can be read of it.
+        // If only one message is waited for, and the protocol has neither correlation numbers nor
+        // unsolicited messages, the next message is the reply, whatever can be read of it.
         let is_sole = self.user.state.protocol(self.line).is_some_and(is_silent)
             && !self.user.state.lines.get(self.line).beats.waits()
             && self.user.awaiting(self.line).count() == 1;
@@ -288,7 +288,7 @@ impl Inbound<'_, '_> {
         self.user.find(is_its)
     }
 
-    /// How long after the one before a message came, on a stream of them.
+    /// Time since the previous message of a stream.
     fn since_last(&mut self) -> Option<Duration> {
         let State { lines, now, .. } = &mut self.user.state;
         match lines.connection_mut(self.line)?.message_came(*now) {
@@ -301,7 +301,7 @@ impl Inbound<'_, '_> {
         }
     }
 
-    /// Bytes that break the declaration, in a row of their own.
+    /// Counts bytes that violate the declaration, in a row of their own.
     fn count_broken(&mut self, detail: &Said) {
         if let Some(step) = self.shard.prepared.program.broken {
             let finding = (Cause::Malformed, detail.clone());
@@ -310,8 +310,8 @@ impl Inbound<'_, '_> {
     }
 }
 
-/// Whether the message that the step there waits for is the one that is broken; None where
-/// what was read of it does not say.
+/// Whether the malformed message is the one that this step waits for; `None` if the readable part
+/// does not show it.
 fn is_broken_answer(
     link: &LinkPlan,
     instruction: &Instruction,
@@ -337,13 +337,13 @@ fn is_broken_answer(
     }
 }
 
-/// Packets in packets in packets: nothing that a server sends, and a way to make much of few bytes.
+/// Packets nested more deeply than any server sends; each level would multiply the work per byte.
 fn nested() -> Broken {
     let reason = say!("it contains packets that contain packets");
     Broken { position: 0, field: String::new(), reason, is_lost: false, excerpt: Box::default() }
 }
 
-/// What is broken, and the bytes it is in.
+/// What is malformed, and in which bytes.
 fn in_words(broken: &Broken) -> Said {
     let hex: String = broken.excerpt.iter().map(|byte| format!("{byte:02x}")).collect();
     match hex.is_empty() {

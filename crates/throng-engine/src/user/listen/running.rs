@@ -1,5 +1,4 @@
-//! Tasks that go on: the one that what came is for, and those besides the session, until each waits
-//! for something again.
+//! Runs tasks: the one that an event belongs to, and background tasks, until each waits again.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -20,13 +19,13 @@ use crate::user::verb::opening::opened;
 use crate::user::verb::stay;
 use crate::user::verb::talk;
 
-/// What a body does before the others have their turn.
+/// Turns of a body before it yields.
 const TURNS_MAX: u32 = 1000;
 
-/// When a body goes on that has done so much.
+/// Delay before a body that yielded continues.
 const SOON: Duration = Duration::from_millis(1);
 
-/// Some of the links of a session.
+/// A set of links of a session.
 #[derive(Clone, Copy, Default)]
 struct Links([u64; 4]);
 
@@ -41,7 +40,7 @@ impl Links {
 }
 
 impl User {
-    /// Runs a task of the agenda until it waits for something or is over. First it does `begin`.
+    /// Runs a background task, with `begin` first, until it waits or ends.
     pub(in crate::user) fn resume(
         &mut self,
         shard: &Lane,
@@ -71,7 +70,7 @@ impl User {
             match self.state.lines.connection(task.of) {
                 _ if is_branch => self.state.agenda.get_or_insert_default().tasks_mut().push(task),
                 Some(_) => self.state.agenda.get_or_insert_default().tasks_mut().push(task),
-                // What it is about was lost while it did something else.
+                // Its connection was lost while it did something else.
                 None => {
                     let loss = self.state.lines.get(task.of).loss.as_ref();
                     let (of, cause) = (task.of, loss.map(|loss| loss.cause()));
@@ -90,7 +89,7 @@ impl User {
         }
     }
 
-    /// The session has left its branches in the agenda.
+    /// Starts the branches that the session has left in the agenda.
     pub(in crate::user) fn begin_branches(&mut self, shard: &Lane, cx: &mut Context<'_>) {
         let begins = |task: &Task| task.is_branch() && matches!(task.doing, Doing::Step);
         while let Some(agenda) = &self.state.agenda
@@ -100,7 +99,7 @@ impl User {
         }
     }
 
-    /// A branch is over: with the last one the session goes on.
+    /// A branch is over; after the last one, the session continues.
     pub(in crate::user) fn join(&mut self, shard: &Lane) {
         let mut others = self.state.agenda.iter().flat_map(|agenda| agenda.tasks());
         if others.any(Task::is_branch) || !matches!(self.session.doing, Doing::Join) {
@@ -119,12 +118,12 @@ impl User {
         }
     }
 
-    /// A pass through the steps is over, and its iteration with it: the session may begin another.
+    /// A pass through the steps is over, and so is its iteration: the session may start another.
     fn pass_over(&mut self, shard: &Lane) {
         let (_, leaves) = self.state.told_by_branches();
         let how = match leaves {
             true => Iteration::Failed,
-            // When it began is known of the last one alone.
+            // The start time is known only for the last one.
             false => Iteration::Finished(None),
         };
         shard.iteration_ends(self.state.session, how);
@@ -137,7 +136,7 @@ impl User {
         }
     }
 
-    /// Connections that tasks of the agenda open.
+    /// Polls the connections that background tasks open.
     pub(in crate::user) fn openings(&mut self, shard: &Lane, cx: &mut Context<'_>) {
         let mut place = 0;
         while let Some(agenda) = &mut self.state.agenda
@@ -156,7 +155,7 @@ impl User {
         }
     }
 
-    /// The socket has taken everything: bodies that have sent something go on.
+    /// The socket has taken everything: bodies that sent something continue.
     pub(in crate::user) fn bodies_sent(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
         let sends = |task: &Task| task.awaits(line, Awaits::Room);
         while self.state.lines.get(line).is_taken()
@@ -168,7 +167,7 @@ impl User {
         }
     }
 
-    /// A moment has come for which something besides waits.
+    /// The time has come for a background task or a recurring action.
     pub(in crate::user) fn agenda_woken(&mut self, shard: &Lane, cx: &mut Context<'_>) {
         let count = self.state.agenda.as_ref().map_or(0, |agenda| agenda.recurring());
         for place in 0..count {
@@ -180,12 +179,12 @@ impl User {
             let runs = self.state.is_running(body);
             let from = shard.recurs_late(from, now);
             shard.recorder.borrow_mut().messages.overdue += skipped + u64::from(runs);
-            // Who is to leave begins nothing more.
+            // A user that has to leave starts nothing new.
             if !runs && !shard.seats.borrow().must_leave(self.state.slot) {
                 self.resume(shard, Task::body(body, of, from, false), cx, |_| {});
             }
         }
-        // Each has its turn once: what is due again at once waits for the next waking.
+        // Each runs once per wake-up: if it is immediately due again, it waits for the next.
         let due = |task: &Task, now: Time| task.deadline <= now;
         let now = self.state.now;
         let tasks = self.state.agenda.iter().flat_map(|agenda| agenda.tasks());
@@ -199,7 +198,7 @@ impl User {
         }
     }
 
-    /// Lets one of the tasks do something.
+    /// Gives one of the tasks something to do.
     pub(in crate::user) fn with(
         &mut self,
         which: Which,
@@ -220,7 +219,7 @@ impl User {
         }
     }
 
-    /// Whoever waits for a connection that was lost hears of that.
+    /// Notifies tasks that wait for a lost connection.
     pub(in crate::user) fn settle(&mut self, shard: &Lane, cx: &mut Context<'_>) {
         if std::mem::take(&mut self.state.has_loss) {
             self.tell_losses(shard, cx);
@@ -234,10 +233,10 @@ impl User {
         }
     }
 
-    /// Tasks that wait for a connection that others used go on when one is free, in the order in
-    /// which they were due.
+    /// Continues tasks that wait for a busy connection when one becomes free, in the order in which
+    /// they were due.
     fn serve_queued(&mut self, shard: &Lane, cx: &mut Context<'_>) {
-        // The session goes on when the user does its next step: until then its line is kept for it.
+        // The session continues with the user's next step: its line is reserved until then.
         let mut kept = Links::default();
         while let Some((which, link)) = self.next_queued(shard, kept) {
             if which == Which::Session {
@@ -245,7 +244,7 @@ impl User {
                 kept.add(link);
                 continue;
             }
-            // Those that go on do not let others go on before it is their turn.
+            // Tasks that continue here must not start others out of order.
             if let Some(agenda) = &mut self.state.agenda {
                 agenda.serves_queue = true;
             }
@@ -256,7 +255,7 @@ impl User {
         }
     }
 
-    /// Of the tasks that wait for a connection, the first for which one is free, and its link.
+    /// The first task that waits for a connection and can have a free one, and the link.
     fn next_queued(&self, shard: &Lane, mut full: Links) -> Option<(Which, u8)> {
         let link_of = |task: &Task| match task.doing {
             Doing::Queued { .. } => at(shard, self.state.session, task.pc).0.link(),
@@ -292,7 +291,7 @@ impl User {
                 self.with(Which::Other(place), shard, cx, |active| active.exchange_lost(line));
             }
             match self.session.doing {
-                // It takes what had come before first.
+                // It takes the messages from before the loss first.
                 Doing::Exchange(_) if self.state.lines.get(line).keeps_something() => {}
                 Doing::Exchange(_) if self.session.line == line => {
                     self.session(shard).exchange_lost(line);
@@ -300,16 +299,15 @@ impl User {
                 Doing::Stay if self.state.link(line).lasts => {
                     stay::lost(&mut self.session(shard), line);
                 }
-                // HTTP users reconnect with their next request; others find out at their next
-                // step.
+                // HTTP users reconnect with their next request; others find out at their next step.
                 _ => {}
             }
         }
     }
 
-    /// The body is free again: it does with what waits for it what it did with what came before.
+    /// The body is free: handles the next message that waits for it.
     fn serve_waiting(&mut self, shard: &Lane, body: u32, cx: &mut Context<'_>) {
-        // A body that ends at once comes here again: whoever began goes on.
+        // A body that ends immediately returns here: the outer call continues.
         match &mut self.state.agenda {
             Some(agenda) if !agenda.is_serving => agenda.is_serving = true,
             _ => return,
@@ -325,13 +323,13 @@ impl User {
         }
     }
 
-    /// The same with a message that has waited for the body, and was counted when it came.
+    /// Handles a message that waited for the body, and was counted when it arrived.
     fn handle_waited(&mut self, shard: &Lane, one: &Waiting, cx: &mut Context<'_>) {
         let Waiting { line, body, payload } = one;
         let found = shard.prepared.handler_with(self.state.session, *body);
         let Some((handler, plan)) = found else { return };
         let protocol = &self.state.link_in(shard, *line).protocol;
-        let mut decoded = shard.decoded.take();
+        let mut decoded = shard.decoded.take().unwrap_or_default();
         let apart = protocol.as_ref().map(|protocol| protocol.apart(payload));
         let (first, behind) = apart.unwrap_or((payload, Vec::new()));
         let packet = protocol.as_ref().map(|protocol| protocol.decode(first, &mut decoded));
@@ -346,17 +344,18 @@ impl User {
         looked.proto = self.state.link_in(shard, *line).reply(&shard.prepared);
         let mut scope = scope!(self.state, shard);
         let verdict = plan.look.judge(&handler.checks, &handler.saves, &looked, &mut scope);
-        shard.decoded.replace(decoded);
+        shard.decoded.set(Some(decoded));
         self.state.follow_audiences();
         match verdict {
             Ok(()) => self.answer(shard, *line, *body, cx),
-            // It was good when it came, and is counted so; what the body needs of it is not there.
+            // It was valid on arrival, and is counted as such; a value that the body needs is
+            // missing.
             Err(_) => shard.recorder.borrow_mut().messages.skipped += 1,
         }
     }
 
-    /// Begins the body of a handler. Its message came a while ago, as the kernel has it: what the
-    /// body sends counts from now.
+    /// Starts the body of a handler. Its message arrived a while ago, by the kernel's time; what
+    /// the body sends is timed from now.
     pub(in crate::user) fn answer(
         &mut self,
         shard: &Lane,

@@ -1,4 +1,4 @@
-//! The handshake of a connection that begins TLS while it is open.
+//! The handshake of a connection that starts TLS after it is open.
 
 use std::task::Poll;
 
@@ -24,7 +24,7 @@ impl Inbound<'_, '_> {
             }
     }
 
-    /// Begins the handshake once all that was said before is on its way, and goes on with it.
+    /// Starts the handshake once everything before it is sent, and continues it.
     pub(super) fn secure_on(&mut self) -> Turn {
         let is_sent = self.user.state.lines.get(self.line).is_sent();
         let Some(connection) = self.user.state.lines.connection_mut(self.line) else {
@@ -53,7 +53,7 @@ impl Inbound<'_, '_> {
     }
 }
 
-/// Puts what is made of a transport in its place.
+/// Replaces a transport by one that is made of it.
 fn replace(transport: &mut Transport, make: impl FnOnce(Transport) -> Transport) {
     let empty = Transport::Securing(Box::pin(std::future::pending()));
     *transport = make(std::mem::replace(transport, empty));

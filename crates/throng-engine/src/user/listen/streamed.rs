@@ -1,8 +1,8 @@
-//! What comes of requests: whose each answer is, and how it ends.
+//! Routes the responses of multiplexed requests to their tasks, and ends them.
 
 use throng_metrics::Cause;
 use throng_program::Statement;
-use throng_protocol::http1::{Event as Part, Jar};
+use throng_protocol::http1::Event as Part;
 use throng_protocol::http2;
 use throng_protocol::http2::{ErrorCode, Token};
 use throng_protocol::machine::Machine;
@@ -10,28 +10,19 @@ use throng_protocol::machine::Machine;
 use crate::failure::{Ended as Closed, Failure, http_failure, http2_failure};
 use crate::prepared::Plan;
 use crate::prepared::code::Instruction;
-use crate::scope::{UserScope, scope};
+use crate::scope::scope;
 use crate::user::connection::{Connection, Loss};
 use crate::user::exchange::answer::{Ended, Piece};
 use crate::user::exchange::{Exchange, Unheard};
 use crate::user::listen::Inbound;
 use crate::user::task::{Active, Doing, Task, Which, at};
-use crate::user::verb::grpc::{Listened, call_complete};
 use crate::user::verb::http::{Listening, answer_complete, trace_head};
 use crate::user::verb::unanswered::Unanswered;
+use crate::user::verb::{Asker, stream_complete};
 use crate::user::watched;
 
-/// Who asked over a stream, and reads what comes of it.
-enum Asker<'a> {
-    Http(Listening<'a>),
-    Call(Listened<'a>),
-}
-
-/// What of a user an answer may change.
-type Parts<'a, 'b> = (&'a mut Option<Box<Jar>>, &'a mut UserScope<'b>);
-
 impl Inbound<'_, '_> {
-    /// Something came of a request, or is said of all on their connection.
+    /// Handles an event of one request, or of all on their connection.
     pub(super) fn replied(&mut self, event: &http2::Event<'_>, ended: &mut Vec<Ended>) {
         let (token, end) = match *event {
             http2::Event::Reply { token, part: Part::End } => (token, Ok(())),
@@ -52,30 +43,27 @@ impl Inbound<'_, '_> {
             http2::Event::Failed { token, ref violation } => {
                 (token, Err((http2_failure(violation), Unheard::No)))
             }
-            // Once for a connection: what it allows later may be more or less.
+            // Once per connection: later settings may raise or lower the limit.
             http2::Event::Settings { streams_max, is_first: true } => {
                 let wanted = u32::from(self.shard.prepared.program.connection.streams);
                 return self.shard.recorder.borrow_mut().streams_allowed(streams_max, wanted);
             }
             _ => return,
         };
-        // Whether the connection takes another request shows in what follows.
+        // What follows shows whether the connection takes another request.
         ended.push((token, end));
     }
 
-    /// Nothing more comes of a request: all of its answer has, or it is known why not.
+    /// A request has ended: its response is complete, or the reason is known.
     pub(super) fn reply_ended(&mut self, (token, end): Ended) {
         let Some(which) = self.who_asked(token) else { return };
         self.user.with(which, self.shard, self.cx, |active| match end {
-            Ok(()) if matches!(active.instruction(), Instruction::Do(Statement::Call(_))) => {
-                call_complete(active);
-            }
-            Ok(()) => answer_complete(active, true, None),
+            Ok(()) => stream_complete(active),
             Err((failure, unheard)) => stream_lost(active, &failure, unheard),
         });
     }
 
-    /// Whose stream it is.
+    /// The task that opened the stream.
     fn who_asked(&self, token: Token) -> Option<Which> {
         let its = |one: &Exchange| one.number == token.0 && one.awaits.is_answer();
         self.user.find(|task| task.exchange_on(self.line).is_some_and(its))
@@ -88,22 +76,36 @@ impl Inbound<'_, '_> {
             Part::Trailers(trailers) => trailers.as_bytes().len(),
             Part::Informational(_) | Part::End => return Ok(()),
         };
-        let shard = self.shard;
-        self.of_stream(token, bytes, |asker, exchange, (jar, scope)| {
-            match (asker, part) {
-                (Asker::Http(http), Part::Head(head)) => http.head(head, exchange, jar, scope),
-                (Asker::Http(http), Part::Body(bytes)) => {
-                    exchange.piece(bytes, http.plan, None, shard);
-                }
-                (Asker::Call(call), Part::Head(head)) => return call.head(head, exchange),
-                (Asker::Call(call), Part::Body(bytes)) => return call.data(bytes, exchange, scope),
-                (Asker::Call(call), Part::Trailers(trailers)) => {
-                    return call.trailers(*trailers, exchange);
-                }
-                _ => {}
+        let (shard, line) = (self.shard, self.line);
+        let Some(which) = self.who_asked(token) else { return Ok(()) };
+        let mut taken = match which {
+            Which::Session => None,
+            Which::Other(place) => {
+                let tasks = self.user.state.agenda.as_mut().map(|agenda| agenda.tasks_mut());
+                tasks.map(|tasks| tasks.swap_remove(place))
             }
-            Ok(())
-        })
+        };
+        let task = taken.as_mut().unwrap_or(&mut self.user.session);
+        let iteration = task.iteration(self.user.state.iterations);
+        let Task { doing, detour, pc, due, .. } = task;
+        let state = &mut self.user.state;
+        let connection = state.lines.connection(line);
+        let asker = connection.and_then(|connection| {
+            let at = at(shard, state.session, *pc);
+            Asker::of(shard, at, detour.as_deref(), (connection.target, *due))
+        });
+        let mut read = Ok(());
+        if let (Doing::Exchange(exchange), Some(asker)) = (doing, asker) {
+            exchange.came(bytes as u64, state.now);
+            let jar = &mut state.jar;
+            let mut scope = scope!(state, shard);
+            scope.iterations = iteration;
+            read = asker.read(part, exchange, (jar, &mut scope));
+        }
+        if let (Some(task), Some(agenda)) = (taken, &mut self.user.state.agenda) {
+            agenda.tasks_mut().push(task);
+        }
+        read
     }
 
     /// Sends what had no room before what came, and what was asked while the answers were read;
@@ -122,55 +124,10 @@ impl Inbound<'_, '_> {
             Err(error) => self.broken(&error),
         }
     }
-
-    /// Lets something be done with the exchange of a request while its answer is read.
-    fn of_stream(
-        &mut self,
-        token: Token,
-        bytes: usize,
-        work: impl FnOnce(&Asker<'_>, &mut Exchange, Parts<'_, '_>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        let (shard, line) = (self.shard, self.line);
-        let Some(which) = self.who_asked(token) else { return Ok(()) };
-        let mut taken = match which {
-            Which::Session => None,
-            Which::Other(place) => {
-                let tasks = self.user.state.agenda.as_mut().map(|agenda| agenda.tasks_mut());
-                tasks.map(|tasks| tasks.swap_remove(place))
-            }
-        };
-        let task = taken.as_mut().unwrap_or(&mut self.user.session);
-        let iteration = task.iteration(self.user.state.iterations);
-        let Task { doing, detour, pc, due, .. } = task;
-        let state = &mut self.user.state;
-        let target = state.lines.connection(line).map(|connection| connection.target);
-        let asker = match (at(shard, state.session, *pc), target) {
-            ((Instruction::Do(Statement::Http(http)), Plan::Http(plan)), Some(target)) => {
-                let redirect = detour.as_ref().and_then(|detour| detour.redirect.as_ref());
-                Some(Asker::Http(Listening { shard, http, plan, redirect, target }))
-            }
-            ((Instruction::Do(Statement::Call(call)), Plan::Call(plan)), _) => {
-                Some(Asker::Call(Listened { shard, call, plan, due: *due }))
-            }
-            _ => None,
-        };
-        let mut read = Ok(());
-        if let (Doing::Exchange(exchange), Some(asker)) = (doing, asker) {
-            exchange.came(bytes as u64, state.now);
-            let jar = &mut state.jar;
-            let mut scope = scope!(state, shard);
-            scope.iterations = iteration;
-            read = work(&asker, exchange, (jar, &mut scope));
-        }
-        if let (Some(task), Some(agenda)) = (taken, &mut self.user.state.agenda) {
-            agenda.tasks_mut().push(task);
-        }
-        read
-    }
 }
 
-/// Bytes of the answer came that this task waits for: the only one on its connection, so it is
-/// read in one go.
+/// Bytes of the response arrived that this task waits for. It is the only one on its connection, so
+/// it is read in one go.
 pub(super) fn answer_received(active: &mut Active<'_>, bytes: &[u8]) {
     let (shard, line) = (active.shard, active.task.line);
     let (instruction, plan) = active.at_pc();
@@ -221,7 +178,7 @@ pub(super) fn answer_received(active: &mut Active<'_>, bytes: &[u8]) {
     }
 }
 
-/// The stream ended before its answer was complete. A target that was told the deadline gives up
+/// The stream ended before its response was complete. A target that knows the deadline gives up
 /// when we do.
 fn stream_lost(active: &mut Active<'_>, failure: &Failure, unheard: Unheard) {
     if let Some(exchange) = active.task.take_exchange() {
@@ -233,7 +190,7 @@ fn stream_lost(active: &mut Active<'_>, failure: &Failure, unheard: Unheard) {
     }
 }
 
-/// Why a request failed that the target says it has not looked at, where it is not sent again.
+/// Failure of a request that the target did not process, if it is not resent.
 fn unheard(code: ErrorCode) -> Failure {
     match code {
         ErrorCode::REFUSED_STREAM => {

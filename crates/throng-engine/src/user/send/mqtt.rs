@@ -1,28 +1,33 @@
-//! What a user says as a client of MQTT, and what its server acknowledges. Messages that come are
-//! heard as all others are.
+//! Packets that an MQTT user sends, and the acknowledgements of its server. Received messages are
+//! handled like those of other protocols.
 
 use std::borrow::Cow;
+use std::io;
+use std::rc::Rc;
+use std::task::Context;
 
 use throng_base::Time;
 use throng_metrics::Cause;
 use throng_program::mqtt::{Client, Order, Property, Publish, Subscribe, Unsubscribe};
 use throng_program::{Check, Text};
-use throng_protocol::machine::Machine;
+use throng_protocol::machine::{Fields, Machine};
 use throng_protocol::mqtt;
 use throng_protocol::mqtt::{
     Answer, Connect, Flaw, PacketType, Properties, Refusal, Session, Value, ValueKind, Will,
     write_property,
 };
 
+use super::{Acknowledgement, Outbound, Sent};
 use crate::connector::protocol::Upgrade;
 use crate::connector::protocol::mqtt::{self as connector, Greeting};
 use crate::failure::{Finding, shown};
-use crate::scope::UserScope;
+use crate::scope::{UserScope, scope};
 use crate::trace::{Shown, What};
-use crate::user::connection::mask_at;
+use crate::user::connection::{Connection, mask_at};
 
-/// What a user says first, with the session of its last connection where that goes on.
-pub(in crate::user) fn greeting(
+/// The first packet of a user; continues the session of its last connection if the scenario says
+/// so.
+pub(super) fn greeting(
     client: &Client,
     upgrade: Option<Upgrade>,
     kept: Option<Machine>,
@@ -39,10 +44,33 @@ pub(in crate::user) fn greeting(
     Ok(Greeting { hello, upgrade, machine: Some(Machine::Mqtt(own)).into() })
 }
 
-/// Writes the packet of a step: which packet identifier its acknowledgement has; 0 where none
-/// follows. What a message contains lies in the shard's buffer, unless it is the same for all
-/// users.
-pub(in crate::user) fn write_order(
+impl Outbound<'_> {
+    /// Sends a packet of MQTT. What a message contains lies in the shard's buffer behind that,
+    /// unless it is the same for all users.
+    pub(super) fn order(
+        &mut self,
+        (order, cut): (&Order, Option<u32>),
+        cx: &mut Context<'_>,
+    ) -> Result<io::Result<Sent>, Finding> {
+        let shard = Rc::clone(&self.user.shard);
+        shard.recorder.borrow_mut().messages.sent += 1;
+        let Some(Connection { machine: Machine::Mqtt(client), .. }) =
+            self.user.lines.connection_mut(self.line)
+        else {
+            return Ok(Err(io::ErrorKind::NotConnected.into()));
+        };
+        let mut out = shard.write_buffer.borrow_mut();
+        out.clear();
+        let number = write_order(order, client, &mut scope!(self.user, &shard), &mut out)?;
+        let cut = cut.map_or(out.len(), |cut| out.len().min(cut as usize));
+        let sent = self.send(&out[..cut], cx);
+        Ok(sent.map(|()| Sent { bytes: cut as u64, number: u32::from(number), ..Sent::default() }))
+    }
+}
+
+/// Writes the packet of a step; returns the packet identifier of its acknowledgement, or 0 without
+/// one. The payload is in the shard's buffer, unless all users send the same.
+fn write_order(
     order: &Order,
     client: &mut mqtt::Client,
     scope: &mut UserScope<'_>,
@@ -56,7 +84,7 @@ pub(in crate::user) fn write_order(
     }
 }
 
-/// Tells an order as a person reads it, with the values that are sent.
+/// Traces an order in readable form, with the values that are sent.
 #[cold]
 fn trace(verb: &str, topics: &[&str], payload: &[u8], scope: &UserScope<'_>) {
     let mut text = format!("{verb} {}", topics.join(" ")).into_bytes();
@@ -67,7 +95,7 @@ fn trace(verb: &str, topics: &[&str], payload: &[u8], scope: &UserScope<'_>) {
     scope.shard.tell(scope.who(), scope.now, || What::Sent(Shown::of(&text)));
 }
 
-/// One that is being written.
+/// A packet that is being written.
 struct Packet<'p> {
     client: &'p mut mqtt::Client,
     now: Time,
@@ -75,7 +103,7 @@ struct Packet<'p> {
 }
 
 impl Packet<'_> {
-    /// Which packet identifier the acknowledgement has; 0 where none follows.
+    /// Returns the packet identifier of the acknowledgement, or 0 without one.
     fn publish(&mut self, publish: &Publish, scope: &mut UserScope<'_>) -> Result<u16, Finding> {
         let Publish { topic, payload, qos, retain, properties } = publish;
         let topic = string(topic, scope)?;
@@ -150,7 +178,7 @@ impl Packet<'_> {
     }
 }
 
-/// What a CONNECT borrows.
+/// The texts of a CONNECT.
 struct Texts<'c> {
     client_id: Cow<'c, str>,
     user: Option<Cow<'c, str>>,
@@ -215,7 +243,7 @@ fn string<'t>(text: &'t Text, scope: &mut UserScope<'_>) -> Result<Cow<'t, str>,
     }
 }
 
-/// Properties as they go over the wire.
+/// Encodes properties as they are sent.
 fn written(properties: &[Property], scope: &mut UserScope<'_>) -> Result<Vec<u8>, Finding> {
     let mut out = Vec::new();
     for Property { id, name, value } in properties {
@@ -248,8 +276,18 @@ fn flawed(flaw: Flaw) -> Finding {
     (Cause::ScenarioFailed, flaw.said())
 }
 
-/// What is wrong with an acknowledgement, where nothing is expected of its status.
-pub(in crate::user) fn refusal(checks: &[Check], answer: &Answer<'_>) -> Option<Finding> {
+/// An acknowledgement as its step looks at it.
+pub(super) fn acknowledgement<'a>(answer: &Answer<'a>, checks: &[Check]) -> Acknowledgement<'a> {
+    Acknowledgement {
+        status: Some(answer.reason.status()),
+        content: answer.text.as_bytes(),
+        fields: Fields::None,
+        refusal: refusal(checks, answer),
+    }
+}
+
+/// The finding about an acknowledgement, unless the step checks its status.
+fn refusal(checks: &[Check], answer: &Answer<'_>) -> Option<Finding> {
     if checks.iter().any(|check| check.status().is_some()) {
         return None;
     }

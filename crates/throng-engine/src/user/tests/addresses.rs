@@ -1,6 +1,6 @@
 //! Users that log in on several connections, to names with several addresses: some refuse, and
-//! names lead elsewhere in the middle of the run. Whatever is begun ends once, on every address,
-//! and no user stands still.
+//! names change their addresses during the run. Every attempt ends once, on every address, and no
+//! user is stuck.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ const KINDS: &[StepKind] = &[
     StepKind::Request,
 ];
 
-/// Of those who log in, each so many-th is turned away.
+/// Every n-th login is rejected.
 const LOGINS_REFUSED: u64 = 7;
 
 fn opens(step: u16, link: u8) -> Statement {
@@ -41,7 +41,7 @@ fn asks(step: u16, link: u8, text: &str, then: OnError) -> Statement {
     request
 }
 
-/// Logs in on two connections, then asks on both and over HTTP beside them.
+/// Logs in on two connections, then asks on both, and over HTTP in addition.
 fn member(then: OnError) -> Session {
     let mut call = with_timeout(get(Vec::new()), 200 * MS);
     if let Statement::Http(http) = &mut call {
@@ -72,7 +72,7 @@ fn program_of(then: OnError, drive: Drive, time: Duration) -> Program {
     one
 }
 
-/// Answers requests, and chats; turns some logins away.
+/// Answers requests, and chats; rejects some logins.
 fn server(faults: u64) -> Server {
     let logins = Cell::new(0);
     let chat = web_server(faults, move |text| {
@@ -93,15 +93,15 @@ fn server(faults: u64) -> Server {
     })
 }
 
-/// The addresses of the three names, or those that they have later.
+/// The addresses of the three names, initially and later.
 fn draw(random: &mut Random, later: u8) -> Vec<Vec<SocketAddr>> {
     let address = |name: u8, nth: u8| SocketAddr::from(([10, name, later, nth], 80));
     let of = |name: u8| (0..1 + random.below(4) as u8).map(|nth| address(name, nth)).collect();
     (0..3).map(of).collect()
 }
 
-/// What this seed draws is played; how many connections of the names moved, and how many passed
-/// over an address that refused.
+/// Runs the world of this seed; returns how many connections of the names moved, and how many
+/// skipped an address that refused.
 fn play(seed: u64) -> (u64, u64) {
     let mut random = Random::new(seed);
     let drive = match seed % 3 {
@@ -135,7 +135,7 @@ fn play(seed: u64) -> (u64, u64) {
         assert!(*share < 1.0 || accepted == 0, "seed {seed}: {address}");
         let of = outcome.sum.parts.targets.iter().filter(|row| row.address == Some(*address));
         let opened: u64 = of.map(|row| row.connections_opened).sum();
-        // What is open at the socket may break before it counts as open.
+        // A connection that is open for the socket may break before it counts as open.
         assert!(opened <= accepted, "seed {seed}: {address} {opened} of {accepted}");
     }
     let rows: BTreeSet<_> = outcome.sum.parts.targets.iter().map(|row| row.place()).collect();
@@ -151,7 +151,7 @@ fn play(seed: u64) -> (u64, u64) {
 }
 
 #[test]
-fn the_books_are_kept_on_every_address_and_nobody_stands_still() {
+fn attempts_are_counted_per_address_and_no_user_is_stuck() {
     let (mut moved, mut passed) = (0, 0);
     for seed in 1..120 {
         let (more, over) = play(seed);

@@ -1,7 +1,7 @@
-//! The books of both sides: scenarios, servers with faults and ends of the load are drawn, and what
-//! throng counts is held against what the server counted.
+//! Compares the counts of both sides: scenarios, servers with faults and the end of the load are
+//! random, and throng's counts are compared with the server's.
 //!
-//! `THRONG_BOOKS_SEED=n` plays one world again.
+//! `THRONG_BOOKS_SEED=n` replays one world.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use super::*;
 use throng_metrics::Merge as _;
 use throng_program::{OnError, Retry, RetryOn};
 
-/// So many worlds, or the one that is asked for.
+/// This many worlds, or the requested one.
 pub(super) fn seeds(worlds: u64) -> std::ops::Range<u64> {
     match std::env::var("THRONG_BOOKS_SEED").ok().and_then(|seed| seed.parse().ok()) {
         Some(seed) => seed..seed + 1,
@@ -18,23 +18,23 @@ pub(super) fn seeds(worlds: u64) -> std::ops::Range<u64> {
     }
 }
 
-/// What the server makes of a request.
+/// What the server does with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fate {
     Good,
-    /// Good, and the connection is closed in order a moment later, when it is idle.
+    /// Good, and the connection is closed gracefully a moment later, when it is idle.
     GoodThenClosed,
     Sorry,
     Reset,
-    /// Closed in order without a byte.
+    /// Closed gracefully without a byte.
     Closed,
-    /// Closed in the middle of the answer.
+    /// Closed in the middle of the response.
     Half,
     Garbage,
-    /// A good answer, and bytes behind it that answer nothing.
+    /// A good response, followed by bytes that answer nothing.
     Surplus,
     Silent,
-    /// Good, long after the client has given up.
+    /// Good, long after the client has timed out.
     Slow,
 }
 
@@ -69,7 +69,7 @@ impl Fate {
         }
     }
 
-    /// How throng has to call it.
+    /// The cause that throng has to report.
     fn cause(self) -> Option<Cause> {
         match self {
             Fate::Good | Fate::GoodThenClosed => None,
@@ -82,10 +82,10 @@ impl Fate {
     }
 }
 
-/// The server's books.
+/// The server's counts.
 type Books = Rc<RefCell<BTreeMap<Fate, u64>>>;
 
-/// Draws what is good most of the time, and a few faults of this world.
+/// Mostly good, with a few kinds of faults per world.
 fn drawn_server(random: &mut Random, books: &Books) -> Server {
     let weights: Vec<u64> = FATES
         .iter()
@@ -128,11 +128,11 @@ fn drawn_failing(random: &mut Random) -> Failing {
     Failing { retry, then }
 }
 
-/// Requests, some of them at the same time, pauses, and transactions around some of them. Rows 0 to
-/// 3 are requests, 4 to 6 transactions.
+/// Requests, some of them in parallel, pauses, and transactions around some of them. Rows 0 to 3
+/// are requests, 4 to 6 transactions.
 fn drawn_steps(random: &mut Random) -> Block {
     let mut steps = Block::new();
-    // What is around the transactions that are open, the outermost first.
+    // The enclosing transactions, the outermost first.
     let mut around: Vec<Block> = Vec::new();
     let close = |around: &mut Vec<Block>, steps: &mut Block| {
         if let Some(outer) = around.pop() {
@@ -201,7 +201,7 @@ const KINDS: &[StepKind] = &[
 ];
 
 #[test]
-fn requests_agree_with_the_servers_books() {
+fn request_counts_agree_with_the_server() {
     seeds(150).for_each(requests_agree);
 }
 
@@ -231,9 +231,9 @@ fn requests_agree(seed: u64) {
         let books = books.borrow();
         books.iter().filter(|(fate, _)| fates(**fate)).map(|(_, count)| count).sum::<u64>()
     };
-    // What came of each request, as both sides say it. A request that was on its way while the
-    // server closed was answered just before it, or met the end: as a reset, or as a close that is
-    // told, or that it is sent once more for.
+    // The outcome of each request on both sides. A request in flight while the server closed was
+    // answered just before, or met the end: as a reset, as a reported close, or as one for which it
+    // was resent.
     let (unheard, met) = (outcome.unheard, outcome.unheard + outcome.late);
     let told = |cause| sum(&rows.errors, cause) + sum(&rows.retried, cause);
     let fails_as = |cause| move |fate: Fate| fate.cause() == Some(cause);
@@ -248,8 +248,7 @@ fn requests_agree(seed: u64) {
     let closed = told(Cause::ClosedEarly) + rows.resent;
     holds("closed", closed, served(&fails_as(Cause::ClosedEarly)) + met);
     holds("resent", rows.resent, unheard);
-    // All of it together: throng may lack what was cut off, and what found no connection when it
-    // was to be sent once more.
+    // The totals: throng may lack requests that were cut off, and resends that found no connection.
     let causes = [Cause::StatusUnexpected, Cause::Malformed, Cause::Timeout, Cause::Reset];
     let ours = rows.ok + causes.into_iter().map(told).sum::<u64>() + closed;
     let theirs = served(&|_| true) + unheard;
@@ -263,7 +262,7 @@ fn requests_agree(seed: u64) {
         rows.retried,
         rows.resent
     );
-    // Nothing is sent that is not told, and nothing told that was not sent.
+    // Everything that was sent is reported, and everything reported was sent.
     let tries = rows.begun + rows.retried.iter().map(|(_, count)| count).sum::<u64>() + rows.resent;
     assert!(theirs + unsent <= tries + unheard, "seed {seed}: {theirs} + {unsent} of {tries}");
     assert!(tries <= theirs + unsent + rows.interrupted, "seed {seed}: {theirs} of {tries}");

@@ -1,4 +1,5 @@
-//! The books of a run: whatever is begun ends once, wherever and however the run ends.
+//! The counts of a run: everything that starts ends exactly once, wherever and however the run
+//! ends.
 
 use throng_program::{
     Amount, Beat, BeatFault, Beside, Churn, Every, OnError, Rendezvous, Retry, RetryOn,
@@ -33,7 +34,7 @@ fn beat(every: Duration, lost_after: Option<Duration>, times: u8) -> Heartbeat {
     }
 }
 
-/// One of everything that has a row: requests that are tried again for ever, a transaction, a
+/// One of everything that has a row: requests that are retried without limit, a transaction, a
 /// rendezvous of two shards, a stay with heartbeats, a body that asks now and then.
 fn member(heartbeat: Heartbeat, want: &str) -> Session {
     let mut ask_again = ask("hello", Until::Any);
@@ -61,7 +62,7 @@ fn member(heartbeat: Heartbeat, want: &str) -> Session {
 }
 
 #[test]
-fn whatever_is_begun_ends_once_wherever_the_run_ends() {
+fn every_attempt_ends_exactly_once_whenever_the_run_ends() {
     let mut ends = [0u64; 8];
     for seed in 1..60u64 {
         let mut random = Random::new(seed);
@@ -85,12 +86,12 @@ fn whatever_is_begun_ends_once_wherever_the_run_ends() {
         assert_eq!(steps.iter().sum::<u64>(), outcome.sum.population.interrupted, "seed {seed}");
         assert_eq!(outcome.step(3).interrupted, outcome.sum.heartbeats.interrupted);
     }
-    // The test has seen the end come in the middle of them. Who stays may go at any moment.
+    // The test has covered an end in the middle of each of them. A `stay` may end at any time.
     assert!([1, 3, 4, 5, 6].iter().all(|step| ends[*step] > 0), "{ends:?}");
 }
 
 #[test]
-fn what_waits_for_its_next_try_is_interrupted_by_the_end() {
+fn the_end_interrupts_a_step_that_waits_for_its_retry() {
     let code = vec![transaction(4, vec![step(7, forever(3600 * S, 3600 * S))])];
     let busy = || http_server(|_| vec![(MS, say(b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"))]);
     let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
@@ -105,14 +106,14 @@ fn what_waits_for_its_next_try_is_interrupted_by_the_end() {
 }
 
 #[test]
-fn of_every_heartbeat_it_is_known_what_became_of_it() {
+fn every_heartbeat_has_an_outcome() {
     for (lost_after, times) in [(Some(400 * MS), 1), (Some(400 * MS), 3), (None, 1)] {
         let mut session = session(vec![connect(), stay(2, None)], 1);
         session.links[0].heartbeat = Some(beat(500 * MS, lost_after, times));
         let drive = Drive::Users(Users { to: 50, coming: Coming::AtOnce });
         let phase = phase(drive, Some(2 * S));
         let one = program(Scheme::Ws, vec![session], KINDS, phase);
-        // Nothing is ever answered but the upgrade.
+        // Only the upgrade is answered.
         let inner = chat_server(0);
         let mute: Server = Box::new(move |asked, random| {
             if asked.starts_with(b"GET ") {

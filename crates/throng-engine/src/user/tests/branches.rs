@@ -1,4 +1,4 @@
-//! Branches that run at the same time: a page and its resources.
+//! Branches that run concurrently: a page and its resources.
 
 use throng_program::OnError;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const KINDS: &[StepKind] = &[StepKind::Http, StepKind::Transaction];
 
-/// A page, and behind it so many resources at the same time, each asked for twice.
+/// A page, followed by this many concurrent resources, each requested twice.
 fn page(resources: usize, width: Option<u8>, then: OnError) -> Session {
     let failing = Failing { then, ..Failing::default() };
     let branch = vec![step(0, failing), step(0, failing)];
@@ -22,7 +22,7 @@ fn visits(session: Session, users: u64, total: u64) -> Program {
 }
 
 #[test]
-fn branches_take_as_long_as_the_longest_of_them() {
+fn branches_take_as_long_as_the_longest() {
     let answer = || http_server(|_| vec![(10 * MS, say(HELLO))]);
     for (width, resources, takes) in [(None, 4, 20), (Some(2), 4, 40), (Some(1), 3, 60)] {
         let one = visits(page(resources, width, OnError::Count), 5, 50);
@@ -33,7 +33,7 @@ fn branches_take_as_long_as_the_longest_of_them() {
         let whole = outcome.step(1);
         assert_eq!(whole.ok, 50);
         let middle = whole.latency.value_at(0.5) / 1_000_000;
-        // The first time connections are opened too.
+        // The first time, connections are opened too.
         assert!((takes..takes + 3).contains(&middle), "{width:?} {resources}: {middle} ms");
         let most = 5 * u64::from(width.unwrap_or(6).min(resources as u8));
         assert_eq!(
@@ -44,7 +44,7 @@ fn branches_take_as_long_as_the_longest_of_them() {
 }
 
 #[test]
-fn what_fails_in_a_branch_fails_the_transaction_around_it() {
+fn a_failure_in_a_branch_fails_the_enclosing_transaction() {
     let bad = || http_server(|_| vec![(MS, say(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"))]);
     for (then, asked) in [(OnError::Count, 1 + 2 * 3), (OnError::Next, 1 + 3)] {
         let outcome = run(visits(page(3, None, then), 2, 20), 1, |world| world, bad());
@@ -56,7 +56,7 @@ fn what_fails_in_a_branch_fails_the_transaction_around_it() {
 }
 
 #[test]
-fn branches_keep_the_books_wherever_the_run_ends() {
+fn counts_of_branches_add_up_whenever_the_run_ends() {
     let mut interrupted = 0;
     for seed in 1..60u64 {
         let mut random = Random::new(seed);
@@ -81,10 +81,10 @@ fn branches_keep_the_books_wherever_the_run_ends() {
     assert!(interrupted > 20, "the end came in the middle of branches: {interrupted}");
 }
 
-/// What ends a connection of HTTP by our own hand: an answer behind which the connection is of no
-/// more use. It may be the last thing that goes on besides the session.
+/// A case in which throng itself ends an HTTP connection: a response after which the connection
+/// cannot be used. It may be the last event of the background tasks.
 #[test]
-fn users_go_on_when_a_branch_ends_with_a_connection_that_throng_drops() {
+fn users_continue_when_a_branch_ends_with_a_connection_that_throng_drops() {
     const BEYOND: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello, and more";
     const BAD: &[u8] = b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\nmore";
     let twice = [HELLO, HELLO].concat();
@@ -110,9 +110,9 @@ fn users_go_on_when_a_branch_ends_with_a_connection_that_throng_drops() {
     }
 }
 
-/// A target that refuses a body answers before all of it was sent.
+/// A target that refuses a body responds before all of it was sent.
 #[test]
-fn users_go_on_when_a_branch_is_answered_before_its_body_was_sent() {
+fn users_continue_when_a_branch_gets_its_response_before_its_body_was_sent() {
     let mut upload = get(Vec::new());
     if let Statement::Http(http) = &mut upload {
         let http = Arc::make_mut(http);
@@ -132,16 +132,16 @@ fn users_go_on_when_a_branch_is_answered_before_its_body_was_sent() {
     assert_eq!(outcome.sum.population.iterations_finished, 50);
 }
 
-/// A branch whose connection does not open is over while the user listens, and has no line to
-/// listen to.
+/// A branch whose connection does not open ends while the user listens, and has no line to listen
+/// on.
 #[test]
-fn users_go_on_when_the_last_branch_cannot_connect() {
+fn users_continue_when_the_last_branch_cannot_connect() {
     let one = visits(page(1, None, OnError::Next), 5, 100);
     let mut one = Program { graceful_stop: S, ..one };
     one.connection.keep_alive = false;
     let outcome = run(one, 1, |world| world.refuse(0.3), http_server(|_| vec![(MS, say(HELLO))]));
     outcome.is_sound(1);
     assert_eq!(outcome.sum.population.iterations_started, 100);
-    // Nothing of it takes longer than some milliseconds, and the timeout is 200.
+    // Nothing takes longer than some milliseconds, and the timeout is 200.
     assert!(outcome.end < Time::from_secs(1), "{:?}", outcome.end);
 }

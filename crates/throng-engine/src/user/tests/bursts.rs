@@ -1,5 +1,5 @@
-//! Much that comes at once: what waits for an `expect` or a handler, and its limits. What breaks
-//! the declaration, and whose answer it was. What rows say of bytes.
+//! Bursts: messages that wait for an `expect` or a handler, and their limits. Malformed replies and
+//! the request they belong to. The bytes that rows count.
 
 use std::cell::RefCell;
 
@@ -30,8 +30,8 @@ fn expect(kind: MessageId, timeout: Duration) -> Statement {
     }))
 }
 
-/// Answers with so many pushes before the answer and behind it, all at once; keeps what is
-/// acknowledged.
+/// Answers with this many pushes before and after the reply, all in one write; keeps the
+/// acknowledgements.
 fn burst((before, behind): (u64, u64), acked: &Rc<RefCell<Vec<u64>>>) -> Server {
     let acked = Rc::clone(acked);
     Box::new(move |asked, _| {
@@ -53,7 +53,7 @@ fn burst((before, behind): (u64, u64), acked: &Rc<RefCell<Vec<u64>>>) -> Server 
     })
 }
 
-/// Asks once, then waits for so many pushes, one after the other.
+/// Asks once, then waits for this many pushes, one after another.
 fn waits_for(before: u64, behind: u64) -> Outcome {
     let protocol = protocol(true);
     let ask = Statement::Request(Arc::new(ask(&protocol, 1)));
@@ -65,17 +65,17 @@ fn waits_for(before: u64, behind: u64) -> Outcome {
 }
 
 #[test]
-fn what_comes_in_one_burst_is_there_for_each_expect() {
+fn each_expect_takes_a_message_of_the_burst() {
     let outcome = waits_for(0, BURST);
     assert_eq!((outcome.step(6).ok, outcome.step(6).errors.as_slice()), (BURST, &[][..]));
     assert_eq!((outcome.sum.traffic.messages.dropped, outcome.sum.traffic.messages.pushes), (0, 0));
 }
 
 #[test]
-fn what_is_dropped_is_counted_and_not_the_target_s_fault() {
+fn dropped_messages_are_counted_and_not_blamed_on_the_target() {
     let more = 40;
     let outcome = waits_for(WAITING_MESSAGES_MAX as u64 + more, 0);
-    // Those that were dropped came first; whoever waits for them later waits in vain.
+    // The oldest were dropped; a step that waits for them later waits in vain.
     let expected = outcome.step(6);
     assert_eq!(outcome.sum.traffic.messages.dropped, more);
     assert_eq!(expected.ok, WAITING_MESSAGES_MAX as u64);
@@ -84,9 +84,9 @@ fn what_is_dropped_is_counted_and_not_the_target_s_fault() {
     assert!(detail.english().ends_with(": 40 messages were dropped"), "{detail:?}");
 }
 
-/// That its connection ends does not make it the target's fault either.
+/// The end of the connection does not make it the target's fault either.
 #[test]
-fn what_is_dropped_is_missed_behind_the_end_of_its_connection() {
+fn a_dropped_message_is_missing_after_the_connection_has_ended() {
     let all = WAITING_MESSAGES_MAX as u64 + 40;
     let inner = burst((all, 0), &Rc::default());
     let server: Server = Box::new(move |asked, random| {
@@ -137,7 +137,7 @@ fn handles_until(pushes: u64, pause: Duration, then: Block) -> (Outcome, Vec<u64
 
 #[test]
 fn messages_wait_for_their_handler_and_are_handled_before_the_user_leaves() {
-    // Six seconds of work, of which the first one is within the load.
+    // Six seconds of work, of which the first is within the load.
     for stays in [S, 3 * S] {
         let (outcome, acked) = handles(300, 10 * MS, stays);
         assert_eq!(acked, (1..=300).collect::<Vec<u64>>());
@@ -148,7 +148,7 @@ fn messages_wait_for_their_handler_and_are_handled_before_the_user_leaves() {
 }
 
 #[test]
-fn a_user_that_leaves_by_itself_is_done_with_its_messages_before() {
+fn a_user_that_leaves_by_itself_handles_its_messages_first() {
     let behind = stay_for(S);
     let (outcome, acked) = handles_until(300, 10 * MS, vec![Statement::Leave, behind]);
     assert_eq!(acked, (1..=300).collect::<Vec<u64>>());
@@ -157,7 +157,7 @@ fn a_user_that_leaves_by_itself_is_done_with_its_messages_before() {
 }
 
 #[test]
-fn handlers_that_are_cut_off_leave_messages_that_are_counted() {
+fn messages_of_handlers_that_are_cut_off_are_counted() {
     // The graceful stop is five seconds.
     let (outcome, acked) = handles(BURST, 10 * MS, 100 * MS);
     let skipped = outcome.sum.traffic.messages.skipped;
@@ -176,7 +176,7 @@ fn messages_beyond_the_limit_fail_at_their_handler_and_blame_the_generator() {
     assert_eq!(outcome.sum.traffic.messages.dropped, more);
 }
 
-/// One request with an answer that breaks the declaration.
+/// One request whose reply violates the declaration.
 fn broken(protocol: &Arc<Protocol>, code: Block, answer: fn(u32) -> Vec<u8>) -> Outcome {
     let program = talkers(protocol, code, |_| {}, iterations(1, 3));
     let server: Server = Box::new(move |asked, _| {
@@ -188,7 +188,7 @@ fn broken(protocol: &Arc<Protocol>, code: Block, answer: fn(u32) -> Vec<u8>) -> 
 }
 
 #[test]
-fn a_broken_reply_ends_its_request_at_once_and_counts_once() {
+fn a_malformed_reply_fails_its_request_immediately_and_counts_once() {
     let (with, without) = (protocol(true), protocol(false));
     // No message has the kind; the body is too short; the body is too long.
     let answers: [fn(u32) -> Vec<u8>; 3] = [
@@ -211,7 +211,7 @@ fn a_broken_reply_ends_its_request_at_once_and_counts_once() {
     };
     let cases = [
         (&with, vec![connect(), request(&with)], 1, &answers[..]),
-        // Without a number only the kind says whose it is.
+        // Without a number, only the kind shows which request it answers.
         (&without, vec![connect(), request(&without)], 1, &answers[1..]),
         (&with, send_and_expect(&with), 6, &answers[1..]),
     ];
@@ -251,7 +251,7 @@ fn lines() -> Arc<Protocol> {
 }
 
 #[test]
-fn rows_count_the_delimiter_of_what_comes_as_of_what_is_sent() {
+fn rows_count_delimiters_in_both_directions() {
     let protocol = lines();
     let mut ask = ask(&declared::protocol(true), 1);
     ask.message = message(&protocol, MessageId(0), &[("text", Text::literal("hello"))]);
@@ -267,7 +267,7 @@ fn rows_count_the_delimiter_of_what_comes_as_of_what_is_sent() {
 }
 
 #[test]
-fn each_byte_of_a_stream_counts_for_one_answer() {
+fn each_byte_of_a_stream_counts_for_one_reply() {
     let until = || Until::Delimiter(b"\n".to_vec().into());
     let mut next = expect(PUSH, S);
     if let Statement::Expect(expect) = &mut next {

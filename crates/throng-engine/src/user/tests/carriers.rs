@@ -1,4 +1,4 @@
-//! Users over what is not one stream of TCP from beginning to end.
+//! Users on transports other than a single TCP stream.
 
 use super::*;
 

@@ -1,13 +1,13 @@
-//! A server of WebSockets.
+//! A WebSocket server.
 
 use super::*;
 
-/// A WebSocket server that echoes, and now and then pings, pushes, closes or breaks the protocol.
+/// A WebSocket server that echoes, and now and then pings, pushes, closes or violates the protocol.
 pub(super) fn chat_server(faults: u64) -> Server {
     web_server(faults, |text| vec![text.to_owned()])
 }
 
-/// The same, with these messages for each that comes.
+/// The same, with these messages for each that arrives.
 pub(super) fn web_server(faults: u64, replies: impl Fn(&str) -> Vec<String> + 'static) -> Server {
     Box::new(move |asked, random| {
         let mut out = Vec::new();
@@ -68,7 +68,7 @@ pub(super) fn web_server(faults: u64, replies: impl Fn(&str) -> Vec<String> + 's
     })
 }
 
-/// The length of the whole, short, masked frames that `bytes` begins with.
+/// The length of the complete, short, masked frames at the start of `bytes`.
 fn whole_frames(bytes: &[u8]) -> usize {
     let mut end = 0;
     while let Some(header) = bytes.get(end..end + 2) {
@@ -82,7 +82,7 @@ fn whole_frames(bytes: &[u8]) -> usize {
 }
 
 fn accept_of(key: &[u8]) -> [u8; 28] {
-    // The machine's own key type only makes keys; decode this one to build the same.
+    // The machine's own key type can only create keys; decode this one to build the same.
     let mut bytes = [0; 16];
     let mut bits = 0u32;
     let mut held = 0;

@@ -1,5 +1,5 @@
-//! Users that speak a declared protocol: replies are told apart by what they carry, messages come
-//! at any time, and much goes on besides.
+//! Users of a declared protocol: replies are matched by correlation numbers, messages arrive at any
+//! time, and background tasks run.
 
 use std::cell::RefCell;
 
@@ -98,7 +98,7 @@ pub(super) fn packet(kind: u8, seq: u32, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What a user has sent: kind, seq, body. Whole packets are taken from the bytes.
+/// What a user has sent: kind, seq, body. Complete packets are removed from the bytes.
 pub(super) fn asked_packets(asked: &mut Vec<u8>) -> Vec<(u8, u32, Vec<u8>)> {
     let mut out = Vec::new();
     while asked.len() >= 7 {
@@ -147,13 +147,13 @@ pub(super) fn which(kind: MessageId) -> Which {
     Which { messages: [kind].into(), checks: Vec::new() }
 }
 
-/// The body of a handler is the first one of its session.
+/// The body of a handler is the first of its session.
 pub(super) fn handler(message: Which, steps: Block) -> Handler {
     let (body, failing) = (Some(Beside { number: 0, steps }), Failing::default());
     Handler { step: StepId(4), message, checks: Vec::new(), saves: Vec::new(), body, failing }
 }
 
-/// The body of an `every` is the second one.
+/// The body of an `every` is the second.
 fn every(time: Duration, steps: Block) -> Every {
     Every { time, body: Beside { number: 1, steps } }
 }
@@ -227,10 +227,10 @@ fn server(pushes: usize) -> Server {
 }
 
 #[test]
-fn replies_are_told_apart_by_what_they_carry() {
+fn replies_are_matched_by_their_correlation_number() {
     for correlates in [true, false] {
         let protocol = protocol(correlates);
-        // The body asks the same thing at the same time; its answers must not be taken for the
+        // The body asks the same thing at the same time; its replies must not be taken for the
         // session's.
         let asks = |x| Statement::Request(Arc::new(ask(&protocol, x)));
         let code = vec![connect(), asks(7), think(5 * MS)];
@@ -257,7 +257,7 @@ fn replies_are_told_apart_by_what_they_carry() {
 }
 
 #[test]
-fn what_comes_is_handled_at_any_time() {
+fn messages_are_handled_at_any_time() {
     let protocol = protocol(true);
     let ack = |slow: bool| {
         let mut body = vec![Statement::Send(Arc::new(Send {
@@ -294,7 +294,7 @@ fn what_comes_is_handled_at_any_time() {
                     seen.borrow_mut().push(u64::from_be_bytes(body.try_into().unwrap()));
                 }
             }
-            // Only what asks is answered, so that an acknowledgement brings no push.
+            // Only requests are answered, so that an acknowledgement causes no push.
             let asks: Vec<_> =
                 asked_packets(asked).into_iter().filter(|(kind, ..)| *kind == 1).collect();
             let mut bytes: Vec<u8> =
@@ -307,14 +307,14 @@ fn what_comes_is_handled_at_any_time() {
         assert_eq!(outcome.step(1).errors, []);
         assert_eq!(outcome.step(1).ok, 200);
         assert_eq!((outcome.step(4).ok, outcome.sum.traffic.messages.skipped), (400, 0));
-        // Each was acknowledged once and by its own id, those that came meanwhile too.
+        // Each was acknowledged once and by its own ID, including those that arrived meanwhile.
         let mut ids = acked.borrow().clone();
         ids.sort_unstable();
         assert_eq!(ids, (1..=400).collect::<Vec<u64>>());
     }
 }
 
-/// The id of a push in slot 2.
+/// The ID of a push in slot 2.
 pub(super) fn save_id(protocol: &Protocol) -> Save {
     let id = protocol.field(PUSH, "id").unwrap();
     Save { slot: 2, pick: Pick::Field([id].into()), all: false, default: None }
@@ -334,7 +334,7 @@ impl Names for Slots {
 }
 
 #[test]
-fn an_expected_message_may_come_before_it_is_expected() {
+fn an_expected_message_may_arrive_before_its_expect() {
     let protocol = protocol(true);
     let expect = |kind, checks| {
         Statement::Expect(Arc::new(Expect {
@@ -355,7 +355,7 @@ fn an_expected_message_may_come_before_it_is_expected() {
         message: message(&protocol, ASK, &[("x", Text::literal("3"))]),
         failing: Failing::default(),
     }));
-    // Two are under way at once, and their answers come while the user thinks.
+    // Two are in flight at a time, and their replies arrive during think time.
     let three = number(&protocol, ANSWER, "x", 3.0);
     let code = vec![
         connect(),
@@ -374,12 +374,12 @@ fn an_expected_message_may_come_before_it_is_expected() {
     let expected = outcome.step(6);
     assert_eq!((expected.count, expected.ok), (400, 300));
     assert_eq!(expected.errors, [(Cause::Timeout, 100)]);
-    // What one waits for by its kind and fields does not cost the connection.
+    // A malformed reply that is recognized by its kind and fields does not cost the connection.
     assert_eq!(outcome.sum.connections.counts.opened, 10);
 }
 
 #[test]
-fn broken_packets_are_counted_and_end_what_the_scenario_wants() {
+fn malformed_packets_are_counted_and_handled_as_the_scenario_says() {
     for then in [OnError::Count, OnError::Leave, OnError::Stop] {
         let protocol = protocol(true);
         let mut ask = ask(&protocol, 1);
@@ -408,7 +408,7 @@ fn broken_packets_are_counted_and_end_what_the_scenario_wants() {
 }
 
 #[test]
-fn a_reply_of_the_wrong_kind_is_told() {
+fn a_reply_of_the_wrong_kind_is_reported() {
     let protocol = protocol(true);
     let code = vec![connect(), Statement::Request(Arc::new(ask(&protocol, 1)))];
     let program = talkers(&protocol, code, |_| {}, iterations(1, 3));
@@ -427,7 +427,7 @@ fn a_reply_of_the_wrong_kind_is_told() {
 }
 
 #[test]
-fn heartbeats_misbehave_on_purpose() {
+fn heartbeats_can_be_malformed_on_purpose() {
     let protocol = protocol(true);
     let faults = [
         (BeatFault { stop_after: Some(2), ..BeatFault::default() }, 20..=20, 20..=20),
@@ -457,7 +457,7 @@ fn heartbeats_misbehave_on_purpose() {
 }
 
 #[test]
-fn a_slow_reader_reads_no_faster_than_it_may() {
+fn a_slow_reader_does_not_exceed_its_rate() {
     let protocol = protocol(true);
     let slow = Slow { read: Some(900), write: None };
     let mut ask = ask(&protocol, 1);

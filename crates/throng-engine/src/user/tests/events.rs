@@ -1,5 +1,5 @@
-//! Event streams: they are opened by a request, their events are messages, and all books are kept,
-//! whatever becomes of a stream.
+//! Event streams: a request opens them, their events are messages, and all counts add up, whatever
+//! happens to a stream.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -64,8 +64,8 @@ fn chunk(content: &str) -> Vec<u8> {
     format!("{:x}\r\n{content}\r\n", content.len()).into_bytes()
 }
 
-/// Answers with a stream: its first event in one piece with the head, then one every 10 ms, cut
-/// anywhere; then it ends, as `ends` has it.
+/// Answers with a stream: the first event together with the head, then one every 10 ms, split
+/// anywhere; then it ends as `ends` says.
 fn streaming(count: u64, ends: impl Fn(&mut Random) -> Option<Deed> + 'static) -> Server {
     Box::new(move |asked, random| {
         let Some(end) = asked.windows(4).position(|four| four == b"\r\n\r\n") else {
@@ -108,12 +108,12 @@ fn events_are_messages() {
     assert!((9 * MS..=12 * MS).contains(&Duration::from_nanos(between.min())), "{between:?}");
 }
 
-/// Says all of it at once, its end as well.
+/// Sends all of it in one piece, including its end.
 fn at_once(events: &'static [&'static str]) -> Server {
     ending(events, Duration::ZERO)
 }
 
-/// Says all of it at once, and ends so much later.
+/// Sends all of it in one piece, and ends this much later.
 fn ending(events: &'static [&'static str], later: Duration) -> Server {
     http_server(move |_| {
         let mut whole = HEAD.to_vec();
@@ -127,7 +127,7 @@ fn ending(events: &'static [&'static str], later: Duration) -> Server {
 }
 
 #[test]
-fn events_that_come_with_the_end_of_their_stream_are_taken_by_the_steps_behind() {
+fn events_that_arrive_with_the_end_of_their_stream_are_taken_by_later_steps() {
     let drive = || Drive::Iterations(Iterations::new(1, None, Some(1)));
     let code = |last| vec![connect(), wait("a"), think(), wait("b"), wait(last), call()];
     let play = |last| {
@@ -150,10 +150,10 @@ fn events_that_come_with_the_end_of_their_stream_are_taken_by_the_steps_behind()
     );
 }
 
-/// What is kept is what would be kept of a connection that is open: in whichever order it is
-/// taken, and whenever the end came.
+/// The same is kept as for an open connection: in any order in which it is taken, and whenever the
+/// end came.
 #[test]
-fn what_a_stream_said_before_it_ended_is_taken_in_any_order_and_counted_once() {
+fn events_before_the_end_are_taken_in_any_order_and_counted_once() {
     let later: [&[&str]; 2] = [&["t", "t", "t", "[DONE]"], &["a", "b", "c"]];
     let takes = [
         (later[0], vec![wait("t"), wait("[DONE]")], 2),
@@ -176,10 +176,10 @@ fn what_a_stream_said_before_it_ended_is_taken_in_any_order_and_counted_once() {
     }
 }
 
-/// What came with the end of a stream is for the steps behind. Where there is no memory for it,
-/// that is not the target's fault.
+/// Events that arrive with the end of a stream are for later steps. Without memory for them, that
+/// is not the target's fault.
 #[test]
-fn events_that_cannot_be_kept_are_not_closed_early_by_the_target() {
+fn events_without_room_are_not_reported_as_an_early_close() {
     let code = vec![connect(), wait("a"), think(), wait("b"), call()];
     let drive = Drive::Iterations(Iterations::new(1, None, Some(1)));
     let one = stream(session(code, 0), Vec::new(), phase(drive, None));
@@ -189,9 +189,9 @@ fn events_that_cannot_be_kept_are_not_closed_early_by_the_target() {
     assert_eq!(outcome.ended(1), (1, vec![(Cause::MemoryLimit, 1)]), "{:?}", outcome.examples);
 }
 
-/// A `stay` behind it ends at once, but what had come before that is for its handlers.
+/// A later `stay` ends immediately, but earlier events go to its handlers.
 #[test]
-fn a_stay_whose_stream_is_over_handles_what_came_before() {
+fn a_stay_whose_stream_has_ended_handles_earlier_events() {
     let mut there = stay(2, None);
     if let Statement::Stay(stay) = &mut there {
         let stay = Arc::make_mut(stay);
@@ -224,7 +224,7 @@ fn the_first_event_is_timed_by_the_step_that_opened_its_stream() {
 }
 
 #[test]
-fn what_is_no_event_stream_is_refused() {
+fn a_response_that_is_not_an_event_stream_is_refused() {
     for (answer, cause) in [
         (&b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"[..], Cause::UpgradeRefused),
         (b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\nhello", Cause::UpgradeRefused),
@@ -240,7 +240,7 @@ fn what_is_no_event_stream_is_refused() {
 }
 
 #[test]
-fn the_end_of_a_stream_is_the_loss_of_its_connection() {
+fn the_end_of_a_stream_counts_as_a_lost_connection() {
     for (seed, end) in [(1, Deed::Say(b"0\r\n\r\n".to_vec())), (2, Deed::Close), (3, Deed::Reset)] {
         let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
         let one = stream(
@@ -274,7 +274,7 @@ fn an_event_over_the_limit_ends_the_stream() {
 }
 
 #[test]
-fn the_books_of_streams_are_kept_whatever_happens() {
+fn counts_of_event_streams_always_add_up() {
     let mut lost = 0;
     for seed in 1..40u64 {
         let mut random = Random::new(seed);
@@ -301,7 +301,7 @@ fn the_books_of_streams_are_kept_whatever_happens() {
     assert!(lost > 100, "{lost}");
 }
 
-/// Says three events behind the one that its client has heard last, and ends.
+/// Sends three events after the last one that its client received, and ends.
 fn numbered(said: Rc<RefCell<Vec<u64>>>) -> Server {
     Box::new(move |asked, _| {
         let Some(end) = asked.windows(4).position(|four| four == b"\r\n\r\n") else {
@@ -315,7 +315,7 @@ fn numbered(said: Rc<RefCell<Vec<u64>>>) -> Server {
         for number in last + 1..last + 4 {
             deeds.push((MS, say(&chunk(&format!("id: {number}\ndata: {number}\n\n")))));
         }
-        // What was not complete is said again.
+        // Incomplete events are sent again.
         deeds.push((MS, say(&chunk(&format!("id: {}\ndata: half\n", last + 4)))));
         deeds.push((MS, Deed::Close));
         deeds
@@ -323,7 +323,7 @@ fn numbered(said: Rc<RefCell<Vec<u64>>>) -> Server {
 }
 
 #[test]
-fn a_stream_that_was_lost_goes_on_behind_its_last_event() {
+fn a_lost_stream_resumes_after_its_last_event() {
     let wait = Retry { on: RetryOn::default(), times: None, low: MS, high: MS };
     for reconnect in [None, Some(wait)] {
         let drive = Drive::Users(Users { to: 1, coming: Coming::AtOnce });
@@ -339,7 +339,7 @@ fn a_stream_that_was_lost_goes_on_behind_its_last_event() {
         let said = said.borrow();
         let count = said.len() as u64;
         assert_eq!(*said, (0..count).map(|turn| 3 * turn).collect::<Vec<_>>());
-        // It is left alone for 40 ms each time, and the rest takes 7 to 15.
+        // The client waits 40 ms each time, and the rest takes 7 to 15.
         assert!((17..=22).contains(&count), "{count}");
         let heard = outcome.step(3).ok;
         assert!((3 * count - 3..=3 * count).contains(&heard), "{heard} of {count} streams");

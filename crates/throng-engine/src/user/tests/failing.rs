@@ -1,4 +1,4 @@
-//! What follows a failure: counting, trying again, the next iteration, leaving, stopping.
+//! Reactions to a failure: counting, retries, the next iteration, leaving, stopping.
 
 use super::*;
 use crate::control::StoppedBy;
@@ -14,7 +14,7 @@ fn retry(times: Option<u32>, low: Duration, high: Duration) -> Failing {
 
 const SORRY: &[u8] = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
 
-/// Fails so many requests, then answers.
+/// Fails this many requests, then answers.
 fn moody_server(failures: u64) -> Server {
     let asked = Cell::new(0);
     http_server(move |_| {
@@ -30,7 +30,7 @@ fn played(program: Program, server: Server) -> Outcome {
 }
 
 #[test]
-fn a_step_is_tried_again_until_it_is_good() {
+fn a_step_is_retried_until_it_succeeds() {
     let again = retry(Some(5), 100 * MS, 400 * MS);
     let outcome = played(one(vec![step(0, again)], 1), moody_server(4));
     assert_eq!(outcome.ended(0), (1, vec![]));
@@ -44,7 +44,7 @@ fn a_step_is_tried_again_until_it_is_good() {
 }
 
 #[test]
-fn when_no_try_is_left_the_failure_counts() {
+fn the_failure_counts_when_no_try_is_left() {
     let again = retry(Some(2), MS, MS);
     let code = vec![step(0, again), step(1, again)];
     let outcome = played(one(code, 2), moody_server(u64::MAX));
@@ -57,7 +57,7 @@ fn when_no_try_is_left_the_failure_counts() {
     assert_eq!((outcome.sum.retries.retried, outcome.sum.retries.given_up), (8, 4));
 }
 
-/// Tries again only after these.
+/// Retries only after these.
 fn only(statuses: &[(u16, u16)], causes: &[Cause]) -> Failing {
     let at = |place: usize| (statuses.get(place).copied(), causes.get(place).copied());
     let on = RetryOn::Only {
@@ -68,7 +68,7 @@ fn only(statuses: &[(u16, u16)], causes: &[Cause]) -> Failing {
 }
 
 #[test]
-fn what_is_not_named_is_not_tried_again() {
+fn causes_that_are_not_listed_are_not_retried() {
     let cause = Cause::StatusUnexpected;
     for (again, tries) in [
         (only(&[(429, 429), (500, 599)], &[]), 3),
@@ -82,7 +82,7 @@ fn what_is_not_named_is_not_tried_again() {
 }
 
 #[test]
-fn a_target_that_says_how_long_to_wait_is_obeyed_within_a_limit() {
+fn retry_after_is_respected_within_a_limit() {
     for (said, waits_s, counted) in [("7", 7, (1, 0)), ("900", 60, (1, 1)), ("soon", 0, (0, 0))] {
         let asked = Cell::new(0);
         let server = http_server(move |_| {
@@ -111,7 +111,7 @@ fn the_same_seed_waits_the_same_time() {
 }
 
 #[test]
-fn who_tries_for_ever_still_leaves() {
+fn a_user_with_unlimited_retries_still_leaves() {
     let code = vec![step(0, retry(None, 10 * MS, 20 * MS))];
     let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
     let program = program(Scheme::Http, vec![session(code, 0)], HTTP, phase(drive, Some(2 * S)));
@@ -125,7 +125,7 @@ fn who_tries_for_ever_still_leaves() {
 }
 
 #[test]
-fn a_connection_that_is_refused_is_tried_again() {
+fn a_refused_connection_is_retried() {
     for scheme in [Scheme::Tcp, Scheme::Http] {
         let again = retry(Some(50), MS, 2 * MS);
         let mut open = connect();
@@ -148,7 +148,7 @@ fn a_connection_that_is_refused_is_tried_again() {
 }
 
 #[test]
-fn the_next_iteration_begins_after_a_failure() {
+fn the_next_iteration_starts_after_a_failure() {
     let code = vec![step(0, then(OnError::Next)), step(1, Failing::default())];
     let outcome = played(one(code, 10), moody_server(4));
     assert_eq!(outcome.ended(0), (6, vec![(Cause::StatusUnexpected, 4)]));
@@ -158,7 +158,7 @@ fn the_next_iteration_begins_after_a_failure() {
 }
 
 #[test]
-fn a_failed_beginning_is_begun_anew() {
+fn a_failed_login_restarts_the_session() {
     let code = vec![step(0, then(OnError::Next)), step(1, Failing::default())];
     let mut program = one(Vec::new(), 3);
     program.sessions[0] = session(code, 1);
@@ -168,7 +168,7 @@ fn a_failed_beginning_is_begun_anew() {
 }
 
 #[test]
-fn who_leaves_after_a_failure_says_goodbye() {
+fn a_user_that_leaves_after_a_failure_closes_gracefully() {
     let code = vec![step(0, then(OnError::Leave)), step(1, Failing::default())];
     let after = vec![step(2, then(OnError::Leave)), step(3, Failing::default())];
     let mut program = one(Vec::new(), 100);
@@ -179,7 +179,7 @@ fn who_leaves_after_a_failure_says_goodbye() {
     assert_eq!(outcome.ended(0), (0, vec![(Cause::StatusUnexpected, 4)]));
     assert_eq!((outcome.step(1).count, outcome.step(2).ok, outcome.step(3).ok), (0, 4, 4));
     assert_eq!(outcome.sum.population.iterations_finished, 0);
-    // What fails while one leaves ends the leaving.
+    // A failure while the user leaves ends the leaving.
     let outcome = played(program, moody_server(u64::MAX));
     assert_eq!((outcome.step(2).count, outcome.step(3).count), (4, 0));
 }
@@ -197,10 +197,10 @@ fn a_failure_may_stop_the_run() {
     assert!(outcome.end < Time::from_secs(2), "{}", outcome.end);
 }
 
-/// Every verb that can fail, and every answer to a failure, against servers that do everything
-/// wrong: nothing is lost, doubled or left behind.
+/// Every verb that can fail, and every reaction to a failure, against servers that do everything
+/// wrong: nothing is lost, duplicated or left over.
 #[test]
-fn every_failure_of_every_verb_has_its_answer() {
+fn every_failure_of_every_verb_is_handled() {
     let answers = [OnError::Count, OnError::Next, OnError::Leave, OnError::Stop];
     let retries = [None, Some(Retry { on: RetryOn::Any, times: Some(2), low: MS, high: 5 * MS })];
     let message = || Message::plain(MessageKind::Text, Text::literal("hello"));

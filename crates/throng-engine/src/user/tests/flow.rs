@@ -16,7 +16,7 @@ fn played(program: Program) -> Outcome {
 }
 
 #[test]
-fn loops_lie_in_each_other() {
+fn loops_can_be_nested() {
     let deep = (0..10).fold(set(2, "a + 1"), |inner, _| repeat(2, vec![inner]));
     let outcome = played(one(vec![set(2, "0"), deep, log("a")], 2));
     assert_eq!(outcome.lines(), ["1024", "1024"]);
@@ -27,25 +27,25 @@ fn each(values: &str, steps: Block) -> Statement {
 }
 
 #[test]
-fn a_loop_of_none_is_passed_over() {
+fn a_loop_with_zero_passes_is_skipped() {
     let code = vec![repeat(0, vec![log("1")]), each("[]", vec![log("2")]), log("3")];
     assert_eq!(played(one(code, 1)).lines(), ["3"]);
 }
 
 #[test]
-fn a_loop_goes_on_for_a_time() {
+fn a_loop_can_run_for_a_duration() {
     let during = Statement::During { time: S, steps: vec![pause(100 * MS), set(2, "a + 1")] };
     let code = vec![set(2, "0"), during, log("a")];
     assert_eq!(played(one(code, 3)).lines(), ["10", "10", "10"]);
 }
 
 #[test]
-fn all_items_have_their_turn() {
+fn a_loop_visits_every_item() {
     let code = |values: &str| vec![each(values, vec![log("item")]), step(2, Failing::default())];
     let outcome = played(one(code(r#"["x", 2, [3]]"#), 1));
     assert_eq!(outcome.lines(), ["x", "2", "[3]"]);
     assert_eq!(outcome.step(2).ok, 1);
-    // What is no list fails the step that comes next, and ends the iteration.
+    // A value that is not a list fails the next step, and ends the iteration.
     let outcome = played(one(code("iteration"), 5));
     assert_eq!(outcome.ended(EXPRESSIONS), (0, vec![(Cause::ExpressionFailed, 5)]));
     assert_eq!(outcome.step(2).begun, 0, "the step beside it has nothing to do with it");
@@ -56,7 +56,7 @@ fn all_items_have_their_turn() {
 }
 
 #[test]
-fn conditions_decide() {
+fn conditions_select_branches() {
     let condition = Arc::new(expression("a < 5"));
     let code = vec![
         set(2, "0"),
@@ -72,7 +72,7 @@ fn conditions_decide() {
 }
 
 #[test]
-fn ways_are_drawn_by_their_weights() {
+fn choices_follow_their_weights() {
     let way = |(weight, row)| Way { weight, steps: vec![step(row, Failing::default())] };
     let ways = [(1, 0), (2, 1), (7, 2)].map(way);
     let outcome = played(one(vec![Statement::Choose(ways.into())], 4000));
@@ -94,11 +94,11 @@ fn think_times_may_come_from_data() {
 }
 
 #[test]
-fn next_and_leave_are_ends_that_the_scenario_wants() {
+fn next_and_leave_are_not_failures() {
     let first = when("iteration == 1", vec![Statement::Next]);
     let outcome = played(one(vec![first, step(0, Failing::default())], 3));
     assert_eq!((outcome.step(0).ok, outcome.sum.population.iterations_finished), (2, 3));
-    // Everybody leaves; what is left of the work is nobody's, and the phase is over.
+    // All users leave; the rest of the work is dropped, and the phase is over.
     let mut program = one(vec![step(0, Failing::default()), Statement::Leave], 100);
     program.loads[0].phases[0] = iterations(5, 100);
     program.sessions[0].after = vec![step(1, Failing::default())];
@@ -108,7 +108,7 @@ fn next_and_leave_are_ends_that_the_scenario_wants() {
 }
 
 #[test]
-fn a_user_may_stop_the_run_for_all() {
+fn a_user_can_stop_the_whole_run() {
     let stop = Statement::Stop(Arc::new(Text::literal("the shop is\nsold out")));
     let code = vec![pause(S), when("user.id == 3", vec![stop]), pause(MS)];
     let drive = Drive::Users(Users { to: 20, coming: Coming::AtOnce });
@@ -125,7 +125,7 @@ fn a_user_may_stop_the_run_for_all() {
 }
 
 #[test]
-fn a_flood_of_words_is_bounded() {
+fn log_lines_are_limited() {
     let code = vec![log("user.id"), pause(MS)];
     let outcome = played(one(code, 3000));
     let per_second = LOGS_PER_SECOND_MAX as usize;
@@ -141,15 +141,15 @@ fn a_flood_of_words_is_bounded() {
 }
 
 #[test]
-fn a_user_of_a_large_scenario_is_no_bigger() {
+fn a_large_scenario_does_not_enlarge_its_users() {
     let steps = |count: usize| {
         let steps = vec![step(0, Failing::default()); count];
         one(vec![repeat(1, vec![repeat(1, steps)])], 1)
     };
     let outcome = played(steps(100));
     assert_eq!(outcome.sum.total().ok, 100);
-    // What a user keeps is as large as its session has slots and registers, and not there at all
-    // as long as it keeps nothing.
+    // A user's memory has the size of its session's slots and registers, and is not allocated while
+    // it keeps nothing.
     for count in [1, 100] {
         let memory = Memory::new(&Prepared::new(steps(count).into(), &[Vec::new()]), 0);
         assert_eq!((memory.registers.len(), memory.values().len()), (2, 4));

@@ -1,5 +1,5 @@
-//! What is said of a run beforehand, held against what happened: loads and sessions of many shapes.
-//! What is known is equal; what pauses and the target decide lies between the bounds.
+//! Forecasts compared with results: loads and sessions of many shapes. Known values are equal;
+//! values that depend on pauses and the target are within the bounds.
 
 use throng_data::{AtEnd, Take};
 use throng_load::{Assumed, Bound, Forecast, comers};
@@ -11,11 +11,11 @@ mod shapes;
 
 const KINDS: &[StepKind] =
     &[StepKind::Http, StepKind::Request, StepKind::Stay, StepKind::Heartbeat];
-/// The server answers after this time; the network of the world takes less than one more.
+/// The server answers after this time; the simulated network takes less than one more.
 const ANSWER: Duration = Duration::from_millis(10);
 const ANSWER_SECONDS: (f64, f64) = (0.010, 0.011);
-/// A user who is told to leave finishes its step; that of a WebSocket waits for the target's close,
-/// which never comes, for a tenth of a second.
+/// A user that is told to leave finishes its step; for a WebSocket, that waits a tenth of a second
+/// for the target's close, which never arrives.
 const LEAVING_SECONDS: f64 = 0.12;
 
 fn to_users(to: u64, coming: Coming, time: Option<u64>) -> Phase {
@@ -67,7 +67,7 @@ fn staying(heartbeat: Option<Heartbeat>, phases: Vec<Phase>) -> Program {
     program
 }
 
-/// Of some figure: at least, what came, at most.
+/// Of some value: the minimum, the result, the maximum.
 #[track_caller]
 fn between(name: &str, figure: &str, (least, came, most): (f64, f64, f64)) {
     let near = 1e-6;
@@ -75,14 +75,13 @@ fn between(name: &str, figure: &str, (least, came, most): (f64, f64, f64)) {
     assert!(holds, "{name}: {figure} are {came}, not {least} to {most}");
 }
 
-/// Runs it, and looks whether it was as was said beforehand.
+/// Runs it, and checks the forecast.
 #[track_caller]
 fn holds(name: &str, program: Program) -> (Program, Outcome) {
     holds_nearly(name, program, 0.0)
 }
 
-/// What users draw is only near to what is expected: a part of the figures may be missing, or come
-/// besides.
+/// Random choices are only near the expected values: a part may be missing or extra.
 #[track_caller]
 fn holds_nearly(name: &str, program: Program, drawn: f64) -> (Program, Outcome) {
     let is_http = program.targets[0].scheme == Scheme::Http;
@@ -125,7 +124,7 @@ fn holds_nearly(name: &str, program: Program, drawn: f64) -> (Program, Outcome) 
     (program, outcome)
 }
 
-/// How many arrive is not known beforehand.
+/// The number of arrivals is not known in advance.
 fn is_left_to_chance(load: &Load) -> bool {
     load.phases.iter().any(|phase| match &phase.drive {
         Drive::Arrivals(it) => it.spacing == Spacing::Poisson || it.max.is_some(),
@@ -133,7 +132,7 @@ fn is_left_to_chance(load: &Load) -> bool {
     })
 }
 
-/// Of no figure the forecast leaves anything open: at least, on average and at most are the same.
+/// The forecast is exact: minimum, average and maximum are the same.
 #[track_caller]
 fn is_exact(name: &str, program: Program) {
     let (program, outcome) = holds(name, program);
@@ -149,7 +148,7 @@ fn is_exact(name: &str, program: Program) {
 }
 
 #[test]
-fn what_a_schedule_says_is_exact() {
+fn the_forecast_of_a_schedule_is_exact() {
     let one = || vec![ask()];
     is_exact("arrivals", http(one(), vec![arrivals(50.0, 50.0, 4)]));
     is_exact("rising arrivals", http(one(), vec![arrivals(0.0, 33.0, 7), arrivals(33.0, 5.0, 3)]));
@@ -163,7 +162,7 @@ fn what_a_schedule_says_is_exact() {
 }
 
 #[test]
-fn closed_loads_are_between_the_bounds() {
+fn a_closed_model_stays_within_the_bounds() {
     let thinks = || vec![ask(), think(200, 600)];
     holds("at once", http(thinks(), vec![users(20, 10)]));
     holds("pauses that are known", http(vec![ask(), think(700, 700)], vec![users(20, 10)]));
@@ -186,14 +185,14 @@ fn closed_loads_are_between_the_bounds() {
 }
 
 #[test]
-fn who_arrives_is_there_for_its_pauses() {
+fn arriving_users_stay_for_their_pauses() {
     let visit = || vec![ask(), think(1500, 2500), ask()];
     holds("visits", http(visit(), vec![arrivals(20.0, 20.0, 10)]));
     holds("fewer and fewer", http(visit(), vec![arrivals(40.0, 0.0, 10)]));
     holds("with a pause", http(visit(), vec![arrivals(30.0, 30.0, 3), users(0, 5)]));
     let known = vec![ask(), think(2000, 2000), ask(), think(1000, 1000)];
     let (program, outcome) = holds("known", http(known, vec![arrivals(20.0, 20.0, 10)]));
-    // Of 200 who came, the last 40 were sent away before their second request.
+    // Of 200 users, the last 40 were told to leave before their second request.
     let mean = Forecast::new(&program).course(Assumed::mean(ANSWER_SECONDS.0));
     assert_eq!(outcome.sum.total().count, 360);
     assert!((mean.requests() - 360.0).abs() < 25.0, "{}", mean.requests());
@@ -202,7 +201,7 @@ fn who_arrives_is_there_for_its_pauses() {
 }
 
 #[test]
-fn choices_and_conditions_have_their_bounds() {
+fn choices_and_conditions_stay_within_the_bounds() {
     let way = |(weight, steps): (u32, Block)| Way { weight, steps };
     let choice = Statement::Choose([(3, vec![think(300, 400)]), (1, vec![])].map(way).into());
     let chosen = |phase: Phase| http(vec![ask(), choice.clone()], vec![phase]);
@@ -221,7 +220,7 @@ fn sessions_share_the_users() {
     let both = || {
         vec![weighted(1, vec![ask(), think(100, 100)]), weighted(3, vec![ask(), think(900, 900)])]
     };
-    // Four standard deviations of what 2,000 draw, of whom a quarter is 8 times as fast.
+    // Four standard deviations of 2,000 samples, of which a quarter is 8 times as fast.
     holds_nearly("weights", of(both(), vec![users(2_000, 5)]), 0.1);
     let mut counted = both();
     counted[0].count = Some(6);
@@ -231,7 +230,7 @@ fn sessions_share_the_users() {
 }
 
 #[test]
-fn loads_side_by_side_add_up() {
+fn parallel_loads_add_up() {
     let sessions =
         || vec![session(vec![ask(), think(300, 500)], 0), session(vec![ask(), think(900, 900)], 0)];
     let load = |name: &str, number: u16, start: Start, phase: Phase| Load {
@@ -247,13 +246,13 @@ fn loads_side_by_side_add_up() {
         load("again", 1, Start::After(1), arrivals(5.0, 20.0, 4)),
     ];
     let (program, _) = holds("loads", program);
-    // Those who are there at the end of the second load go with it; the last one is alone then.
+    // Users that are there at the end of the second load leave with it; the last one is alone then.
     let at_once = Forecast::new(&program).users_at_once(Bound::Mean, 0.0);
     assert!((29.0..=31.0).contains(&at_once), "{at_once}");
 }
 
 #[test]
-fn who_stays_beats_and_falls_out() {
+fn staying_users_send_heartbeats_and_disconnect() {
     let beat = Heartbeat {
         step: StepId(3),
         beat: Beat::Message(Message::plain(MessageKind::Text, Text::literal("hb"))),
@@ -274,14 +273,14 @@ fn who_stays_beats_and_falls_out() {
 }
 
 #[test]
-fn each_request_may_have_its_connection() {
+fn each_request_may_open_a_connection() {
     let mut program = http(vec![ask(), ask(), think(100, 100)], vec![arrivals(9.0, 9.0, 3)]);
     program.connection.keep_alive = false;
     holds("no keep-alive", program);
 }
 
 #[test]
-fn rows_are_enough_for_all_who_take_one() {
+fn there_are_enough_rows_for_all_users_that_take_one() {
     let taking = |phases: Vec<Phase>| {
         let code = vec![values::request("GET", "/${data.rows.n}", |_| {}), think(600, 600)];
         let mut program = http(code, phases);
@@ -293,7 +292,7 @@ fn rows_are_enough_for_all_who_take_one() {
     let forecast = Forecast::new(&program);
     let rows = forecast.rows(0, &forecast.course(Assumed::most())).unwrap();
     let taken = outcome.sum.population.iterations_started;
-    // Nine users and six more have one that is not over each, at most.
+    // Nine users and six more have at most one unfinished iteration each.
     assert!((taken..=taken + 15).contains(&rows), "{taken} rows were taken, not up to {rows}");
 
     let mut program = taking(vec![users(4, 5)]);
@@ -305,7 +304,7 @@ fn rows_are_enough_for_all_who_take_one() {
 }
 
 #[test]
-fn a_number_of_iterations_is_done_exactly() {
+fn a_counted_phase_runs_the_exact_number_of_iterations() {
     let drive = Drive::Iterations(Iterations::new(50, None, Some(10_001)));
     let program = program(
         Scheme::Http,

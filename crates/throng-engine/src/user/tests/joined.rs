@@ -1,4 +1,5 @@
-//! Messages that a server joins, and such that come before the acknowledgement of what caused them.
+//! Messages that a server joins, and messages that arrive before the acknowledgement of what caused
+//! them.
 
 use throng_program::Link;
 
@@ -7,7 +8,7 @@ use super::*;
 
 const STEPS: [StepKind; 3] = [StepKind::Connect, StepKind::Request, StepKind::Expect];
 
-/// Says something and waits for its acknowledgement, then for what it has caused; ten times.
+/// Sends a message and waits for its acknowledgement, then for its effect; ten times.
 fn saying(scheme: Scheme, delimiter: Option<&str>, server: Server) -> Outcome {
     let mut say = ask("hello", Until::Any);
     if let Statement::Request(request) = &mut say {
@@ -51,7 +52,7 @@ fn has_met_all(outcome: &Outcome) {
 }
 
 #[test]
-fn what_came_before_its_acknowledgement_is_kept_for_who_expects_it() {
+fn a_message_before_its_acknowledgement_is_kept_for_its_expect() {
     for acknowledged_first in [true, false] {
         let server = web_server(0, replies(false, acknowledged_first));
         has_met_all(&saying(Scheme::Ws, None, server));
@@ -59,20 +60,20 @@ fn what_came_before_its_acknowledgement_is_kept_for_who_expects_it() {
 }
 
 #[test]
-fn records_joined_in_one_message_are_messages() {
+fn records_in_one_message_are_separate_messages() {
     for acknowledged_first in [true, false] {
         let server = web_server(0, replies(true, acknowledged_first));
         has_met_all(&saying(Scheme::Ws, Some("\r\n"), server));
     }
-    // Without a delimiter nothing says that the message is two.
+    // Without a delimiter, nothing shows that the message is two.
     let outcome = saying(Scheme::Ws, None, web_server(0, replies(true, true)));
     assert_eq!(outcome.errors(Cause::Timeout), 100);
 }
 
-/// The expected answer may be one of the values of a message that cannot be read: that is not the
+/// The expected reply may be one of the values of a message that cannot be read: that is not the
 /// target's fault. A message with one value, even on several lines, does not count as joined.
 #[test]
-fn an_answer_among_joined_json_values_is_missed_by_the_scenario() {
+fn a_reply_among_joined_json_values_is_reported_as_missed() {
     let missed = |joined: &'static str| {
         let server = web_server(0, move |_| vec![joined.to_owned()]);
         saying(Scheme::Ws, None, server)
@@ -91,9 +92,9 @@ fn an_answer_among_joined_json_values_is_missed_by_the_scenario() {
     }
 }
 
-/// Over a stream of bytes the pieces come as they come.
+/// On a byte stream, pieces arrive in any sizes.
 #[test]
-fn records_on_a_stream_are_messages() {
+fn records_on_a_stream_are_separate_messages() {
     let server: Server = Box::new(|asked, random| {
         let count = asked.len() / "hello".len();
         asked.drain(..count * "hello".len());

@@ -1,5 +1,5 @@
-//! How a connection ends that is of no more use, and what is read of an answer whose request was
-//! not sent to its end.
+//! How a connection ends that is no longer needed, and what is read of a response whose request was
+//! not sent completely.
 
 use throng_base::{Side, Turns};
 
@@ -8,7 +8,7 @@ use super::*;
 const CLOSING: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
 
 #[test]
-fn nobody_waits_for_a_target_that_does_not_close() {
+fn no_user_waits_for_a_target_that_does_not_close() {
     let server = http_server(|_| vec![(MS, say(CLOSING))]);
     let outcome = run(one(vec![get(Vec::new())], 100), 1, |world| world, server);
     outcome.is_sound(1);
@@ -35,10 +35,10 @@ fn connections_are_new_in_each_slice_of_a_duel() {
     assert_eq!(connections.opened, 4 * 4, "one of each user in each slice of its side");
 }
 
-/// TLS says where its stream ends (RFC 8446, 6.1): a body that only the end of the connection
-/// delimits is incomplete without that (RFC 9112, 9.8).
+/// TLS marks the end of its stream (RFC 8446, 6.1): a body that only the end of the connection
+/// delimits is incomplete without that mark (RFC 9112, 9.8).
 #[test]
-fn a_body_until_close_needs_the_last_word_of_tls() {
+fn a_body_until_close_needs_the_tls_close_alert() {
     let chunked = "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
     for (rest, end, is_good) in [
         ("\r\nhalf", Deed::Close, true),
@@ -60,7 +60,7 @@ fn a_body_until_close_needs_the_last_word_of_tls() {
 }
 
 #[test]
-fn a_target_that_closes_is_left_to_do_so() {
+fn the_close_is_left_to_a_target_that_announced_it() {
     let server = http_server(|_| vec![(MS, say(CLOSING)), (5 * MS, Deed::Close)]);
     let outcome = run(one(vec![get(Vec::new()), pause(MS)], 100), 1, |world| world, server);
     outcome.is_sound(1);
@@ -71,7 +71,7 @@ fn a_target_that_closes_is_left_to_do_so() {
 }
 
 #[test]
-fn more_connections_are_not_left_than_may_be() {
+fn the_number_of_connections_left_to_close_is_limited() {
     let server = http_server(|_| vec![(MS, say(CLOSING))]);
     let drive = Drive::Iterations(Iterations::new(500, None, Some(5000)));
     let sessions = vec![session(vec![get(Vec::new())], 0)];
@@ -84,7 +84,7 @@ fn more_connections_are_not_left_than_may_be() {
 }
 
 #[test]
-fn what_comes_beyond_the_end_of_an_answer_is_told() {
+fn bytes_after_the_end_of_a_response_are_reported() {
     let server = http_server(|_| {
         vec![(MS, say(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok, and more"))]
     });
@@ -97,7 +97,7 @@ fn what_comes_beyond_the_end_of_an_answer_is_told() {
 
 /// Steps of `after` are skipped if their connection never opened, and run otherwise.
 #[test]
-fn who_was_never_connected_takes_leave_of_nobody() {
+fn a_user_that_never_connected_has_nothing_to_close() {
     let bye = || {
         let mut there = stay(2, None);
         if let Statement::Stay(there) = &mut there {

@@ -21,7 +21,7 @@ fn play(program: Program, shards: u64) -> Outcome {
     outcome
 }
 
-/// When requests began, in nanoseconds.
+/// When requests started, in nanoseconds.
 fn begins(outcome: &Outcome) -> Vec<u64> {
     let begins = outcome.traces.iter().filter_map(|trace| match trace.what {
         What::StepBegins { verb: "http", .. } => Some(trace.at.as_nanos()),
@@ -31,9 +31,9 @@ fn begins(outcome: &Outcome) -> Vec<u64> {
 }
 
 #[test]
-fn all_go_on_together_whatever_their_shard() {
+fn users_of_all_shards_are_released_together() {
     for shards in [1, 2, 3] {
-        // They come within two seconds, and meet once.
+        // They arrive within two seconds, and meet once.
         let come = Statement::Think(Pause::Uniform { low: Duration::ZERO, high: 2 * S });
         let code = vec![come, meet(60, 30 * S), step(0, Failing::default()), pause(3600 * S)];
         let drive = Drive::Users(Users { to: 60, coming: Coming::AtOnce });
@@ -48,7 +48,7 @@ fn all_go_on_together_whatever_their_shard() {
 }
 
 #[test]
-fn groups_go_on_one_after_the_other() {
+fn groups_are_released_one_after_another() {
     let code = vec![think(), meet(10, 30 * S), step(0, Failing::default())];
     for shards in [1, 2] {
         let drive = Drive::Users(Users { to: 40, coming: Coming::AtOnce });
@@ -56,13 +56,13 @@ fn groups_go_on_one_after_the_other() {
         let (ok, errors) = outcome.ended(1);
         assert!(ok > 1000 && ok % 10 == 0 && errors.is_empty(), "{ok} {errors:?}");
         let cut = outcome.sum.population.interrupted;
-        // An incomplete group, and those that were about to go on.
+        // An incomplete group, and users that were about to be released.
         assert!(cut < 40, "{cut}");
     }
 }
 
 #[test]
-fn who_waits_in_vain_goes_on_alone() {
+fn a_user_that_waits_in_vain_continues_alone() {
     let code = vec![meet(11, S), step(0, Failing::default())];
     for shards in [1, 2] {
         let outcome = play(world(code.clone(), iterations(10, 30)), shards);
@@ -77,8 +77,8 @@ fn who_waits_in_vain_goes_on_alone() {
 }
 
 #[test]
-fn some_come_in_time_and_some_do_not() {
-    // Five wait for six; the sixth comes before their patience is at an end in every other round.
+fn some_users_arrive_in_time_and_others_time_out() {
+    // Five wait for six; in every other round, the sixth arrives before they time out.
     let late = Statement::Think(Pause::Uniform { low: Duration::ZERO, high: 3 * S });
     for shards in [1, 2] {
         let code = vec![late.clone(), meet(6, S), step(0, Failing::default())];
@@ -92,7 +92,7 @@ fn some_come_in_time_and_some_do_not() {
 }
 
 #[test]
-fn the_end_of_the_run_lets_all_go() {
+fn the_end_of_the_run_releases_all_users() {
     let drive = Drive::Users(Users { to: 9, coming: Coming::AtOnce });
     let code = vec![meet(10, 3600 * S), step(0, Failing::default())];
     for shards in [1, 2] {
@@ -104,8 +104,8 @@ fn the_end_of_the_run_lets_all_go() {
 }
 
 #[test]
-fn who_is_sent_away_is_no_more_waited_for() {
-    // Half of the users leave while all wait; those who come later find the rest only.
+fn a_user_that_is_told_to_leave_is_no_longer_waited_for() {
+    // Half of the users leave while all wait; those that arrive later find only the rest.
     let mut program = world(
         vec![meet(8, 3600 * S), step(0, Failing::default()), pause(9 * S)],
         phase(Drive::Users(Users { to: 6, coming: Coming::AtOnce }), Some(S)),
@@ -119,7 +119,7 @@ fn who_is_sent_away_is_no_more_waited_for() {
 }
 
 #[test]
-fn waiting_for_others_is_a_pause() {
+fn a_rendezvous_counts_as_a_pause() {
     let steps = vec![
         Statement::Think(Pause::Uniform { low: Duration::ZERO, high: S }),
         meet(10, 30 * S),

@@ -1,4 +1,4 @@
-//! Users of the protocols that have their own steps.
+//! Users of protocols that have their own steps.
 
 use super::*;
 

@@ -1,12 +1,12 @@
-//! Wakings that are shared, in simulated time: what is due waits for the end of the window, what
-//! comes is heard then, and no figure but the lateness shows it.
+//! Shared wake-ups in simulated time: what is due waits for the end of the window, what arrives is
+//! read then, and only the lateness shows that.
 
 use throng_program::Slow;
 
 use super::*;
 
 const US: Duration = Duration::from_micros(1);
-/// One way takes 20 to 100 µs in these worlds, and the server this.
+/// The one-way delay is 20 to 100 µs in these worlds, and the server takes this long.
 const SERVED: Duration = Duration::from_millis(3);
 
 fn play(code: Block, drive: Drive, precision: Duration) -> Outcome {
@@ -20,7 +20,7 @@ fn play(code: Block, drive: Drive, precision: Duration) -> Outcome {
     outcome
 }
 
-/// Every response time is what the world made it.
+/// Every response time is the one of the simulated network.
 fn is_true(outcome: &Outcome, connects: bool) {
     let times = &outcome.step(0).latency;
     let opening = if connects { 100 * US } else { Duration::ZERO };
@@ -34,14 +34,14 @@ fn at_rate(rate: f64, users: u64) -> Drive {
 }
 
 #[test]
-fn response_times_know_nothing_of_windows() {
+fn response_times_do_not_depend_on_wake_up_windows() {
     for precision in [Duration::ZERO, 250 * US, MS, 5 * MS] {
         let outcome = play(vec![get(Vec::new())], at_rate(20_000.0, 300), precision);
         is_true(&outcome, true);
         let (sum, total) = (&outcome.sum, outcome.sum.total());
         assert!((39_900..=40_001).contains(&total.begun), "{}", total.begun);
         assert!(u128::from(sum.generator.lateness.max()) <= precision.as_nanos(), "{precision:?}");
-        // As many go together as are due in a window.
+        // All that are due in a window start together.
         assert_eq!(sum.generator.together.begun, total.begun);
         let mean = sum.generator.together.mean().unwrap();
         let most = (20_000.0 * precision.as_secs_f64()).max(1.0);
@@ -55,15 +55,15 @@ fn response_times_know_nothing_of_windows() {
 }
 
 #[test]
-fn thinking_users_share_wakings_too() {
+fn thinking_users_share_wake_ups_too() {
     let think = Statement::Think(Pause::Uniform { low: 5 * MS, high: 15 * MS });
     let users = Drive::Users(Users { to: 500, coming: Coming::AtOnce });
     let plain = play(vec![get(Vec::new()), think.clone()], users.clone(), Duration::ZERO);
-    // Where nothing begins at a rate, windows are four times as long.
+    // If nothing starts at a rate, windows are four times as long.
     let shared = play(vec![get(Vec::new()), think], users, 250 * US);
     is_true(&plain, true);
     is_true(&shared, true);
-    // A pause ends up to a window later, on average half of one.
+    // A pause ends up to a window later, half of one on average.
     let (few, many) = (shared.step(0).ok as f64, plain.step(0).ok as f64);
     assert!(few < many && few > many * 0.95, "{few} of {many}");
     assert!(
@@ -79,11 +79,11 @@ fn thinking_users_share_wakings_too() {
 }
 
 #[test]
-fn who_goes_straight_on_is_not_held_up() {
+fn a_user_that_continues_without_pause_is_not_delayed() {
     let users = Drive::Users(Users { to: 50, coming: Coming::AtOnce });
     let twice = vec![get(Vec::new()), get(Vec::new())];
     for (code, drive) in [
-        // A closed load, and one whose starts wait for whoever is free.
+        // A closed model, and a load whose starts wait for a free user.
         (vec![get(Vec::new())], users),
         (vec![get(Vec::new())], at_rate(20_000.0, 50)),
         (twice, at_rate(20_000.0, 50)),
@@ -95,8 +95,8 @@ fn who_goes_straight_on_is_not_held_up() {
     }
 }
 
-/// A user that is not free in time starts late. Whatever it does first, that is in the response
-/// time: else a pause would hide it (coordinated omission).
+/// A user that is not free in time starts late. Whatever it does first, the response time includes
+/// that: otherwise a pause would hide it (coordinated omission).
 #[test]
 fn a_pause_does_not_hide_that_its_iteration_started_late() {
     let served = |code: Block| {
@@ -136,14 +136,14 @@ fn a_pause_does_not_hide_that_its_iteration_started_late() {
 }
 
 #[test]
-fn few_events_wake_at_once() {
+fn few_events_wake_the_shard_immediately() {
     let outcome = play(vec![get(Vec::new())], at_rate(100.0, 10), 5 * MS);
     is_true(&outcome, true);
     assert_eq!((outcome.sum.generator.lateness.max(), outcome.sum.generator.together.max), (0, 1));
 }
 
 #[test]
-fn a_window_ends_no_later_for_a_run_that_is_stopped() {
+fn a_stopped_run_does_not_wait_for_the_window() {
     let sessions = vec![session(vec![get(Vec::new())], 0)];
     let drive = at_rate(50_000.0, 500);
     let mut program = program(Scheme::Http, sessions, &[StepKind::Http], phase(drive, Some(S)));
@@ -156,7 +156,7 @@ fn a_window_ends_no_later_for_a_run_that_is_stopped() {
 }
 
 #[test]
-fn the_kernel_stamps_what_may_be_read_late() {
+fn the_kernel_timestamps_data_that_may_be_read_late() {
     let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
     let users = || Drive::Users(Users { to: 50, coming: Coming::AtOnce });
     let stamps = |code: Block, drive: Drive| {

@@ -1,4 +1,4 @@
-//! Users that ask by requests of HTTP.
+//! Users of HTTP.
 
 use super::*;
 

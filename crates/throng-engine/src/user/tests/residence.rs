@@ -1,5 +1,5 @@
-//! What is recorded beside the steps adds up with them: how long connections were there, and what
-//! went to which address.
+//! Measurements besides the steps agree with them: how long connections were open, and the counts
+//! per address.
 
 use throng_metrics::{
     Census, Ending, Merge as _, ResidenceInterval, SessionInterval, Stage, StageInterval,
@@ -10,7 +10,7 @@ use throng_program::OnError;
 use super::*;
 
 impl Outcome {
-    /// Every connection that was established has its time, by who ended it.
+    /// Every established connection has a duration, by the side that ended it.
     pub(super) fn has_residences(&self, seed: u64) {
         let Outcome { sum, .. } = self;
         let times = |of: &dyn Fn(&&ResidenceInterval) -> bool| {
@@ -29,7 +29,7 @@ impl Outcome {
         assert_eq!(times(&|row| row.unopened), ended - counters.opened, "seed {seed}: {connect:?}");
     }
 
-    /// By second, how many users of the picture are in which state; nothing where there is none.
+    /// By second, how many users of the population map are in which state; empty without a map.
     pub(super) fn pictured(&self) -> Vec<(u64, [u64; 6])> {
         let mut intervals: Vec<&Interval> = self.intervals.iter().collect();
         intervals.sort_by_key(|interval| interval.second);
@@ -45,7 +45,7 @@ impl Outcome {
         at_end.collect()
     }
 
-    /// The picture of the population has the users of the gauges, and nobody is left.
+    /// The population map agrees with the gauges, and no user is left.
     pub(super) fn has_picture(&self, seed: u64) {
         let pictured = self.pictured();
         if let Some((second, last)) = pictured.last() {
@@ -65,14 +65,14 @@ impl Outcome {
         }
     }
 
-    /// What went to addresses, where there are several.
+    /// The counts by address, if there are several.
     fn all_targets(&self) -> TargetInterval {
         let mut all = TargetInterval::default();
         self.sum.parts.targets.iter().for_each(|row| all.merge(row));
         all
     }
 
-    /// Of iterations by their session.
+    /// Counts of iterations by session.
     pub(super) fn has_sessions(&self, seed: u64) {
         let (rows, all) = (&self.sum.parts.sessions, &self.sum.population);
         if rows.is_empty() {
@@ -105,7 +105,7 @@ impl Outcome {
 
 /// Each user has one of two targets.
 #[test]
-fn what_goes_to_two_targets_is_told_apart() {
+fn two_targets_are_counted_separately() {
     for seed in 1..20 {
         let drive = Drive::Users(Users { to: 20, coming: Coming::AtOnce });
         let mut one = program(
@@ -129,9 +129,9 @@ fn what_goes_to_two_targets_is_told_apart() {
     }
 }
 
-/// One session asks a server that answers after a millisecond, one pauses, too, and one fails.
+/// One session calls a server that answers after a millisecond, one also pauses, and one fails.
 #[test]
-fn what_sessions_do_is_told_apart() {
+fn sessions_are_counted_separately() {
     for seed in 1..20u64 {
         let mut fails = get(vec![status(404)]);
         if let Statement::Http(http) = &mut fails {

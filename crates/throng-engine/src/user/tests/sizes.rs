@@ -1,4 +1,4 @@
-//! How large a user is, of whom there may be a million.
+//! The size of a user, of which there may be a million.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Users that nothing would ever wake end the run; users that wait for as long as they like do not.
+//! Users that nothing would ever wake end the run; users that wait for a long time do not.
 
 use throng_program::{Beside, Every, Rendezvous};
 
@@ -9,14 +9,14 @@ const STEPS: &[StepKind] =
     &[StepKind::Connect, StepKind::Request, StepKind::Stay, StepKind::Http, StepKind::Rendezvous];
 
 impl Outcome {
-    /// No user stood still.
+    /// No user was stuck.
     pub(super) fn goes_on(&self, seed: u64) {
         let bug = self.stopped.as_ref().filter(|stopped| stopped.by == StoppedBy::Bug);
         assert_eq!(bug, None, "seed {seed}");
     }
 }
 
-/// Waits so long for a message that it never comes.
+/// Waits for a message that never arrives.
 fn waits(time: Duration) -> Statement {
     let mut never = expect("");
     if let Statement::Expect(expect) = &mut never {
@@ -32,7 +32,7 @@ fn users(to: u64, time: Duration) -> Phase {
 }
 
 #[test]
-fn a_user_that_nothing_would_wake_ends_the_run_and_says_what_it_waits_for() {
+fn a_stuck_user_ends_the_run_and_reports_what_it_waits_for() {
     // Without a deadline nothing is due: no scenario can be written like this.
     let code = vec![connect(), waits(Duration::MAX)];
     let one = program(Scheme::Ws, vec![session(code, 1)], STEPS, users(3, 3600 * S));
@@ -59,7 +59,7 @@ fn is_quiet(scheme: Scheme, session: Session, drive: Drive, server: Server) {
 }
 
 #[test]
-fn users_that_stay_for_ever_are_left_alone() {
+fn users_that_stay_forever_are_not_stuck() {
     let some = || Drive::Users(Users { to: 3, coming: Coming::Rate(2.0) });
     let http = vec![step(3, Failing::default()), stay(2, None)];
     is_quiet(Scheme::Http, session(http, 0), some(), ok_server());
@@ -69,7 +69,7 @@ fn users_that_stay_for_ever_are_left_alone() {
 }
 
 #[test]
-fn users_that_wait_for_a_moment_or_a_message_are_left_alone() {
+fn users_that_wait_for_a_time_or_a_message_are_not_stuck() {
     let some = || Drive::Users(Users { to: 3, coming: Coming::Rate(2.0) });
     is_quiet(Scheme::Http, session(vec![pause(40 * S)], 0), some(), ok_server());
     let branches = vec![vec![pause(40 * S)], vec![step(3, Failing::default())]];
@@ -80,13 +80,13 @@ fn users_that_wait_for_a_moment_or_a_message_are_left_alone() {
     is_quiet(Scheme::Http, session(meeting, 0), some(), ok_server());
     let expects = vec![connect(), waits(30 * S)];
     is_quiet(Scheme::Ws, session(expects, 1), some(), chat_server(0));
-    // The target takes the request and says nothing for a long time.
+    // The target takes the request and does not respond for a long time.
     let patient = vec![with_timeout(step(3, Failing::default()), 45 * S)];
     is_quiet(Scheme::Http, session(patient, 0), some(), http_server(|_| Vec::new()));
 }
 
 #[test]
-fn users_that_wait_for_an_iteration_are_left_alone() {
+fn users_that_wait_for_an_iteration_are_not_stuck() {
     let rarely = || Drive::Iterations(Iterations::new(5, Some(0.05), None));
     let get = vec![step(3, Failing::default())];
     is_quiet(Scheme::Http, session(get, 0), rarely(), ok_server());
@@ -94,9 +94,9 @@ fn users_that_wait_for_an_iteration_are_left_alone() {
     is_quiet(Scheme::Ws, session(say, 1), rarely(), chat_server(0));
 }
 
-/// A user that has to leave, but does something beside its session first.
+/// A user that has to leave, but has to finish a background task first.
 #[test]
-fn users_that_finish_what_they_have_begun_are_left_alone() {
+fn users_that_finish_their_work_are_not_stuck() {
     let mut asks = ask("later", Until::Any);
     if let Statement::Request(request) = &mut asks {
         Arc::make_mut(request).timeout = 25 * S;

@@ -1,4 +1,4 @@
-//! Users that stay: heartbeats, what comes unasked, falling out and coming back, the funnel.
+//! Users that stay: heartbeats, unsolicited messages, disconnecting and returning, the funnel.
 
 use throng_extract::JsonPath;
 use throng_metrics::{Connections, Stage, StageInterval, UserState};
@@ -63,7 +63,7 @@ fn stage(outcome: &Outcome, stage: Stage) -> StageInterval {
     outcome.sum.stage(stage).cloned().unwrap_or_else(|| StageInterval::new(stage))
 }
 
-/// As `chat_server(0)`, but silent to every n-th heartbeat.
+/// Like `chat_server(0)`, but does not answer every n-th heartbeat.
 fn forgetful_server(every: u64) -> Server {
     let inner = chat_server(0);
     let heard = Cell::new(0u64);
@@ -81,7 +81,7 @@ fn forgetful_server(every: u64) -> Server {
 }
 
 #[test]
-fn heartbeats_have_a_schedule_of_their_own_and_are_answered() {
+fn heartbeats_have_their_own_schedule_and_are_answered() {
     let program =
         members(member(Some(heartbeat(S, Some(300 * MS))), Vec::new()), vec![users(1000, 10 * S)]);
     let outcome = run(program, 21, |world| world, chat_server(0));
@@ -97,7 +97,7 @@ fn heartbeats_have_a_schedule_of_their_own_and_are_answered() {
 }
 
 #[test]
-fn heartbeats_that_are_not_answered_are_lost() {
+fn unanswered_heartbeats_are_lost() {
     let program =
         members(member(Some(heartbeat(S, Some(300 * MS))), Vec::new()), vec![users(100, 20 * S)]);
     let outcome = run(program, 22, |world| world, forgetful_server(10));
@@ -110,7 +110,7 @@ fn heartbeats_that_are_not_answered_are_lost() {
 }
 
 #[test]
-fn a_heartbeat_without_a_deadline_expects_nothing() {
+fn a_heartbeat_without_a_timeout_expects_no_reply() {
     let program = members(member(Some(heartbeat(S, None)), Vec::new()), vec![users(10, 5 * S)]);
     let outcome = run(program, 23, |world| world, chat_server(0));
     outcome.is_sound(23);
@@ -134,7 +134,7 @@ fn pings_are_answered_by_pongs() {
                 .for_each(|(byte, mask)| *byte ^= mask);
             asked.clear();
             let mut pongs = Vec::new();
-            // One that answers nothing (RFC 6455, 5.5.3), and the answer.
+            // An unsolicited pong (RFC 6455, 5.5.3), and the reply.
             write_frame(&mut pongs, Opcode::Pong, true, false, None, b"");
             write_frame(&mut pongs, Opcode::Pong, true, false, None, &payload);
             vec![(MS, Deed::Say(pongs[..2].to_vec())), (20 * MS, Deed::Say(pongs[2..].to_vec()))]
@@ -154,7 +154,7 @@ fn json(path: &str, want: &str) -> Check {
 }
 
 #[test]
-fn messages_that_nobody_asked_for_are_told_apart_from_answers() {
+fn unsolicited_messages_are_distinguished_from_replies() {
     let handler = handler(4, which(json("cmd", "msg")));
     let beat = Heartbeat { answer: which(json("cmd", "beat")), ..heartbeat(S, Some(800 * MS)) };
     let program = members(member(Some(beat), vec![handler]), vec![users(50, 6 * S)]);
@@ -163,7 +163,7 @@ fn messages_that_nobody_asked_for_are_told_apart_from_answers() {
         if asked.len() == 8 && asked[0] == 0x81 {
             asked.clear();
             let mut out = Vec::new();
-            // A broadcast, something unknown, and only then the answer.
+            // A broadcast, an unknown message, and only then the reply.
             for text in [r#"{"cmd":"msg"}"#, r#"{"cmd":"?"}"#, r#"{"cmd":"beat"}"#] {
                 write_frame(&mut out, Opcode::Text, true, false, None, text.as_bytes());
             }
@@ -181,7 +181,7 @@ fn messages_that_nobody_asked_for_are_told_apart_from_answers() {
 }
 
 #[test]
-fn the_funnel_tells_how_far_everybody_came() {
+fn the_funnel_shows_how_far_users_got() {
     let program = members(member(None, Vec::new()), vec![users(300, 5 * S), users(0, S)]);
     let outcome = run(program, 26, |world| world.refuse(0.2), chat_server(0));
     outcome.is_sound(26);
@@ -201,7 +201,7 @@ fn the_funnel_tells_how_far_everybody_came() {
 }
 
 #[test]
-fn a_login_that_fails_lets_nobody_online() {
+fn no_user_is_online_after_a_failed_login() {
     let mut code = member(None, Vec::new());
     if let Statement::Request(request) = &mut code[1] {
         Arc::make_mut(request).checks = vec![body("welcome")];
@@ -222,7 +222,7 @@ fn a_login_that_fails_lets_nobody_online() {
 }
 
 #[test]
-fn who_falls_out_comes_back_and_the_number_stays() {
+fn users_that_disconnect_return_and_the_number_stays_constant() {
     for (how, field) in [
         (Parting::Fin, (|c| c.closed_by_us) as fn(&Connections) -> u64),
         (Parting::Reset, |c| c.reset_by_us),
@@ -249,7 +249,7 @@ fn who_falls_out_comes_back_and_the_number_stays() {
 }
 
 #[test]
-fn users_come_back_as_reconnect_has_it() {
+fn users_return_as_reconnect_says() {
     let play = |times: Option<u32>| {
         let mut code = member(None, Vec::new());
         if let Statement::Connect(connect) = &mut code[0] {
@@ -257,7 +257,7 @@ fn users_come_back_as_reconnect_has_it() {
                 Some(Retry { on: RetryOn::Any, times, low: S, high: 4 * S });
         }
         let inner = chat_server(0);
-        // Everybody is thrown out once, half a second after the login.
+        // All users are disconnected once, half a second after the login.
         let thrown = Cell::new(0);
         let server: Server = Box::new(move |asked, random| {
             let logs_in = asked.len() == 11;
@@ -292,7 +292,7 @@ fn users_come_back_as_reconnect_has_it() {
 }
 
 #[test]
-fn a_heartbeat_may_carry_what_differs() {
+fn a_heartbeat_may_differ_per_user() {
     let content = valued("1 + 6");
     let beat = Beat::Message(Message::plain(MessageKind::Text, content));
     let beat = Heartbeat { beat, ..heartbeat(S, Some(300 * MS)) };
@@ -302,9 +302,9 @@ fn a_heartbeat_may_carry_what_differs() {
     assert!(outcome.sum.heartbeats.answered >= 9);
 }
 
-/// What is due at the moment at which an iteration begins is not forgotten for it.
+/// A heartbeat that is due when an iteration starts is still sent.
 #[test]
-fn heartbeats_that_are_due_with_an_iteration_are_sent() {
+fn heartbeats_due_together_with_an_iteration_are_sent() {
     let mut session = session(vec![connect(), ask("hello", Until::Any)], 1);
     session.links[0].heartbeat = Some(heartbeat(100 * MS, None));
     let drive = Drive::Iterations(Iterations::new(1, Some(50.0), None));
@@ -315,8 +315,8 @@ fn heartbeats_that_are_due_with_an_iteration_are_sent() {
     assert!(beats.sent >= 98 && beats.skipped == 0, "{beats:?}");
 }
 
-/// Iterates over a connection that `before` opens: users that wait for their turn are online, and
-/// a step of the iteration that fails puts nobody offline.
+/// Iterates over a connection that `before` opens: users that wait for their turn are online, and a
+/// failed step of the iteration puts no user offline.
 #[test]
 fn a_login_in_before_ends_with_it() {
     for login in [true, false] {
@@ -330,7 +330,7 @@ fn a_login_in_before_ends_with_it() {
         let mut session = session(vec![never], 0);
         session.before = before;
         session.links[0].heartbeat = Some(heartbeat(S, None));
-        // All but one user have no iteration to do in the first second, and so on.
+        // All but one user have no iteration to run in the first second, and so on.
         let drive = Drive::Iterations(Iterations::new(10, Some(1.0), None));
         let mut one = program(Scheme::Ws, vec![session], STEPS, phase(drive, Some(10 * S)));
         one.graceful_stop = S;

@@ -1,4 +1,4 @@
-//! Transactions in all their endings: what is counted, and which time they have.
+//! All endings of transactions: what is counted, and with which durations.
 
 use super::*;
 use throng_program::OnError;
@@ -45,7 +45,7 @@ fn a_transaction_is_timed_with_and_without_its_pauses() {
 }
 
 #[test]
-fn a_failed_step_fails_what_it_is_in() {
+fn a_failed_step_fails_its_transactions() {
     let code = vec![transaction(2, vec![transaction(3, vec![plain(0)]), plain(1)])];
     let outcome = play(code, iterations(1, 5), sorry_server());
     for index in [2, 3] {
@@ -62,7 +62,7 @@ fn a_failed_step_fails_what_it_is_in() {
 }
 
 #[test]
-fn a_retried_step_is_no_failure_and_its_waits_are_pauses() {
+fn a_retried_step_is_not_a_failure_and_its_waits_are_pauses() {
     let asked = Cell::new(0);
     let server = http_server(move |_| {
         asked.set(asked.get() + 1);
@@ -89,7 +89,7 @@ fn a_retried_step_is_no_failure_and_its_waits_are_pauses() {
 }
 
 #[test]
-fn leaving_the_middle_ends_what_is_open() {
+fn leaving_early_ends_the_open_transactions() {
     for then in [OnError::Next, OnError::Leave, OnError::Stop] {
         let inner = transaction(3, vec![step(0, failing(then)), plain(1)]);
         let outcome = play(vec![transaction(2, vec![inner])], iterations(3, 12), sorry_server());
@@ -105,7 +105,7 @@ fn leaving_the_middle_ends_what_is_open() {
 }
 
 #[test]
-fn a_transaction_that_is_left_on_purpose_is_good() {
+fn a_transaction_that_is_left_on_purpose_succeeds() {
     let code = vec![transaction(2, vec![plain(0), Statement::Next])];
     let outcome = play(code, iterations(1, 4), ok_server());
     assert_eq!(outcome.ended(2), (4, vec![]));
@@ -115,7 +115,7 @@ fn a_transaction_that_is_left_on_purpose_is_good() {
 }
 
 #[test]
-fn a_transaction_is_finished_though_the_run_ends() {
+fn a_transaction_is_finished_although_the_run_ends() {
     let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
     // The last pause is over within the graceful stop.
     let inner = || transaction(3, vec![pause(3 * S)]);
@@ -129,7 +129,7 @@ fn a_transaction_is_finished_though_the_run_ends() {
 }
 
 #[test]
-fn the_end_of_the_graceful_stop_cuts_off() {
+fn the_end_of_the_graceful_stop_cuts_off_transactions() {
     let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
     let inner = || transaction(3, vec![pause(20 * S)]);
     let code = || vec![transaction(2, vec![plain(0), inner()])];
@@ -142,7 +142,7 @@ fn the_end_of_the_graceful_stop_cuts_off() {
 }
 
 #[test]
-fn a_lost_connection_ends_them_as_failed() {
+fn a_lost_connection_fails_the_open_transactions() {
     let code = vec![connect(), transaction(2, vec![ask("hello", Until::Any), pause(20 * MS)])];
     let kinds = [StepKind::Connect, StepKind::Request, StepKind::Transaction];
     for seed in 1..6 {
@@ -153,15 +153,15 @@ fn a_lost_connection_ends_them_as_failed() {
         outcome.is_sound(seed);
         let (request, transaction) = (outcome.step(1), outcome.step(2));
         assert!(transaction.ok > 1000, "{}", transaction.ok);
-        // A pause at the end may hide a loss from this transaction; the next one has it then.
+        // A pause at the end may hide a loss from this transaction; the next one gets it then.
         assert_eq!(request.failed(), transaction.failed(), "seed {seed}");
         assert!(transaction.count <= request.count, "seed {seed}");
     }
 }
 
 #[test]
-fn leaving_users_are_sound_in_every_second() {
-    // Users come, are in the middle of transactions in loops, and leave one by one.
+fn the_counts_of_leaving_users_are_consistent_in_every_second() {
+    // Users start, are in the middle of transactions in loops, and leave one by one.
     let inner = transaction(3, vec![step(1, failing(OnError::Next))]);
     let steps = vec![transaction(2, vec![plain(0), pause(30 * MS), inner])];
     let code = vec![Statement::Repeat { low: 1, high: 4, steps }];

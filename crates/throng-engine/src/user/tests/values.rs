@@ -1,5 +1,5 @@
-//! Values: requests that differ from user to user, what is checked and saved of answers, rows of
-//! data, cookies and trace ids.
+//! Values: requests that differ per user, checks and saves of responses, data rows, cookies and
+//! trace IDs.
 
 use std::cell::RefCell;
 
@@ -13,7 +13,7 @@ use throng_base::Said;
 
 use super::*;
 
-/// Names as the compiler of scenarios knows them; slots as in [`session`].
+/// Names as in compiled scenarios; slots as in [`session`].
 struct Scenario;
 
 impl Names for Scenario {
@@ -106,10 +106,10 @@ fn ok(body: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nX-Kind: demo\r\n\r\n{body}").into()
 }
 
-/// Requests as the server got them.
+/// Requests as the server received them.
 type Asked = Rc<RefCell<Vec<String>>>;
 
-/// A server that remembers what it was asked, and what it does then.
+/// A server that records its requests, and what it does then.
 fn remembering(answer: impl Fn(&str) -> Vec<(Duration, Deed)> + 'static) -> (Server, Asked) {
     let asked: Asked = Asked::default();
     let memory = Rc::clone(&asked);
@@ -134,7 +134,7 @@ fn remembering(answer: impl Fn(&str) -> Vec<(Duration, Deed)> + 'static) -> (Ser
     (server, asked)
 }
 
-/// A program of one session, done so often by so many.
+/// A program with one session, run this often by this many users.
 fn done(code: Block, users: u64, total: u64) -> Program {
     let drive = Drive::Iterations(Iterations::new(users, None, Some(total)));
     program(Scheme::Http, vec![session(code, 0)], &[StepKind::Http], phase(drive, None))
@@ -146,7 +146,7 @@ fn play(program: Program, server: Server) -> Outcome {
     outcome
 }
 
-/// What one answer comes to when it is looked at like this.
+/// The verdict on one response with these checks.
 fn verdict(answer: &[u8], checks: &[Check], saves: &[Save]) -> Option<(Cause, Said)> {
     // In pieces and in one.
     let mut verdicts = Vec::new();
@@ -215,7 +215,7 @@ fn statuses_headers_and_bodies_are_checked() {
 }
 
 #[test]
-fn numbers_that_no_double_is_are_compared_exactly() {
+fn numbers_beyond_double_precision_are_compared_exactly() {
     use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual};
     let answer = ok(r#"{"id":9007199254740993,"top":18446744073709551615,"half":0.5}"#);
     let pattern = |text: &str| Pick::Pattern(Pattern::parse(text).unwrap());
@@ -238,7 +238,7 @@ fn numbers_that_no_double_is_are_compared_exactly() {
 }
 
 #[test]
-fn fields_patterns_and_figures_are_checked() {
+fn fields_patterns_and_numbers_are_checked() {
     use Comparison::{Equal, Greater, GreaterOrEqual, Less};
     let answer = ok(PAGE);
     let pattern = |text: &str| Pick::Pattern(Pattern::parse(text).unwrap());
@@ -287,7 +287,7 @@ fn fields_patterns_and_figures_are_checked() {
 }
 
 #[test]
-fn pages_are_looked_into() {
+fn html_pages_are_checked() {
     let html = ok("<html><body><p id='x'>hello</p><p>two</p></body></html>");
     let css = |text: &str| Pick::Css(Css::parse(text).unwrap());
     let xpath = |text: &str| Pick::XPath(XPath::parse(text).unwrap());
@@ -308,7 +308,7 @@ fn pages_are_looked_into() {
 }
 
 #[test]
-fn failed_checks_say_what_was_there() {
+fn failed_checks_report_what_was_found() {
     let answer = ok("{\"code\":5,\"name\":\"\x1b[31mred\"}");
     let plain = ok("hello\nworld");
     let equal = |value: f64| number(Comparison::Equal, value);
@@ -360,7 +360,7 @@ fn failed_checks_say_what_was_there() {
     );
 }
 
-/// As [`verdict`], but where the time is in the words.
+/// Like [`verdict`], but for messages that contain the time.
 fn verdict_once(answer: &[u8], checks: Vec<Check>) -> Option<(Cause, Said)> {
     let code = vec![request("GET", "/", |http| http.checks = checks)];
     let answer = answer.to_vec();
@@ -413,7 +413,7 @@ fn saved_values_are_sent_later_and_users_differ() {
 }
 
 #[test]
-fn what_is_not_there_to_be_saved_is_a_failure_or_its_default() {
+fn a_missing_value_is_a_failure_or_takes_its_default() {
     let answer = ok(r#"{"a":1}"#);
     let missing = verdict(&answer, &[], &[save(2, json("token"))]);
     let detail = "`a` was not saved: `json.token` was not found in `{\"a\":1}`";
@@ -428,7 +428,7 @@ fn what_is_not_there_to_be_saved_is_a_failure_or_its_default() {
 }
 
 #[test]
-fn faults_send_nothing() {
+fn nothing_is_sent_after_an_evaluation_error() {
     for (code, cause) in [
         (request("GET", "/${saved.a}", |_| {}), Cause::ExpressionFailed),
         (
@@ -511,7 +511,7 @@ fn rows_are_taken_once_per_iteration() {
 }
 
 #[test]
-fn exhausted_data_ends_the_run_or_the_step_or_begins_again() {
+fn exhausted_data_ends_the_run_fails_the_step_or_starts_over() {
     let (outcome, sent) = rows_sent(Take::Unique, AtEnd::Stop, 1, 100);
     assert_eq!(sent.len(), 10, "five rows, twice each");
     let mut unique = sent.clone();
@@ -529,7 +529,7 @@ fn exhausted_data_ends_the_run_or_the_step_or_begins_again() {
 }
 
 #[test]
-fn rows_taken_before_are_forgotten_at_the_first_iteration() {
+fn rows_from_before_are_dropped_at_the_first_iteration() {
     let ask = || request("GET", "/${data.rows.n}", |_| {});
     let (server, asked) = remembering(|_| vec![(MS, say(HELLO))]);
     let mut program = done(vec![ask()], 1, 2);
@@ -542,7 +542,7 @@ fn rows_taken_before_are_forgotten_at_the_first_iteration() {
 }
 
 #[test]
-fn there_is_one_cookie_header_and_the_scenario_has_the_last_word() {
+fn the_scenario_overrides_the_jar_in_a_single_cookie_header() {
     let first = request("GET", "/first", |_| {});
     let own = |http: &mut Http| {
         http.cookies.push(("b".into(), text_with("${user.id}", Escape::Header)));
@@ -572,7 +572,7 @@ fn there_is_one_cookie_header_and_the_scenario_has_the_last_word() {
 }
 
 #[test]
-fn a_cookie_is_saved_from_what_the_user_has_for_the_url() {
+fn a_cookie_is_saved_from_the_jar_for_the_url() {
     let cookie = |name: &str| Pick::Cookie(name.into());
     let page = request("GET", "/a/page", |http| {
         http.checks = vec![check(cookie("xsrf"), Want::Present), check(cookie("X"), Want::Absent)];
@@ -589,7 +589,7 @@ fn a_cookie_is_saved_from_what_the_user_has_for_the_url() {
     });
     let (server, asked) = remembering(|asked| {
         let head = match asked.split(' ').nth(1).unwrap() {
-            // Only the first page sets it, by the redirect that leads to it.
+            // Only the first page sets it, through the redirect that leads to it.
             "/a/page" if !asked.contains("Cookie: ") => {
                 "302 Found\r\nLocation: /a/in\r\nSet-Cookie: xsrf=t%3D; Path=/a"
             }
@@ -734,10 +734,10 @@ fn messages_are_written_checked_and_saved() {
 }
 
 #[test]
-fn looking_at_answers_costs_next_to_no_allocations() {
+fn checking_responses_costs_hardly_any_allocations() {
     let allocations = |code: Block, count| {
         let page = ok(r#"{"code":0,"data":{"id":5,"other":[1,2,3]}}"#);
-        // A server that remembers nothing.
+        // A server that records nothing.
         let server = http_server(move |_| vec![(MS, say(&page))]);
         let program = done(code, 1, count);
         let before = crate::system::allocations();
@@ -763,7 +763,7 @@ fn looking_at_answers_costs_next_to_no_allocations() {
 }
 
 #[test]
-fn writing_a_message_costs_no_allocation() {
+fn writing_a_message_does_not_allocate() {
     let allocations = |text: &'static str, count: u64| {
         let content = text_with(text, Escape::JsonText);
         let ask = Statement::Request(Arc::new(Request {
@@ -800,7 +800,7 @@ fn writing_a_message_costs_no_allocation() {
 }
 
 #[test]
-fn what_a_scenario_counts_and_measures_is_what_its_users_did() {
+fn counters_and_trends_match_what_the_users_did() {
     for seed in 1..10 {
         let next = Failing { then: OnError::Next, ..Failing::default() };
         let scaled = text_with("${iteration * 0.5}", Escape::None);
@@ -828,7 +828,7 @@ fn what_a_scenario_counts_and_measures_is_what_its_users_did() {
         let [done, pairs, trend, even] = [0, 1, 2, 3].map(|row| outcome.step(row));
         assert!(done.ok > 500 && !done.errors.is_empty(), "seed {seed}: {done:?}");
         assert_eq!((pairs.count, trend.count), (2 * done.ok, done.ok), "seed {seed}");
-        // A half is no whole number: the step fails and adds nothing.
+        // A half is not a whole number: the step fails and adds nothing.
         assert_eq!(outcome.errors(Cause::ExpressionFailed), done.ok - even.count, "seed {seed}");
     }
 }

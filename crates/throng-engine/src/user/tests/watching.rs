@@ -1,4 +1,4 @@
-//! What is told of every step to who watches, and going on step by step.
+//! Traces of every step for an observer, and running step by step.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn watched(code: Block, times: u64, server: Server) -> Vec<String> {
 }
 
 #[test]
-fn a_request_is_told_from_begin_to_end() {
+fn a_request_is_traced_from_start_to_end() {
     let code = vec![step(0, Failing::default()), set(2, "1 + 1"), pause(5 * MS)];
     let heard = watched(code, 1, ok_server());
     let want = [
@@ -57,7 +57,7 @@ fn a_request_is_told_from_begin_to_end() {
 }
 
 #[test]
-fn a_head_in_pieces_is_told_whole_when_it_is() {
+fn a_head_in_pieces_is_traced_when_complete() {
     let pieces = [&HELLO[..10], &HELLO[10..25], &HELLO[25..]];
     let server = http_server(move |_| pieces.map(|piece| (MS, say(piece))).to_vec());
     let heard = watched(vec![step(0, Failing::default())], 1, server);
@@ -68,7 +68,7 @@ fn a_head_in_pieces_is_told_whole_when_it_is() {
 }
 
 #[test]
-fn failures_and_attempts_are_told() {
+fn failures_and_retries_are_traced() {
     let sorry = http_server(|_| vec![(MS, say(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"))]);
     let retry = throng_program::Retry {
         on: throng_program::RetryOn::Any,
@@ -102,7 +102,7 @@ fn messages_are_shown_without_their_frames() {
 }
 
 #[test]
-fn users_wait_at_the_gate() {
+fn users_wait_for_a_permit_before_each_step() {
     let gate = Arc::new(Gate::default());
     let code = vec![step(0, Failing::default()), step(1, Failing::default())];
     let play = |permits: u64, open: bool, stop_at: Option<Time>| {
@@ -126,7 +126,7 @@ fn users_wait_at_the_gate() {
 }
 
 #[test]
-fn nobody_listens_and_nothing_is_told() {
+fn nothing_is_traced_without_an_observer() {
     let outcome = run(one(vec![step(0, Failing::default())], 10), 1, |world| world, ok_server());
     assert!(outcome.traces.is_empty());
     assert_eq!(outcome.sum.total().ok, 10);

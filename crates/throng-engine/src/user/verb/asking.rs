@@ -1,4 +1,4 @@
-//! How a request gets its connection: one of its link that is free, or one that is opened for it.
+//! How a request gets its connection: a free one of its link, or a new one.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -23,8 +23,8 @@ use crate::user::outcome::Onward;
 use crate::user::task::{Active, Doing, Opening, Task, at};
 
 impl State {
-    /// A line of a link over which nobody asks, an open one before any: neither a task of the
-    /// agenda nor the session, where that is another.
+    /// A line of a link that no task uses, preferably an open one: neither a background task nor
+    /// the session, if that is another task.
     pub(in crate::user) fn free_line(&self, link: u8, session: Option<&Task>) -> Option<u8> {
         let plan = self.shard.prepared.link(self.session, link);
         if self.agenda.is_none() && session.is_none() {
@@ -39,13 +39,13 @@ impl State {
             false => !others().any(|task| task.uses(*line)),
         };
         let lines = || plan.first..plan.first + plan.width;
-        // Whether the one that opens may be shared is known when it is open.
+        // Until a connection is open, it is not known whether it can be shared.
         let opens = |line: u8| {
             let opens = |task: &Task| task.line == line && matches!(task.doing, Doing::Opening(_));
             others().any(opens)
         };
-        // Where all iterations of a user go over one connection, another one is opened only as the
-        // target is leaving it, and until its settings have come it gets one.
+        // If all iterations of a user share one connection, another is opened only if the target is
+        // leaving it; a request waits for the settings of a new one.
         let shares = plan.multiplexes && self.shard.prepared.program.connection.streams > 1;
         let awaits = |line: u8| shares && self.lines.get(line).awaits_settings();
         if plan.multiplexes && lines().any(|line| opens(line) || awaits(line)) {
@@ -58,7 +58,7 @@ impl State {
     }
 }
 
-/// A request that is about to be sent: what its step says of its connection.
+/// A request that is about to be sent, and what its step says about the connection.
 pub(in crate::user) struct Asking<'v, 'a> {
     pub(in crate::user) active: &'v mut Active<'a>,
     pub(in crate::user) link: u8,
@@ -67,7 +67,7 @@ pub(in crate::user) struct Asking<'v, 'a> {
 }
 
 impl Asking<'_, '_> {
-    /// Takes a line of the link for a request. False where all are in use: then the task waits.
+    /// Takes a line of the link for a request. False if all are in use: then the task waits.
     pub(in crate::user) fn takes_line(&mut self) -> bool {
         let own = self.active.task.line;
         let goes_on = self.active.task.in_flight
@@ -92,8 +92,7 @@ impl Asking<'_, '_> {
         }
     }
 
-    /// Whether a request that was due before this one waits for a connection of the link: first
-    /// come, first served.
+    /// Whether an earlier request waits for a connection of the link: first come, first served.
     fn is_behind_others(&self) -> bool {
         let others = self.active.user.agenda.iter().flat_map(|agenda| agenda.tasks());
         self.active.session.into_iter().chain(others).any(|task| {
@@ -105,8 +104,8 @@ impl Asking<'_, '_> {
         })
     }
 
-    /// Begins a try of the request, where the connection to its target is open; None where it is to
-    /// be opened first.
+    /// Starts a try of the request if the connection to its target is open; `None` if it must be
+    /// opened first.
     pub(in crate::user) fn begins(
         &mut self,
         target: u16,
@@ -127,8 +126,8 @@ impl Asking<'_, '_> {
             self.opens(target);
             return None;
         }
-        // Whether the target has closed it since the last answer is checked before this request is
-        // sent.
+        // The connection is checked before the request is sent: the target may have closed it since
+        // the last response.
         let reused = active.user.lines.connection(line).is_some_and(|one| one.used > Time::ZERO);
         let is_good = !reused
             || active.user.lines.get(line).multiplexes()
@@ -139,7 +138,7 @@ impl Asking<'_, '_> {
         active.goes_out();
         let mut exchange = Exchange::new(Awaits::Answer { reused }, active.user.now);
         if !reused && let Some((user, times)) = active.shard.opening.take() {
-            // It has just been opened for this request.
+            // It was just opened for this request.
             exchange.is_first(Some(times).filter(|_| user == active.user.id), active.shard);
         }
         Some(exchange)
@@ -157,7 +156,7 @@ impl Asking<'_, '_> {
         open(self.active, target, handshake, connect.min(left));
     }
 
-    /// The request was to be sent once more, over a new connection, and its time was over.
+    /// The request was to be resent on a new connection, and timed out.
     fn out_of_time(&mut self) {
         let Active { shard, user, task, .. } = &mut *self.active;
         task.withdraw_again(shard, user.now);
@@ -167,8 +166,7 @@ impl Asking<'_, '_> {
         self.active.step_failed(self.step, &Attempt::default(), finding, Onward::NextStep);
     }
 
-    /// Until when a request that is sent now has to be answered: one that is sent once more has no
-    /// more time than it had.
+    /// Deadline of a request that is sent now; a resent one keeps its first deadline.
     pub(in crate::user) fn until(&self) -> Time {
         let again = self.active.task.detour.as_ref().and_then(|detour| detour.again.as_ref());
         let again = again.filter(|again| again.is_of(self.active.task.pc, self.active.task.due));
@@ -176,7 +174,7 @@ impl Asking<'_, '_> {
     }
 }
 
-/// All connections were in use until the request had no more time.
+/// All connections were in use until the request timed out.
 pub(super) fn queued_in_vain(active: &mut Active<'_>, since: Time) {
     let instruction = active.instruction();
     let (Some(step), Some(link)) = (instruction.step(), instruction.link()) else { return };
@@ -207,7 +205,7 @@ pub(super) fn queued_in_vain(active: &mut Active<'_>, since: Time) {
     active.step_failed(step, &Attempt::default(), finding, Onward::NextStep);
 }
 
-/// Opens a connection to a target; `opened` goes on from there.
+/// Opens a connection to a target; `opened` continues from there.
 pub(in crate::user) fn open(
     active: &mut Active<'_>,
     target: u16,
@@ -240,19 +238,23 @@ pub(in crate::user) fn open(
     active.wait_for(Doing::Opening(Box::new(opening)), active.user.now + timeout);
 }
 
-/// Whether a connection is of an earlier slice of a duel, and is in use by no other request.
+/// Whether a connection belongs to an earlier slice of a duel, and no other request uses
+/// it.
 fn is_of_before(connection: &Connection, schedule: &Schedule, now: Time) -> bool {
     let machine = &connection.machine;
     let is_in_use = matches!(machine, Machine::Http2(client) if client.open_streams() > 0);
     schedule.renews(connection.established, now) && !is_in_use
 }
 
-/// Looks whether the target has ended an idle connection, or said something that answers
-/// nothing: it is of no more use then. Whether it is.
+/// Checks whether an idle connection is still usable: the target has neither closed it nor sent
+/// unsolicited bytes.
 fn is_still_good(user: &mut State, line: u8, cx: &mut Context<'_>) -> bool {
-    let mut buffer = [0; 64];
     let now = user.now;
     let Some(connection) = user.lines.connection_mut(line) else { return false };
+    if connection.transport.is_silent() {
+        return true;
+    }
+    let mut buffer = [0; 64];
     let Some(most) = connection.may_read(now, buffer.len()) else { return true };
     let std::task::Poll::Ready(read) = connection.transport.poll_read(cx, &mut buffer[..most])
     else {

@@ -1,4 +1,4 @@
-//! The verbs that need no connection: loops, choices, pauses, values, words.
+//! The verbs that need no connection: loops, choices, pauses, values, logs.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::user::transaction::End;
 use crate::user::verb::rendezvous::Meeting;
 use crate::user::watched::as_text;
 
-/// Does an instruction that needs no connection.
+/// Runs an instruction that needs no connection.
 pub(super) fn control(active: &mut Active<'_>, instruction: &Instruction) {
     let done = match instruction {
         Instruction::Do(Statement::Think(pause)) => think(active, pause),
@@ -68,7 +68,7 @@ pub(super) fn control(active: &mut Active<'_>, instruction: &Instruction) {
     }
 }
 
-/// A think time counts from the moment it was due, so that no delay adds up.
+/// A think time starts when it was due, so that delays do not add up.
 fn think(active: &mut Active<'_>, pause: &Pause) -> Result<(), Finding> {
     let time = match pause {
         Pause::Text(text) => {
@@ -86,8 +86,8 @@ fn think(active: &mut Active<'_>, pause: &Pause) -> Result<(), Finding> {
     Ok(())
 }
 
-/// The iteration started late, by more than the pause that is due first: the next step is late
-/// as well, and its response time says so.
+/// The iteration started late, by more than the pause that is due first: the next step is late as
+/// well, and its response time includes that.
 pub(super) fn catch_up(active: &mut Active<'_>, pause: Duration) {
     let until = active.task.due + pause;
     active.paused_for(pause);
@@ -95,7 +95,7 @@ pub(super) fn catch_up(active: &mut Active<'_>, pause: Duration) {
     (active.task.due, active.task.is_scheduled) = (until, true);
 }
 
-/// The verb `stop`: the user that says so leaves at once, the others when they hear of it.
+/// The verb `stop`: this user leaves immediately, the others when they are notified.
 fn stop_run(active: &mut Active<'_>, reason: &Text) -> Result<(), Finding> {
     let mut said = Vec::new();
     scope!(active.user, active.shard).render(reason, &mut said)?;
@@ -104,7 +104,7 @@ fn stop_run(active: &mut Active<'_>, reason: &Text) -> Result<(), Finding> {
     Ok(())
 }
 
-/// The verb `parallel`: the user begins the branches as soon as this task waits for them.
+/// The verb `parallel`: the user starts the branches when this task waits for them.
 pub(super) fn parallel(active: &mut Active<'_>, branches: &[u32]) {
     let (session, now) = (&*active.task, active.user.now);
     let agenda = active.user.agenda.get_or_insert_default();
@@ -144,8 +144,8 @@ fn leave_on_purpose(active: &mut Active<'_>) {
     }
 }
 
-/// An instruction that takes no time: loops, choices, values, words. It sees the values of its
-/// user, and moves the program counter.
+/// An instruction that takes no time: loops, choices, values, logs. It sees the values of its user,
+/// and moves the program counter.
 struct Immediate<'a> {
     shard: &'a Lane,
     user: &'a mut State,
@@ -157,7 +157,7 @@ fn immediate<'a>(active: &'a mut Active<'_>) -> Immediate<'a> {
 }
 
 impl Immediate<'_> {
-    /// Loops and jumps. They take no time: what comes next is due when they were.
+    /// Loops and jumps. They take no time: the next instruction is due when they were.
     fn turn(&mut self, instruction: &Instruction) -> Result<(), Finding> {
         match instruction {
             Instruction::RepeatBegin { register, low, high, end } => {
@@ -204,8 +204,8 @@ impl Immediate<'_> {
         Ok(())
     }
 
-    /// Puts an item of the list into its slot. False when there is none; the list is forgotten
-    /// then, it may be large.
+    /// Puts an item of the list into its slot. False at the end of the list, which is then dropped,
+    /// because it may be large.
     fn take_item(&mut self, list: u16, index: u64, item: u16) -> bool {
         let values = self.user.memory().values();
         let items = values.get(usize::from(list)).and_then(Value::as_list).unwrap_or_default();
@@ -280,7 +280,7 @@ impl Immediate<'_> {
     }
 }
 
-/// A time as it is drawn; what would be below zero is none.
+/// A random time; negative ones become zero.
 fn drawn_time(pause: &Pause, random: &mut Random) -> Duration {
     let seconds = match pause {
         Pause::Uniform { low, high } => random.uniform(low.as_secs_f64(), high.as_secs_f64()),
@@ -295,17 +295,17 @@ fn drawn_time(pause: &Pause, random: &mut Random) -> Duration {
     Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default()
 }
 
-/// A number of the standard normal distribution (G. E. P. Box, M. E. Muller: "A Note on the
+/// A sample of the standard normal distribution (G. E. P. Box, M. E. Muller: "A Note on the
 /// Generation of Random Normal Deviates", 1958).
 fn normal(random: &mut Random) -> f64 {
     let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.unit()).cos()
 }
 
-/// A hundred years; what is longer is a mistake.
+/// A hundred years; anything longer is an error.
 const THINK_SECONDS_MAX: f64 = 100.0 * 365.25 * 86_400.0;
 
-/// A duration as people write it, or a number of seconds.
+/// A duration with a unit, or a number of seconds.
 fn time_of(value: &Value) -> Result<Duration, Said> {
     let text = value.to_text();
     let seconds = value.as_f64().or_else(|| text.trim().parse().ok());
@@ -325,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_written_as_people_write_them() {
+    fn durations_are_parsed_with_units() {
         for (value, want) in [
             (Value::Int(2), Some(2000)),
             (Value::Float(0.25), Some(250)),
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn drawn_times_have_their_shape() {
+    fn random_times_follow_their_distribution() {
         let mut random = Random::new(5);
         let ms = Duration::from_millis;
         let mut mean = |pause: Pause| {

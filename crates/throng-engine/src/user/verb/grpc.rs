@@ -1,4 +1,4 @@
-//! gRPC calls from their first message to their status: each is a stream of HTTP/2.
+//! gRPC calls from their first message to their status: each is an HTTP/2 stream.
 
 use std::task::Context;
 use std::time::Duration;
@@ -33,7 +33,7 @@ use crate::user::task::{Active, Doing, Task};
 use crate::user::verb::asking::Asking;
 use crate::verify::look_at_headers;
 
-/// What reads a call needs to know of it.
+/// State needed to read the responses of a call.
 #[derive(Clone, Copy)]
 pub(in crate::user) struct Listened<'a> {
     pub(in crate::user) shard: &'a Lane,
@@ -42,7 +42,7 @@ pub(in crate::user) struct Listened<'a> {
     pub(in crate::user) due: throng_base::Time,
 }
 
-/// A call at work: the task that makes it, and what its step says.
+/// A running call: the task that makes it, and its step.
 struct Calling<'a> {
     shard: &'a Lane,
     user: &'a mut State,
@@ -51,7 +51,7 @@ struct Calling<'a> {
     plan: &'a CallPlan,
 }
 
-/// The verb `grpc`: makes the call, on a new connection if there is none.
+/// The verb `grpc`: makes the call, on a new connection if none is open.
 pub(in crate::user) fn ask(
     active: &mut Active<'_>,
     call: &Call,
@@ -75,7 +75,7 @@ pub(in crate::user) fn ask(
     active.wait_for(Doing::Exchange(exchange), until);
 }
 
-/// What a call that stays open begins with.
+/// The request of a call that stays open.
 pub(in crate::user) fn ask_for_call(
     shard: &Lane,
     user: &mut State,
@@ -94,7 +94,7 @@ pub(in crate::user) fn ask_for_call(
     Ok(CallAsk { block, messages, encoding: goes_on.then_some(opened.encoding) })
 }
 
-/// The stream has ended in order: what became of the call.
+/// The stream has ended normally: handles the result of the call.
 pub(in crate::user) fn call_complete(active: &mut Active<'_>) {
     let (shard, line) = (active.shard, active.task.line);
     let (Instruction::Do(Statement::Call(call)), Plan::Call(plan)) = active.at_pc() else {
@@ -157,7 +157,7 @@ impl Listened<'_> {
         self.fields(trailers, exchange, |response| response.trailers(trailers.iter()))
     }
 
-    /// Metadata came, at the beginning or at the end. They are looked at when all is there.
+    /// Headers or trailers arrived. They are checked when all have arrived.
     fn fields(
         &self,
         headers: Headers<'_>,
@@ -174,7 +174,7 @@ impl Listened<'_> {
         Ok(())
     }
 
-    /// Bytes of replies came.
+    /// Bytes of replies arrived.
     pub(in crate::user) fn data(
         &self,
         bytes: &[u8],
@@ -185,7 +185,7 @@ impl Listened<'_> {
         let Some(mut response) = exchange.rare(self.shard).call.take() else { return Ok(()) };
         let keeps = self.plan.needs_replies || self.shard.is_traced();
         let (mut rest, mut room) = (bytes, Vec::new());
-        // What breaks gRPC is read no further.
+        // After a gRPC violation, the rest is ignored.
         while let Some(message) =
             response.next(&mut rest, bytes_max).map_err(|it| failure_of(&it))?
         {
@@ -200,7 +200,7 @@ impl Listened<'_> {
         Ok(())
     }
 
-    /// A reply that is not what the method returns is not good, even where nothing looks at it.
+    /// A reply that is not of the method's return type is a failure, even if no check reads it.
     fn check_reply(&self, number: u32, message: &[u8], exchange: &mut Exchange) {
         let Some(schema) = self.shard.prepared.program.schema.as_deref() else { return };
         if let Err(Wrong { position, reason }) = schema.check(self.plan.reply, message) {
@@ -211,7 +211,7 @@ impl Listened<'_> {
         }
     }
 
-    /// A reply came: the one before it was not the last.
+    /// A reply arrived: the one before it was not the last.
     fn reply(
         &self,
         number: u32,
@@ -236,7 +236,7 @@ impl Listened<'_> {
         exchange.body(message, None, None, self.shard);
     }
 
-    /// The last reply as it is looked at, where any has come.
+    /// The last reply, prepared for checks and expressions, if any has arrived.
     fn looked<'a>(
         &'a self,
         replies: u32,
@@ -250,7 +250,7 @@ impl Listened<'_> {
         looked
     }
 
-    /// Whether the call is good or bad. What is to be kept of a good one is kept.
+    /// Whether the call succeeded. Saves values of a successful one.
     fn judge(
         &self,
         replies: u32,
@@ -260,7 +260,7 @@ impl Listened<'_> {
     ) -> Result<(), Finding> {
         let code = exchange.status;
         if !CallPlan::wants(&self.call.checks, code) {
-            // The deadline is ours, whichever side is the first to say that it has passed.
+            // The deadline is ours, whichever side is the first to report that it has passed.
             let cause = match status.code {
                 Code::DeadlineExceeded => Cause::Timeout,
                 _ => Cause::GrpcStatus,
@@ -324,7 +324,7 @@ impl<'a> Calling<'a> {
         let asked = Asked { kind, block: &block, body, body_bytes_max: u64::MAX };
         match self.user.outbound(line).ask(&asked, cx) {
             Ok(stream) => exchange.number = stream,
-            // What the target has said of it is read first.
+            // The response of the target is read first.
             Err(error) => {
                 exchange.rare(shard).unsendable = Some(error);
                 if let Some(connection) = self.user.lines.connection_mut(line) {
@@ -335,8 +335,8 @@ impl<'a> Calling<'a> {
         Ok(())
     }
 
-    /// Writes the header block, and the messages where they differ from user to user; with the
-    /// chance of an earlier time where there is one.
+    /// Writes the header block, and the messages if they differ per user; from the random state of
+    /// an earlier try, if there was one.
     fn write(
         &mut self,
         target: u16,
@@ -359,7 +359,7 @@ impl<'a> Calling<'a> {
         write_messages(schema, &call.opened, &mut scope, messages)
     }
 
-    /// Enters into the ledger what a call asks to be delivered to others: its first message.
+    /// Enters the delivery of a call into the ledger: its first message.
     fn enter(&mut self, again: Option<(u16, u64)>, messages: &[u8], exchange: &mut Exchange) {
         let (call, plan) = (self.call, self.plan);
         let shard = self.shard;
@@ -374,7 +374,7 @@ impl<'a> Calling<'a> {
         exchange.is_delivered(sent, shard);
     }
 
-    /// Keeps what was sent and what came, if this is the first failure of its kind.
+    /// Keeps what was sent and received, if this is the first failure of its kind.
     fn witness(&mut self, cause: Cause, exchange: &mut Exchange) {
         let (call, plan) = (self.call, self.plan);
         let shard = self.shard;
@@ -397,7 +397,7 @@ impl<'a> Calling<'a> {
     }
 }
 
-/// Writes what is sent at once, each message with its prefix.
+/// Writes the request messages, each with its prefix.
 fn write_messages(
     schema: &Schema,
     opened: &Opened,
@@ -409,7 +409,7 @@ fn write_messages(
     })
 }
 
-/// What breaks gRPC in a response: the target is to blame.
+/// A gRPC violation in a response: the target is at fault.
 fn violated(violation: &grpc::Violation) -> Finding {
     let cause = match violation {
         grpc::Violation::TooLarge { .. } => Cause::TooLarge,
@@ -433,7 +433,7 @@ fn length(plan: &CallPlan, messages: &[u8]) -> usize {
     body_of(plan, messages).len()
 }
 
-/// The messages in what is sent, as long as they are not compressed.
+/// The messages in a request body, if they are not compressed.
 fn messages_in(mut body: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let (prefix, rest) = body.split_first_chunk::<{ grpc::PREFIX_BYTES }>()?;
@@ -444,7 +444,7 @@ fn messages_in(mut body: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// A message as a person reads it: JSON.
+/// A message in readable form: JSON.
 #[cold]
 fn text_of(shard: &Lane, message: MessageType, bytes: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
@@ -457,7 +457,7 @@ fn text_of(shard: &Lane, message: MessageType, bytes: &[u8]) -> Vec<u8> {
     text
 }
 
-/// A call as a person reads it: its method, and its messages as JSON.
+/// A call in readable form: its method, and its messages as JSON.
 #[cold]
 fn text_of_call(shard: &Lane, call: &Call, body: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();

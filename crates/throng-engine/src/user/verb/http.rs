@@ -1,4 +1,4 @@
-//! HTTP requests and their answers.
+//! HTTP requests and their responses.
 
 mod digest;
 mod follow;
@@ -47,7 +47,7 @@ use crate::user::verb::asking::Asking;
 use crate::user::{State, jar, redirect, watched};
 use crate::verify::look_at_headers;
 
-/// What follows such an answer is another protocol (RFC 9110, 15.2.2).
+/// After this status, the connection speaks another protocol (RFC 9110, 15.2.2).
 const SWITCHING_PROTOCOLS: u16 = 101;
 const UNAUTHORIZED: u16 = 401;
 
@@ -58,8 +58,8 @@ enum Unsent {
     Broken(io::Error),
 }
 
-/// A request at work: the task that asks, and what its step says. It is written and its answer is
-/// judged here; how its step ends is decided by the task.
+/// A running request: the task that sends it, and its step. The request is written and its response
+/// judged here; the task decides how the step ends.
 struct Request<'a> {
     shard: &'a Lane,
     user: &'a mut State,
@@ -68,7 +68,7 @@ struct Request<'a> {
     plan: &'a HttpPlan,
 }
 
-/// What has to be known of a request while its answer is read.
+/// State needed to read the response of a request.
 pub(in crate::user) struct Listening<'a> {
     pub(in crate::user) shard: &'a Lane,
     pub(in crate::user) http: &'a Http,
@@ -77,7 +77,7 @@ pub(in crate::user) struct Listening<'a> {
     pub(in crate::user) target: u16,
 }
 
-/// The verb `http`: sends the request, on a new connection if there is none.
+/// The verb `http`: sends the request, on a new connection if none is open.
 pub(in crate::user) fn ask(
     active: &mut Active<'_>,
     http: &Http,
@@ -102,7 +102,7 @@ pub(in crate::user) fn ask(
     let mut asking = Asking { active, link, step, timeout };
     let Some(mut exchange) = asking.begins(target, cx) else { return };
     let until = asking.until();
-    // Where this request follows from an answer, the try began with the first.
+    // If this request follows a response, the try started with the first.
     if let Some(redirect) = active.task.redirect() {
         exchange.sent = redirect.sent.min(exchange.sent);
     }
@@ -122,7 +122,7 @@ pub(in crate::user) fn ask(
         }
     }
     if let Err(Unsent::Broken(error)) = sent {
-        // What the target has said of it is read first.
+        // The response of the target is read first.
         exchange.rare(active.shard).unsendable = Some(error);
         if let Some(connection) = active.user.lines.connection_mut(line) {
             connection.forget_unsent();
@@ -131,7 +131,7 @@ pub(in crate::user) fn ask(
     active.wait_for(Doing::Exchange(exchange), until);
 }
 
-/// The answer is complete; its body is in `whole`, or was kept.
+/// The response is complete; its body is in `whole`, or was kept.
 pub(in crate::user) fn answer_complete(
     active: &mut Active<'_>,
     reusable: bool,
@@ -143,7 +143,8 @@ pub(in crate::user) fn answer_complete(
         return;
     };
     let Some(mut exchange) = active.task.take_exchange() else { return };
-    // Where the answer came before all of the request was sent, the rest of it is not wanted.
+    // If the response arrived before the whole request was sent, the rest of the request is
+    // dropped.
     let reusable = reusable && active.user.lines.get(line).is_sent() && !exchange.is_unsendable();
     let keeps = reusable && exchange.keep_alive && shard.prepared.program.connection.keep_alive;
     let now = active.user.now;
@@ -183,7 +184,8 @@ pub(in crate::user) fn answer_complete(
     active.task.detour = None;
     match verdict {
         Ok(()) => {
-            // A login that is answered is not enough where what it is for lets nobody in.
+            // A login that gets a response is not enough if the connection it is for is then
+            // refused.
             if active.user.is_online() || !active.user.connects() {
                 active.user.refusals = 0;
             }
@@ -205,7 +207,7 @@ pub(in crate::user) fn answer_complete(
     keep_connection(active.user, line, keeps, reusable);
 }
 
-/// Keeps what was sent and what came, if this is the first failure of its kind.
+/// Keeps what was sent and received, if this is the first failure of its kind.
 pub(in crate::user) fn witness(
     active: &mut Active<'_>,
     cause: Cause,
@@ -217,8 +219,9 @@ pub(in crate::user) fn witness(
     }
 }
 
-/// What becomes of the connection of an answer. The side that closes first keeps the port for
-/// a minute: that is left to the target, which was asked to close or has said that it will.
+/// Decides what happens to the connection after a response. The side that closes first keeps the
+/// port in TIME_WAIT for a minute: if the target was asked to close or has announced it, the close
+/// is left to the target.
 fn keep_connection(user: &mut State, line: u8, keeps: bool, reusable: bool) {
     match (keeps, reusable) {
         _ if user.lines.get(line).multiplexes() => {}
@@ -229,7 +232,7 @@ fn keep_connection(user: &mut State, line: u8, keeps: bool, reusable: bool) {
 }
 
 impl Exchange {
-    /// Bytes came behind the answer. What follows a switch of protocols is that other one.
+    /// Bytes followed the response. After a switch of protocols, they belong to the other protocol.
     pub(in crate::user) fn has_surplus(&mut self, bytes: usize, shard: &Lane) {
         if self.status != SWITCHING_PROTOCOLS {
             let detail = say!("at least {bytes} bytes were received after the end of the response");
@@ -321,17 +324,17 @@ impl<'a> Request<'a> {
         Request { shard: active.shard, user: active.user, task: active.task, http, plan }
     }
 
-    /// Where the request goes, by a redirect or without one.
+    /// Target of the request, with or without a redirect.
     fn goes_to(&self) -> u16 {
         let own = self.user.lines.get(self.task.line).target;
         self.task.redirect().map_or(own, |redirect| redirect.target)
     }
 
-    /// A path that begins with a value may be a URL that an answer has given, or a part of one: it
-    /// leads to the target that it names, and counts from the request it came from.
+    /// A path that starts with a value may be a URL from a response, or a part of one: it selects
+    /// the target that it names, relative to the request it came from.
     fn lead(&mut self) -> Result<(), Finding> {
         let http = self.http;
-        // What is drawn here is drawn again when the request is written.
+        // Random values are drawn here again when the request is written.
         let mut random = self.user.random.clone();
         let mut rendered = self.shard.content_buffer.borrow_mut();
         rendered.clear();
@@ -347,7 +350,7 @@ impl<'a> Request<'a> {
         Ok(())
     }
 
-    /// Notes which request those saved values came from that paths begin with.
+    /// Records the request that produced the saved values which paths start with.
     fn note_origins(&mut self, exchange: &Exchange) {
         let (http, plan) = (self.http, self.plan);
         if plan.links.is_empty() {
@@ -360,8 +363,8 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Sends the request by one write. One that is the same for all users lies there already, and
-    /// so does a long body that is.
+    /// Sends the request in one write. A request that all users share is written already, and so is
+    /// a long shared body.
     fn send_request(
         &mut self,
         target: u16,
@@ -419,7 +422,7 @@ impl<'a> Request<'a> {
         self.user.outbound(line).send_with(&buffer, body, cx).map_err(broken)
     }
 
-    /// Sends the same as a stream of HTTP/2.
+    /// Sends it as an HTTP/2 stream.
     fn send_block(
         &mut self,
         block: &[u8],
@@ -443,12 +446,12 @@ impl<'a> Request<'a> {
         Ok(())
     }
 
-    /// Whether a redirect has taken the body away.
+    /// Whether a redirect has removed the body.
     fn goes_as_get(&self) -> bool {
         self.task.redirect().is_some_and(|redirect| redirect.as_get)
     }
 
-    /// Enters into the ledger what a request asks to be delivered to others.
+    /// Enters the delivery of a request into the ledger.
     fn enter_request(
         &mut self,
         (written, body): (&[u8], Option<&Arc<[u8]>>),
@@ -457,7 +460,7 @@ impl<'a> Request<'a> {
     ) {
         let http = self.http;
         let Some(row) = self.shard.prepared.delivery_of(http.step) else { return };
-        // What is sent once more, or sent elsewhere, is the same message.
+        // A resent or redirected request is the same message.
         let followed = self.task.redirect().filter(|redirect| redirect.is_followed());
         let sent = match (again, followed) {
             (Some(again), _) => again.sent,
@@ -474,11 +477,10 @@ impl<'a> Request<'a> {
         exchange.is_delivered(sent, self.shard);
     }
 
-    /// Writes a request that differs from user to user, or from time to time; without a body that
-    /// lies elsewhere.
+    /// Writes a request that differs per user or over time, without a shared body.
     ///
-    /// All chance in it follows from what it was before, so that the same request can be written
-    /// once more: for a connection that was closed, and for a redirect.
+    /// All random values in it derive from the random state before it, so that the same request can
+    /// be written again: for a connection that was closed, and for a redirect.
     fn write_request(
         &mut self,
         target: u16,
@@ -533,7 +535,7 @@ impl<'a> Request<'a> {
         written.map_err(|fault| scope.finding(fault))
     }
 
-    /// Whether the answer is good or bad. What is to be kept of a good one is kept.
+    /// Whether the response is good. Saves values of a good one.
     fn judge(
         &mut self,
         exchange: &mut Exchange,
@@ -573,7 +575,7 @@ impl<'a> Request<'a> {
         (attempt, verdict)
     }
 
-    /// Prepares the request that answers a redirect; the same instruction is done again.
+    /// Prepares the request that follows a redirect; the same instruction runs again.
     fn follow(&mut self, exchange: &Exchange, location: &[u8]) -> Result<(), Said> {
         let http = self.http;
         let max = self.shard.prepared.program.limits.redirects_max;
@@ -615,7 +617,7 @@ impl<'a> Request<'a> {
         Ok(())
     }
 
-    /// Keeps what was sent and what came, if this is the first failure of its kind.
+    /// Keeps what was sent and received, if this is the first failure of its kind.
     fn witness(&mut self, cause: Cause, exchange: &Exchange, whole: Option<&[u8]>) {
         let shard = self.shard;
         if !shard.recorder.borrow().is_new(self.http.step, cause, exchange.status) {
@@ -632,7 +634,7 @@ impl<'a> Request<'a> {
         shard.recorder.borrow_mut().exchange = evidence::Exchange { sent, received };
     }
 
-    /// The request as it was sent. Cookies may be those of the answer already.
+    /// The request as it was sent, except that its cookies may already be those of the response.
     fn written_again(&mut self, exchange: &Exchange) -> Option<Shown> {
         let plan = self.plan;
         let before = exchange.rare.as_ref().and_then(|rare| rare.before.clone());
@@ -657,8 +659,8 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Whether a response says that a cache has answered in place of the service (RFC 9111, 5.1, and
-/// what caches add by custom).
+/// Whether a response shows that a cache answered instead of the service (RFC 9111, 5.1, and the
+/// usual headers of caches).
 fn is_cached(headers: &Headers<'_>) -> bool {
     let aged = headers.get("age").is_some_and(|age| age != b"0");
     let hits = |name| headers.get(name).is_some_and(contains_hit);
@@ -669,12 +671,12 @@ fn contains_hit(value: &[u8]) -> bool {
     value.windows(3).any(|three| three.eq_ignore_ascii_case(b"hit"))
 }
 
-/// How long a body is that lies elsewhere.
+/// Length of a shared body.
 fn length(body: Option<&Arc<[u8]>>) -> usize {
     body.map_or(0, |body| body.len())
 }
 
-/// A request with the body that lies elsewhere, for who looks at it.
+/// A request with its shared body, for display.
 #[cold]
 fn whole<'a>(written: &'a [u8], body: Option<&Arc<[u8]>>) -> Cow<'a, [u8]> {
     match body {
@@ -692,13 +694,13 @@ fn is_failure(status: u16, http: &Http) -> bool {
     }
 }
 
-/// Tells the head of an exchange.
+/// Traces the head of a response.
 pub(in crate::user) fn trace_head(head: &Head<'_>, scope: &UserScope<'_>) {
     let received = || What::Received(Shown::of(&text_of_head(head)));
     scope.shard.tell(scope.who(), scope.now, received);
 }
 
-/// The request that answers a redirect.
+/// The request that follows a redirect.
 fn write_redirected(
     http: &Http,
     redirect: &Redirect,
@@ -711,7 +713,7 @@ fn write_redirected(
     let Redirect { path, as_get, elsewhere, .. } = redirect;
     let detour = Way { path: Some(path), as_get: *as_get, elsewhere: *elsewhere };
     let template = Template::new(http, keep_alive, detour);
-    // The chance that was in the first path is not for what follows it.
+    // Random values in the first path must not affect what follows it.
     http.path.render(&mut sent_to.path, scope)?;
     sent_to.path.clear();
     sent_to.path.extend_from_slice(redirect.path.as_bytes());
@@ -722,23 +724,23 @@ pub(in crate::user) fn unix_seconds(shard: &Lane, now: Time) -> u64 {
     shard.unix_nanos(now) / 1_000_000_000
 }
 
-/// The trace id of a request, if it has one, and the header's value (W3C Trace Context, 3.2).
+/// The trace ID of a request, if it has one, and the header's value (W3C Trace Context, 3.2).
 fn draw_trace(trace: &Trace, random: &mut Random) -> Option<(u128, [u8; 55])> {
     if !random.chance(trace.share) {
         return None;
     }
-    // Neither of the ids may be all zeros.
+    // Neither of the IDs may be all zeros.
     let id = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64()) | 1;
     let parent = random.next_u64() | 1;
     let mut value = [0; 55];
-    // It is as long as its value.
+    // The buffer has the exact length of the value.
     let _ = write!(&mut value[..], "00-{id:032x}-{parent:016x}-01");
     Some((id, value))
 }
 
-/// The target and the path that a reference means (RFC 3986, 5.2), seen from the request that
-/// the value came from with which it begins; one that came from none counts from `/`. A whole
-/// path is one of the step's own target, wherever it came from.
+/// The target and path of a reference (RFC 3986, 5.2), relative to the request that produced the
+/// value it starts with, or to `/` without one. A complete path always refers to the step's own
+/// target.
 pub(in crate::user) fn resolve(
     user: &State,
     line: u8,

@@ -1,4 +1,4 @@
-//! How a connection of a user comes to be, or does not.
+//! How a connection of a user opens, or fails to.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use throng_protocol::stream::StreamReader;
 use throng_protocol::websocket::Key;
 
 use crate::connector;
-use crate::connector::protocol::Upgrade;
+use crate::connector::protocol::{Upgrade, machine_of};
 use crate::connector::{Ask, Handshake, Opened};
 use crate::failure::{Ended, Failure, Finding};
 use crate::prepared::code::Instruction;
@@ -30,14 +30,15 @@ use crate::user::connection::{Connection, Later};
 use crate::user::flow::Session;
 use crate::user::outcome::Onward;
 use crate::user::redirect::is_plain_path;
-use crate::user::send::mqtt;
+use crate::user::send::greeting;
 use crate::user::task::{Active, Doing, Opening};
+use crate::user::verb::ask_for_call;
 use crate::user::verb::asking::open;
-use crate::user::verb::grpc::ask_for_call;
 use crate::user::verb::http::{resolve, unix_seconds};
 use crate::user::{State, jar, redirect, watched};
 
-/// The verb `connect`: on a WebSocket target with the upgrade, to an event stream with its request.
+/// The verb `connect`: with the upgrade for a WebSocket target, with its request for an event
+/// stream.
 pub(super) fn connect(active: &mut Active<'_>, connect: &Connect, plan: &Plan) {
     let line = active.user.line_of(connect.link);
     active.task.line = line;
@@ -63,7 +64,7 @@ struct Connecting<'a> {
 }
 
 impl Connecting<'_> {
-    /// What is asked for before the connection is open, and of which target.
+    /// The request to send before the connection is open, and its target.
     fn handshake(&mut self, plan: &Plan) -> Result<(u16, Option<Handshake>), Finding> {
         let (shard, connect) = (self.shard, self.connect);
         let own = self.user.lines.get(self.line).target;
@@ -97,17 +98,12 @@ impl Connecting<'_> {
         if let Some(login) = connector::login_to(place, &mut self.user.random) {
             return Ok((target, Some(login)));
         }
-        let Some(ConnectOptions::Mqtt(client)) = options else {
-            return Ok((target, upgrade.map(Handshake::WebSocket)));
-        };
         let line = self.line;
         let kept = self.user.memory.as_mut().and_then(|memory| memory.take_machine(line));
-        let mut scope = scope!(self.user, shard);
-        let greeting = mqtt::greeting(client, upgrade, kept, &mut scope)?;
-        Ok((target, Some(Handshake::Mqtt(greeting))))
+        Ok((target, greeting(options, upgrade, kept, &mut scope!(self.user, shard))?))
     }
 
-    /// As with a request: a path that begins with a value may be a URL.
+    /// As for a request: a path that starts with a value may be a URL.
     fn lead(&self, ask: Ask, had_fragment: bool, events: bool) -> Result<(u16, Ask), Finding> {
         let goes_as_it_is = ask.path.is_empty() || is_plain_path(&ask.path);
         if self.connect.path.begins_with().is_none() || goes_as_it_is && !had_fragment {
@@ -132,7 +128,7 @@ impl Connecting<'_> {
         }
     }
 
-    /// Adds to the cookies of the scenario what the user has for the request of a handshake.
+    /// Adds the user's cookies for the handshake request to those of the scenario.
     fn add_cookies(&self, target: u16, ask: &mut Ask) {
         let target = &self.shard.prepared.targets[usize::from(target)];
         let place = target.jar_place(unix_seconds(self.shard, self.user.now));
@@ -143,14 +139,14 @@ impl Connecting<'_> {
         ask.cookies = header;
     }
 
-    /// What a stream of events that was lost is asked to go on with.
+    /// Where a lost event stream resumes.
     fn resume(&self) -> Resume {
         let resume = self.user.memory.as_ref().and_then(|memory| memory.resume(self.line));
         resume.cloned().unwrap_or_default()
     }
 }
 
-/// A connection is open, or it is known why not.
+/// A connection opened, or failed to.
 pub(in crate::user) fn opened(active: &mut Active<'_>, result: Result<Opened, Failure>) {
     if let Doing::Opening(opening) = std::mem::replace(&mut active.task.doing, Doing::Step) {
         active.task.deadline = Time::NEVER;
@@ -163,7 +159,7 @@ pub(super) fn timed_out(active: &mut Active<'_>, opening: &Opening) {
     OpeningEnd { active, opening }.timed_out();
 }
 
-/// A connection that was opening, and does not any more.
+/// The end of a connection attempt.
 struct OpeningEnd<'v, 'a> {
     active: &'v mut Active<'a>,
     opening: &'v Opening,
@@ -223,7 +219,7 @@ impl OpeningEnd<'_, '_> {
         self.failed(&failure);
     }
 
-    /// It is known which address it went to, past those that refused it.
+    /// The address it went to is known, past those that refused it.
     fn settles(&mut self) {
         let OpeningEnd { active, opening } = self;
         active.shard.recorder.borrow_mut().gauges.connections_opening -= 1;
@@ -237,7 +233,7 @@ impl OpeningEnd<'_, '_> {
         }
     }
 
-    /// Keeps the cookies that the answer to a handshake sets.
+    /// Stores the cookies of a handshake response.
     fn keep_cookies(&mut self) {
         let Some(set) = self.opening.progress.set_cookies.take() else { return };
         let Active { shard, user, .. } = &mut *self.active;
@@ -269,8 +265,8 @@ impl OpeningEnd<'_, '_> {
         recorder.bytes_in += opened.bytes_in;
         recorder.bytes_out += opened.bytes_out;
         drop(recorder);
-        let machine = opened.machine.unwrap_or_else(|| match scheme {
-            scheme if scheme.is_redis() => Machine::Redis(Box::default()),
+        let own = opened.machine.or_else(|| machine_of(scheme));
+        let machine = own.unwrap_or_else(|| match scheme {
             _ if opened.multiplexes => {
                 Machine::Http2(Box::new(http2::Client::new(&shard.prepared.limits.http2)))
             }
@@ -287,7 +283,7 @@ impl OpeningEnd<'_, '_> {
         user.arm(connection.machine.due());
         user.lines.get_mut(line).connection = Some(connection);
         if let Some(memory) = &mut user.memory {
-            // The machine has it now.
+            // The machine owns it now.
             memory.keep_resume(line, None);
         }
         user.tell(|| watched::connected(shard, target, &opened.times));
@@ -324,7 +320,7 @@ impl OpeningEnd<'_, '_> {
     }
 }
 
-/// Whoever waits before another try waits at least as long as the target has asked for.
+/// A user that waits before a retry waits at least as long as the target has asked for.
 fn hold_as_told(active: &mut Active<'_>, retry_after_s: u64) {
     let until = active.user.now + Duration::from_secs(retry_after_s.min(RETRY_AFTER_MAX_S));
     if matches!(active.task.doing, Doing::Holding) && until > active.task.deadline {
@@ -340,7 +336,7 @@ fn no_event_stream(url: &str) -> Said {
     say!("`{url}` is not an event stream URL")
 }
 
-/// The sub-protocols that one user offers; an empty one is none.
+/// The sub-protocols that one user offers, without empty ones.
 fn protocols_of(connect: &Connect, scope: &mut UserScope<'_>) -> Result<Vec<String>, Fault> {
     let mut all = Vec::with_capacity(connect.protocols.len());
     for text in &connect.protocols {
@@ -353,7 +349,7 @@ fn protocols_of(connect: &Connect, scope: &mut UserScope<'_>) -> Result<Vec<Stri
     Ok(all)
 }
 
-/// The request of a handshake as one user sends it, and whether its path was a URL with a fragment.
+/// The handshake request of one user, and whether its path was a URL with a fragment.
 fn ask_of(connect: &Connect, scope: &mut UserScope<'_>) -> Result<(Ask, bool), Fault> {
     let mut path = Vec::new();
     let had_fragment = connect.path.render_reference(&mut path, scope)?;

@@ -1,5 +1,5 @@
-//! Going: users that are told to leave or to disconnect, and connections that end as a scenario has
-//! it.
+//! Closing: users that are told to leave or to disconnect, and connections that the scenario
+//! closes.
 
 use std::task::Context;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::user::flow::Session;
 use crate::user::task::{Active, Doing};
 use crate::user::transaction::End;
 
-/// How long a WebSocket may take to end in order once we have said goodbye.
+/// Time limit of a WebSocket's close handshake after our close frame.
 const GOODBYE_MAX: Duration = Duration::from_secs(5);
 
-/// We end a connection, one way or another.
+/// We end a connection, with the given close mode.
 pub(in crate::user) fn end_by(
     active: &mut Active<'_>,
     line: u8,
@@ -33,8 +33,8 @@ pub(in crate::user) fn end_by(
     }
 }
 
-/// Ends a connection in order: a WebSocket by its close handshake, others by FIN. Whoever
-/// waits for the end of one already says goodbye to another without waiting.
+/// Closes a connection gracefully: a WebSocket by its close handshake, others by FIN. A task that
+/// waits for the end of one already closes another without waiting.
 pub(in crate::user) fn close(active: &mut Active<'_>, line: u8, cx: &mut Context<'_>) {
     let Some(connection) = active.user.lines.connection(line) else { return };
     let machine = &connection.machine;
@@ -53,11 +53,11 @@ pub(in crate::user) fn close(active: &mut Active<'_>, line: u8, cx: &mut Context
 }
 
 impl Active<'_> {
-    /// The connection is closed, as it was to be until then.
+    /// The connection is closed, after a wait that could last until then.
     pub(in crate::user) fn closed_in_order(&mut self, until: Time) -> Turn {
         self.task.deadline = Time::NEVER;
         self.task.doing = Doing::Step;
-        // The time that closing took is not the next step's; how late that is already is.
+        // The next step's time does not include the close; a delay that it already has stays.
         self.task.due = match self.task.is_scheduled {
             true => self.task.due + GOODBYE_MAX.saturating_sub(until - self.user.now),
             false => self.task.due.max(self.user.now),
@@ -70,10 +70,9 @@ impl Active<'_> {
 }
 
 impl Session<'_, '_> {
-    /// Told to leave while waiting: whether what the user waits for can be given up. A step that
-    /// was begun is finished, and so is a transaction: half a purchase is left with no target. A
-    /// connection that is being opened is given up, but not that of who arrived a moment ago: each
-    /// arrival has a result.
+    /// Told to leave while waiting: whether the wait can be abandoned. A step that has started is
+    /// finished, and so is a transaction: no target is left with half a purchase. A connection that
+    /// is opening is abandoned, unless its user just arrived: every arrival gets a result.
     pub(in crate::user) fn leaves_now(&mut self) -> bool {
         let Active { shard, user, task, .. } = &*self.active;
         let can = match task.doing {
@@ -96,8 +95,8 @@ impl Session<'_, '_> {
         true
     }
 
-    /// The user has to go on elsewhere. Who stays has done what it was asked for; any other step
-    /// that is begun will not end.
+    /// The user has to continue elsewhere. A `stay` has done what it was meant to; any other
+    /// running step will not finish.
     fn break_off_step(&mut self) {
         match (&self.active.task.doing, self.active.instruction()) {
             (Doing::Stay, Instruction::Do(Statement::Stay(stay))) if !stay.awaits_end => {
@@ -108,7 +107,7 @@ impl Session<'_, '_> {
         self.active.give_up();
     }
 
-    /// Told to fall out: whether what the user does can be left at once.
+    /// Told to disconnect: whether the user can do so immediately.
     pub(in crate::user) fn parts_now(&self) -> bool {
         let Active { shard, user, task, .. } = &*self.active;
         let can = matches!(
@@ -119,7 +118,7 @@ impl Session<'_, '_> {
         can && may && user.is_online()
     }
 
-    /// The connections that last end in the way that is told, and the session begins anew.
+    /// Closes the long-lived connections in the given close mode, and restarts the session.
     pub(in crate::user) fn part(&mut self, how: Parting, cx: &mut Context<'_>) {
         self.active.user.now = self.active.shard.clock.now();
         self.break_off_step();
@@ -140,7 +139,7 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Whose connection is gone comes back, as `reconnect` has it.
+    /// A user whose connection is gone returns as `reconnect` says.
     fn rejoin(&mut self) {
         self.active.user.rejoins = false;
         if let Some(retry) = self.reconnects() {

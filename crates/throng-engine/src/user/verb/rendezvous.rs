@@ -11,7 +11,7 @@ use crate::rendezvous::{Standing, Waiting};
 use crate::user::outcome::Onward;
 use crate::user::task::{Active, Doing};
 
-/// When a user looks again for what another shard is about to write.
+/// When a user checks again for what another shard is about to write.
 const SOON: Duration = Duration::from_millis(1);
 
 /// A task that waits for others.
@@ -37,7 +37,7 @@ impl Meeting<'_, '_> {
         active.wait_for(Doing::Rendezvous(waiting), now + rendezvous.timeout);
     }
 
-    /// They go on together, or the user has lost its patience.
+    /// The users continue together, or the wait of this one has timed out.
     fn woken(self, waiting: Waiting) {
         let Active { shard, user, task, .. } = &*self.active;
         let again = match shard.places.standing(waiting) {
@@ -52,7 +52,7 @@ impl Meeting<'_, '_> {
                     shard.meeting.go(user.slot, waiting.place);
                     return self.over(false);
                 }
-                // The last one came this very moment.
+                // The last one has just arrived.
                 false => user.now + SOON,
             },
         };

@@ -1,6 +1,6 @@
-//! The verb `secure`: TLS on a connection that is open, as the steps before it have agreed on it
-//! with the target (STARTTLS). Until the handshake is over, nothing else goes over the connection;
-//! what was read of it before in plain text is not trusted behind it.
+//! The verb `secure`: TLS on an open connection, after the steps before it have agreed on it with
+//! the target (STARTTLS). Nothing else is sent until the handshake is over; plain text that was
+//! received before is not trusted afterwards.
 
 use throng_metrics::Cause;
 use throng_program::Secure;
@@ -13,7 +13,7 @@ use crate::user::outcome::Onward;
 use crate::user::task::{Active, Doing};
 use crate::user::verb::unanswered::Unanswered;
 
-/// The verb `secure`: done when TLS is spoken.
+/// The verb `secure`: done when the TLS handshake is.
 pub(in crate::user) fn secure(active: &mut Active<'_>, secure: &Secure) {
     let line = active.user.line_of(secure.link);
     active.task.line = line;
@@ -45,8 +45,8 @@ pub(in crate::user) fn not_secured(active: &mut Active<'_>, failure: Failure) {
     Unanswered::new(active, exchange).failed(finding, false, Onward::Anew { refused: true });
 }
 
-/// Forgets what the target has said in plain text (RFC 3207, 4.2). What lies behind the reply
-/// that agreed to TLS is a mistake of the target, or was put there on the way.
+/// Drops what the target has sent in plain text (RFC 3207, 4.2). Bytes after the reply that agreed
+/// to TLS are a bug of the target, or were injected on the way.
 fn forget_plain(user: &mut State, line: u8) -> Result<(), Failure> {
     let Some(Connection { transport, machine, .. }) = user.lines.connection(line) else {
         return Ok(());

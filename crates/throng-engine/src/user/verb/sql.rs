@@ -1,4 +1,4 @@
-//! Statements of SQL, from the text to the result.
+//! SQL statements, from the text to the result.
 
 use std::io;
 use std::task::Context;
@@ -27,18 +27,18 @@ use crate::user::task::{Active, Doing};
 use crate::user::verb::asking::Asking;
 use crate::user::{State, Waits};
 
-/// What a target is, where it speaks SQL.
-pub(in crate::user) fn database_of(shard: &Lane, target: u16) -> Option<&Database> {
+/// The database of a target that speaks SQL.
+fn database_of(shard: &Lane, target: u16) -> Option<&Database> {
     shard.prepared.targets[usize::from(target)].target.database()
 }
 
-/// Which SQL the database of a task speaks.
+/// The SQL dialect of a task's database.
 fn dialect_of(active: &Active<'_>) -> Dialect {
     let target = active.user.lines.get(active.task.line).target;
     database_of(active.shard, target).map_or(Dialect::default(), |it| it.dialect)
 }
 
-/// The verb `sql`: sends the statement, on a new connection if there is none.
+/// The verb `sql`: sends the statement, on a new connection if none is open.
 pub(in crate::user) fn execute(
     active: &mut Active<'_>,
     sql: &Sql,
@@ -59,7 +59,7 @@ pub(in crate::user) fn execute(
             let nothing = Attempt::default();
             return active.step_failed(sql.step, &nothing, finding, Onward::NextStep);
         }
-        // What the target has said of it is read first.
+        // The response of the target is read first.
         Ok(Err(error)) => {
             exchange.rare(active.shard).unsendable = Some(error);
             if let Some(connection) = active.user.lines.connection_mut(active.task.line) {
@@ -114,7 +114,7 @@ fn send(
     Ok(active.user.outbound(line).send(&out, cx))
 }
 
-/// Everything that the statement returned is there.
+/// The result of the statement is complete.
 pub(in crate::user) fn done(active: &mut Active<'_>, reply: &Reply<'_>) {
     let (shard, line) = (active.shard, active.task.line);
     let (Instruction::Do(Statement::Sql(sql)), Plan::Sql(plan)) = active.at_pc() else { return };
@@ -223,7 +223,7 @@ fn values_of(sql: &Sql, dialect: Dialect, scope: &mut UserScope<'_>) -> Result<V
     Ok(values)
 }
 
-/// A value as PostgreSQL reads it: a list as an array, bytes in hexadecimal digits.
+/// A value in PostgreSQL's format: a list as an array, bytes in hexadecimal digits.
 fn write_value(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Bytes(bytes) => {
@@ -244,7 +244,7 @@ fn write_value(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-/// An item of an array: in quotes, but for NULL and arrays.
+/// An item of an array, quoted unless it is NULL or an array.
 fn write_item(item: &Value, out: &mut Vec<u8>) {
     if item.is_null() {
         return out.extend_from_slice(b"NULL");
@@ -264,12 +264,12 @@ fn write_item(item: &Value, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// A statement as a person reads it, its parameters behind it.
+/// A statement in readable form, followed by its parameters.
 #[cold]
 fn shown(text: &[u8], sql: &Sql, dialect: Dialect, scope: &mut UserScope<'_>) -> Vec<u8> {
     let mut shown = text.to_vec();
     for (number, one) in (1..).zip(sql.with.iter().flatten()) {
-        // What is drawn anew for a person is drawn from a copy.
+        // Values that are only shown are drawn from a copy.
         let mut random = scope.random.clone();
         std::mem::swap(scope.random, &mut random);
         let value = one.value(scope).unwrap_or_default();

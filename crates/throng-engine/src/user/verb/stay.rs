@@ -1,4 +1,4 @@
-//! The verb `stay`: a user is there and listens.
+//! The verb `stay`: a user stays connected and listens.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::user::outcome::Onward;
 use crate::user::task::{Active, Doing};
 use crate::user::verb::control::catch_up;
 
-/// A task that is there and listens.
+/// A task that stays and listens.
 pub(super) struct Staying<'v, 'a> {
     pub(super) active: &'v mut Active<'a>,
     pub(super) stay: &'v Stay,
@@ -26,7 +26,7 @@ impl Staying<'_, '_> {
         let line = self.active.user.line_of(stay.link);
         self.active.task.line = line;
         if self.active.user.lines.get(line).is_over_as_wanted() {
-            // It ended just before. What it said is for the handlers.
+            // It ended just before. Its messages are for the handlers.
             self.active.begin(stay.step);
             if self.active.user.lines.get(line).keeps_something() && !self.active.task.is_body() {
                 return self.active.wait_for(Doing::Stay, Time::NEVER);
@@ -60,13 +60,13 @@ impl Staying<'_, '_> {
             self.active.user.heartbeats(line).begin_of_stay(heartbeat);
         }
         self.active.user.schedule(line, (&stay.every, plan), true);
-        // Without length, it does not hide how late the next step is.
+        // A `stay` of length zero does not hide how late the next step is.
         self.active.task.is_scheduled = stay.time == Some(Duration::ZERO) && !late.is_zero();
         let until = stay.time.map_or(Time::NEVER, |time| self.active.task.due + time);
         self.active.wait_for(Doing::Stay, until);
     }
 
-    /// The target ended the connection as the scenario has it.
+    /// The target ended the connection as the scenario expects.
     fn end_came(self) {
         let stay = self.stay;
         self.active.step_ok(stay.step, &self.awaited());
@@ -86,14 +86,14 @@ impl Staying<'_, '_> {
         self.active.step_failed(stay.step, &attempt, (Cause::Timeout, detail), Onward::NextStep);
     }
 
-    /// Who stays for a time is not timed.
+    /// A `stay` with a duration is not timed.
     fn awaited(&self) -> Attempt {
         let latency = self.stay.awaits_end.then(|| self.active.user.now - self.active.task.due);
         Attempt { latency, ..Attempt::default() }
     }
 }
 
-/// The connection was lost while the user was there and listened.
+/// The connection was lost during a `stay`.
 pub(in crate::user) fn lost(active: &mut Active<'_>, line: u8) {
     let Some(loss) = active.user.lines.get_mut(line).take_loss(active.shard) else { return };
     let Instruction::Do(Statement::Stay(stay)) = active.instruction() else { return };
@@ -111,7 +111,7 @@ pub(in crate::user) fn lost(active: &mut Active<'_>, line: u8) {
     active.step_failed(stay.step, &attempt, finding, onward);
 }
 
-/// The time of thinking or staying is over.
+/// A think time or `stay` is over.
 pub(in crate::user) fn pause_over(active: &mut Active<'_>, until: Time) {
     if let Instruction::Do(Statement::Stay(stay)) = active.instruction() {
         if stay.awaits_end {
@@ -120,7 +120,7 @@ pub(in crate::user) fn pause_over(active: &mut Active<'_>, until: Time) {
         active.step_ok(stay.step, &Attempt::default());
     }
     active.paused();
-    // One without length; any other in a late iteration was caught up with.
+    // One of length zero; any other in a late iteration has absorbed the delay.
     match until <= active.task.due {
         true => active.pass_on(),
         false => active.next_step(),

@@ -1,5 +1,5 @@
-//! What a task says over a connection that lasts, and what it makes of the answer: `send`,
-//! `request`, `expect`. Whose a message is that comes is found out in [`crate::user::listen`].
+//! What a task sends over a long-lived connection, and how it handles the reply: `send`, `request`,
+//! `expect`. [`crate::user::listen`] decides which task a message is for.
 
 mod joined;
 
@@ -12,6 +12,7 @@ use throng_base::StepId;
 use throng_metrics::Cause;
 use throng_program::{Check, Content, Expect, Message, Pick, Request, Save, Send, Statement};
 use throng_protocol::framed::{MessageId, Packet};
+use throng_protocol::machine::Fields;
 use throng_protocol::stream::Answer;
 
 use crate::failure::{Finding, lost_failure};
@@ -29,11 +30,11 @@ use crate::user::connection::{Later, NOTHING_ASKED};
 use crate::user::exchange::{Awaits, Exchange};
 use crate::user::line::ended_by;
 use crate::user::outcome::Onward;
-use crate::user::send::{Sent, wire_bytes};
+use crate::user::send::{Acknowledgement, Sent, wire_bytes};
 use crate::user::task::{Active, Doing};
 use crate::user::verb::unanswered::Unanswered;
 
-/// The verb `send`: done when the message is on its way.
+/// The verb `send`: done when the message is sent.
 pub(super) fn send(active: &mut Active<'_>, send: &Send, cx: &mut Context<'_>) {
     let Send { link, step, message, timeout, .. } = send;
     if sends_joined(active, *link, cx) {
@@ -57,7 +58,7 @@ pub(super) fn request(active: &mut Active<'_>, request: &Request, cx: &mut Conte
     Saying { active, line, step: *step, message }.say(Awaits::Message, *timeout, cx);
 }
 
-/// The verb `expect`: waits for the next message that is meant.
+/// The verb `expect`: waits for the next message that matches.
 pub(super) fn expect(active: &mut Active<'_>, expect: &Expect) {
     let line = active.user.line_of(expect.link);
     active.task.line = line;
@@ -71,7 +72,7 @@ pub(super) fn expect(active: &mut Active<'_>, expect: &Expect) {
     active.wait_for(Doing::Exchange(exchange), active.user.now + expect.timeout);
 }
 
-/// What came before a request cannot be its answer.
+/// A message that arrived before a request cannot be its reply.
 fn forget_kept(active: &mut Active<'_>, line: u8) {
     let mut later = active.user.lines.get_mut(line).take_kept();
     while let Some(one) = later.pop() {
@@ -89,7 +90,7 @@ struct Saying<'v, 'a> {
 }
 
 impl Saying<'_, '_> {
-    /// Sends the message of a step and waits for what it awaits; whether it does.
+    /// Sends the message of a step and starts the wait for what it awaits; true if it has to wait.
     fn say(&mut self, awaits: Awaits, patience: Duration, cx: &mut Context<'_>) -> bool {
         let (line, step) = (self.line, self.step);
         self.active.task.line = line;
@@ -117,7 +118,7 @@ impl Saying<'_, '_> {
         }
     }
 
-    /// Sends the message of a step, which may have to be delivered to others.
+    /// Sends the message of a step, which may be a delivery to other users.
     fn send(&mut self, cx: &mut Context<'_>) -> Result<io::Result<Sent>, Finding> {
         let Saying { active, line, step, message } = self;
         let sent = active.user.outbound(*line).message(message, cx)?;
@@ -125,7 +126,7 @@ impl Saying<'_, '_> {
     }
 }
 
-/// Waits for what a message awaits that is on its way.
+/// Starts the wait for what a sent message awaits.
 fn wait_on(active: &mut Active<'_>, awaits: Awaits, sent: Sent, patience: Duration) {
     let Sent { bytes, number, delivery } = sent;
     let mut exchange = Exchange { number, ..Exchange::new(awaits, active.user.now) };
@@ -134,11 +135,11 @@ fn wait_on(active: &mut Active<'_>, awaits: Awaits, sent: Sent, patience: Durati
     active.wait_for(Doing::Exchange(exchange), active.user.now + patience);
 }
 
-/// A message is on its way, which may have to be delivered to others. It lies in the shard's
-/// buffer still, unless it is the same for all users.
+/// A message was sent that may be a delivery to other users. Its bytes are still in the shard's
+/// buffer, unless all users send the same.
 fn delivers(active: &mut Active<'_>, step: StepId, message: &Message) -> Option<(u16, u64)> {
     let row = active.shard.prepared.delivery_of(step)?;
-    // What is cut on purpose reaches nobody.
+    // A message that is truncated on purpose reaches no user.
     if message.cut.is_some() {
         return None;
     }
@@ -147,7 +148,7 @@ fn delivers(active: &mut Active<'_>, step: StepId, message: &Message) -> Option<
     active.user.audiences.sent_message(row, (message, link), &mut scope)
 }
 
-/// Writing failed. Whoever waits for this connection hears of it, this task first.
+/// Writing failed. Tasks that wait for this connection are notified, this task first.
 fn unsent(active: &mut Active<'_>, error: &io::Error) {
     let mut failure = lost_failure(error);
     if failure.cause == Cause::ClosedEarly {
@@ -173,7 +174,7 @@ pub(in crate::user) fn sent(active: &mut Active<'_>) {
     joined_taken(active, &behind.unwrap_or_default());
 }
 
-/// Bytes came of the answer on a raw stream, perhaps all of it.
+/// Bytes of the reply arrived on a raw stream, perhaps all of them.
 pub(in crate::user) fn stream_came(active: &mut Active<'_>, bytes: &[u8], answer: Option<&[u8]>) {
     active.user.tell(|| What::Received(active.user.shown(active.task.line, bytes)));
     if let Doing::Exchange(exchange) = &mut active.task.doing {
@@ -189,10 +190,22 @@ pub(in crate::user) fn stream_came(active: &mut Active<'_>, bytes: &[u8], answer
     message_came(active, verdict);
 }
 
-/// The message that the task waits for is here.
+/// What this task sent is acknowledged.
+pub(super) fn acknowledged(active: &mut Active<'_>, answer: &Acknowledgement<'_>) {
+    let mut looked = Looked::new(answer.status, answer.content, active.user.now - active.task.due);
+    if !matches!(answer.fields, Fields::None) {
+        let line = active.task.line;
+        active.user.tell(|| What::Received(active.user.shown(line, answer.content)));
+        (looked.whole, looked.fields) = (Some(answer.content), answer.fields);
+    }
+    looked.refusal = answer.refusal.as_ref();
+    answer_came(active, &looked, None);
+}
+
+/// The message that the task waits for has arrived.
 pub(in crate::user) fn answer_came(
     active: &mut Active<'_>,
-    looked: Looked<'_>,
+    looked: &Looked<'_>,
     packet: Option<Packet>,
 ) {
     let (shard, line) = (active.shard, active.task.line);
@@ -213,16 +226,17 @@ pub(in crate::user) fn answer_came(
         }
         if let Some(rare) = exchange.rare.as_deref_mut() {
             wrong = wrong.or(rare.finding.take());
-            parts = Some(std::mem::take(&mut rare.parts)).filter(|_| asks);
+            let came = std::mem::take(&mut rare.parts);
+            parts = Some(came).filter(|parts| asks && parts.count(None) > 0);
         }
     }
-    let mut looked = looked;
-    looked.parts = parts.as_ref().or(looked.parts);
+    let with_parts = parts.as_ref().map(|parts| looked.with_parts(parts));
+    let looked = with_parts.as_ref().unwrap_or(looked);
     let mut scope = scope!(active.user, shard);
     let verdict = match wrong {
         Some(finding) => Err(finding),
         None => {
-            looking(instruction, plan).map_or(Ok(()), |looking| looking.judge(&looked, &mut scope))
+            looking(instruction, plan).map_or(Ok(()), |looking| looking.judge(looked, &mut scope))
         }
     };
     if let (Err((cause, _)), Some(step)) = (&verdict, instruction.step()) {
@@ -235,7 +249,7 @@ pub(in crate::user) fn answer_came(
     message_came(active, verdict);
 }
 
-/// What the task waits for came, good or bad.
+/// What the task waits for arrived, good or bad.
 pub(in crate::user) fn message_came(active: &mut Active<'_>, verdict: Result<(), Finding>) {
     let Some(exchange) = active.task.take_exchange() else { return };
     let (instruction, plan) = active.at_pc();
@@ -243,7 +257,7 @@ pub(in crate::user) fn message_came(active: &mut Active<'_>, verdict: Result<(),
         return Unanswered::new(active, exchange).failed(finding, true, Onward::NextStep);
     }
     let line = active.task.line;
-    // That a login was answered is not enough: who is sent away behind each of them waits
+    // That a login was answered is not enough: a user that is rejected after each login backs off
     // longer and longer.
     if active.user.is_online() {
         active.user.refusals = 0;
@@ -260,7 +274,7 @@ pub(in crate::user) fn message_came(active: &mut Active<'_>, verdict: Result<(),
 }
 
 impl Exchange {
-    /// A packet of the reply, which goes on. It is kept if a check or a save looks at its fields.
+    /// A packet of a reply that continues. Kept if a check or a save reads its fields.
     fn part_came(
         &mut self,
         (message, packet): (MessageId, &[u8]),
@@ -287,7 +301,7 @@ impl Exchange {
     }
 }
 
-/// A reply that carries the number of the request, but is of a kind that answers something else.
+/// A reply with the correlation number of the request, but of a kind that answers something else.
 fn wrong_reply(
     link: &LinkPlan,
     instruction: &Instruction,
@@ -308,7 +322,7 @@ fn wrong_reply(
     Some((Cause::Malformed, detail))
 }
 
-/// What is looked at in the awaited message.
+/// What a step checks and saves of the awaited message.
 struct Looking<'a> {
     checks: &'a [Check],
     saves: &'a [Save],
@@ -320,7 +334,7 @@ fn looking<'a>(instruction: &'a Instruction, plan: &'a Plan) -> Option<Looking<'
     Some(Looking { checks: instruction.checks(), saves: instruction.saves(), look })
 }
 
-/// The answer on a raw stream that a step waits for.
+/// The reply on a raw stream that a step waits for.
 pub(in crate::user) fn awaited<'a>(
     instruction: &Instruction,
     plan: &'a Plan,

@@ -1,4 +1,4 @@
-//! What a task does whose exchange ends badly, or whose connection is lost while it waits.
+//! What a task does if its exchange fails, or if its connection is lost while it waits.
 
 use throng_base::{Said, Time};
 use throng_metrics::Cause;
@@ -16,17 +16,17 @@ use crate::user::redirect::Again;
 use crate::user::task::{Active, Doing};
 use crate::user::verb::http::witness;
 
-/// The words for a close that met a request on its way.
+/// Message for a close that crossed with a request.
 const CLOSED_WHILE_IDLE: Said =
     say!("the target closed the idle connection just as the request was sent");
 
-/// So often a request is sent once more that the target says it has not looked at: a target that
-/// refuses all is not asked for ever. It is what Go's client does.
+/// How often a request is resent that the target says it has not processed: a target that refuses
+/// everything is not asked forever. Go's client uses the same limit.
 const RESENDS_MAX: u8 = 6;
 
 impl Active<'_> {
-    /// The connection of this task is of no more use to anybody. Its own step fails for that, and
-    /// the user tells the others.
+    /// The connection of this task can no longer be used. Its own step fails for that, and the user
+    /// notifies the others.
     pub(in crate::user) fn lose(&mut self, failure: Failure, ended: Ended) {
         let line = self.task.line;
         self.user.lose(line, Loss::new(failure, ended));
@@ -35,14 +35,14 @@ impl Active<'_> {
         }
     }
 
-    /// Nothing more comes of what this task asked for.
+    /// Nothing more arrives for the exchange of this task.
     pub(in crate::user) fn exchange_lost(&mut self, line: u8) {
         let Some(mut exchange) = self.task.take_exchange() else { return };
         let lacking = lacking(self, &exchange);
-        // What is sent again has no more time than it had.
+        // A resent request keeps its first deadline.
         let until = std::mem::replace(&mut self.task.deadline, Time::NEVER);
         let loss = match self.task.is_body() {
-            // The session hears of it, too.
+            // The session is notified, too.
             true => None,
             false => self.user.lines.get_mut(line).take_loss(self.shard),
         };
@@ -66,7 +66,7 @@ impl Active<'_> {
     }
 }
 
-/// An exchange of a task that ends without what was asked for.
+/// An exchange that ends without its response.
 pub(in crate::user) struct Unanswered<'v, 'a> {
     active: &'v mut Active<'a>,
     exchange: Exchange,
@@ -77,8 +77,8 @@ impl<'v, 'a> Unanswered<'v, 'a> {
         Unanswered { active, exchange }
     }
 
-    /// It did not end in time. Where messages do not say what they answer, what still comes could
-    /// be taken for the next answer, so the connection is of no more use.
+    /// It timed out. If messages do not say what they answer, a late reply could be taken for the
+    /// next one, so the connection can no longer be used.
     pub(in crate::user) fn timed_out(mut self) {
         let line = self.active.task.line;
         let waited = self.active.user.now - self.active.task.due;
@@ -91,7 +91,7 @@ impl<'v, 'a> Unanswered<'v, 'a> {
             }
             _ => false,
         };
-        // What it waits for may be among what we have dropped.
+        // We may have dropped the message that it waits for.
         let lacking = lacking(self.active, &self.exchange);
         let onward = match self.exchange.awaits {
             Awaits::Answer { .. } if self.active.user.lines.get(line).multiplexes() => {
@@ -109,13 +109,13 @@ impl<'v, 'a> Unanswered<'v, 'a> {
                 Onward::Anew { refused: false }
             }
         };
-        // What was wrong before the end is why there is none.
+        // An error found earlier explains why there is no response.
         let found = self.exchange.rare.as_mut().and_then(|rare| rare.finding.take());
         let finding = found.or(lacking).unwrap_or((Cause::Timeout, detail));
         self.failed(finding, true, onward);
     }
 
-    /// What was asked for was wrong, or came too late (then it is timed), or never came.
+    /// The response was wrong, or too late (then it is timed), or never arrived.
     pub(in crate::user) fn failed(self, (cause, detail): Finding, timed: bool, onward: Onward) {
         let Unanswered { active, exchange } = self;
         let Some(step) = active.instruction().step() else { return };
@@ -137,8 +137,8 @@ impl<'v, 'a> Unanswered<'v, 'a> {
         active.step_failed(step, &attempt, finding, onward);
     }
 
-    /// No answer comes any more, or not the rest of it. A request that the target has not looked at
-    /// has not failed: it is sent once more, and its time goes on.
+    /// The response, or the rest of it, never arrives. A request that the target has not processed
+    /// has not failed: it is resent, with the same deadline.
     pub(in crate::user) fn answer_lost(self, failure: &Failure, unheard: Unheard, until: Time) {
         if self.goes_again(unheard) {
             let rare = self.exchange.rare.as_deref();
@@ -167,21 +167,21 @@ impl<'v, 'a> Unanswered<'v, 'a> {
         self.failed((failure.cause, detail), false, Onward::NextStep);
     }
 
-    /// Whether a request that was lost is sent once more.
+    /// Whether a request that was lost is resent.
     fn goes_again(&self, unheard: Unheard) -> bool {
         let may = match (unheard, self.active.at_pc().1) {
             (Unheard::No, _) => false,
-            // What only seems so is safe with what may be done twice.
+            // If the target probably has not processed it, only idempotent requests are safe.
             (Unheard::Idle, Plan::Http(plan)) => plan.idempotent,
             (Unheard::Idle, _) => false,
-            // What the target says holds for every method (RFC 9113, 8.7).
+            // The target's word is enough for every method (RFC 9113, 8.7).
             (Unheard::Told, _) => self.exchange.resends() < RESENDS_MAX,
         };
         may && self.active.shard.prepared.program.connection.resend
     }
 }
 
-/// Why a task may not find what it waits for although the target has said it.
+/// Why the message that a task waits for may be missing although the target has sent it.
 fn lacking(active: &Active<'_>, exchange: &Exchange) -> Option<Finding> {
     if let Some(joined) = exchange.rare.as_ref().map(|rare| rare.joined).filter(|n| *n > 0) {
         let joined = throng_base::units::format_count(u64::from(joined));

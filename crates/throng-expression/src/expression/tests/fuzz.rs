@@ -1,4 +1,5 @@
-//! Mutated expressions, and good ones over odd values: no panic, no hang, places within the text.
+//! Mutated expressions, and valid ones over odd values: no panic, no hang, positions within the
+//! text.
 
 use throng_base::Random;
 use throng_fuzz::mutations;
@@ -23,7 +24,7 @@ const CORPUS: &[&str] = &[
     "Foo{a: 1}.b ? \"\"\"long\n'text'\"\"\" : 1.5e-3",
 ];
 
-/// Compiles what may be anything and evaluates it where it compiles.
+/// Compiles any text, and evaluates it if it compiles.
 fn try_text(text: &str, world: &mut World) {
     match Expression::compile(text, &mut Known) {
         Ok(expression) => {
@@ -40,7 +41,7 @@ fn try_text(text: &str, world: &mut World) {
 }
 
 #[test]
-fn fuzz_compile_takes_anything() {
+fn fuzz_compile_accepts_any_text() {
     let examples: Vec<&[u8]> = CORPUS
         .iter()
         .copied()
@@ -53,9 +54,9 @@ fn fuzz_compile_takes_anything() {
     });
 }
 
-/// Tokens in any order come further than damaged bytes do.
+/// Random tokens get further than damaged bytes.
 #[test]
-fn fuzz_compile_takes_any_row_of_tokens() {
+fn fuzz_compile_accepts_any_tokens() {
     const TOKENS: &[&str] = &[
         "(",
         ")",
@@ -142,7 +143,7 @@ fn odd_value(random: &mut Random, depth: u32) -> Value {
 }
 
 #[test]
-fn fuzz_evaluate_takes_any_values() {
+fn fuzz_evaluate_accepts_any_values() {
     let slots = ["saved.token", "saved.map", "saved.later", "saved.list"];
     let mut expressions: Vec<Expression> =
         CORPUS.iter().filter_map(|it| compile(it).ok()).collect();

@@ -1,10 +1,9 @@
-//! The compliance suite of RFC 9535
-//! (github.com/jsonpath-standard/jsonpath-compliance-test-suite), as npm's package
-//! `jsonpath-rfc9535` brings it.
+//! The compliance suite of RFC 9535 (github.com/jsonpath-standard/jsonpath-compliance-test-suite),
+//! from npm's package `jsonpath-rfc9535`.
 
 use super::*;
 
-/// Where what we do is not what the suite says: exactly these cases, by name and why.
+/// Cases in which we deviate from the suite: exactly these, by name and reason.
 const DIFFERENT: &[(&str, &str)] = &[
     ("basic, no leading whitespace", "what begins with no `$` is names beside dots, as they are"),
     ("basic, name shorthand, symbol", "a name behind a dot may have marks: `$.user-id`"),
@@ -19,7 +18,7 @@ fn cases() -> Vec<Json> {
     serde_json::from_value(suite["tests"].take()).expect("a list of cases")
 }
 
-/// Whether we do what a case wants.
+/// Whether we comply with a case.
 fn complies(case: &Json) -> bool {
     let path = JsonPath::parse(case["selector"].as_str().expect("a selector"));
     let Ok(path) = path else { return case["invalid_selector"] == true };
@@ -32,7 +31,7 @@ fn complies(case: &Json) -> bool {
 }
 
 #[test]
-fn queries_find_what_the_suite_of_rfc_9535_says() {
+fn queries_pass_the_rfc_9535_suite() {
     let cases = cases();
     assert!(cases.len() > 600, "{} cases", cases.len());
     let fail = cases.iter().filter(|case| !complies(case));

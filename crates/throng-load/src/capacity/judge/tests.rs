@@ -1,4 +1,4 @@
-//! When holds are given up, and when waits are over.
+//! Tests when holds are given up, and when waits end.
 
 use super::*;
 use crate::capacity::hold::{Share, Why};
@@ -17,7 +17,7 @@ fn second(failed: u64, bad: u64, unanswered: u64) -> Second {
     Second { begun: 1000, ended: 1000, good, counted, unanswered, response_s: 2.0, p50_s }
 }
 
-/// After how many seconds, the settle time included, and why.
+/// The number of seconds, including the settle time, and the reason.
 fn gives_up(purpose: Purpose, second: &Second) -> Option<(usize, FailedBy)> {
     let why = Why::Between;
     let hold = Hold { load: 1000.0, settle_s: 2, seconds: 20, purpose, why };
@@ -31,7 +31,7 @@ fn a_hold_is_given_up_when_its_verdict_is_certain() {
         assert_eq!(gives_up(Purpose::Bracket, second), is, "{second:?}");
     };
     check(&second(0, 10, 5), None);
-    // Twice what is allowed says where the border is.
+    // At twice the allowed share, the whole hold is useful to locate the border.
     check(&second(0, 20, 5), None);
     // 200 bad attempts are allowed in 20 s.
     check(&second(0, 300, 5), Some((5, FailedBy::Threshold(THRESHOLD.into()))));
@@ -55,7 +55,7 @@ fn an_overload_and_a_refinement_last_longer() {
 }
 
 #[test]
-fn a_wait_ends_when_the_service_is_as_usual() {
+fn a_wait_ends_when_the_service_has_recovered() {
     let watch = |until: Until| Watch::new(&goals(), Wait { load: 500.0, seconds_max: 60, until });
     let mut drained = watch(Until::Drained { p50_s: Some(0.002) });
     assert!(!drained.second(&second(0, 0, 500), None), "a backlog");
@@ -73,7 +73,7 @@ fn a_wait_ends_when_the_service_is_as_usual() {
     assert_eq!(seconds, [false, false, true]);
 }
 
-/// A step with a tenth of the attempts: 20 bad ones of its 2,000 are allowed in 20 s.
+/// A step with a tenth of the attempts: in 20 s, 20 of its 2,000 may be bad.
 #[test]
 fn a_threshold_on_one_step_counts_only_that_step() {
     let one_step =

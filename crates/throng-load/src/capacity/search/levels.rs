@@ -1,4 +1,4 @@
-//! The levels that a search has held: which passed, which failed, and what they show.
+//! The levels that a search has held: which passed, which failed, and what they indicate.
 
 use throng_metrics::capacity::{FailedBy, Level, LevelVerdict, Purpose};
 
@@ -7,7 +7,8 @@ use crate::capacity::fit::{Curve, Point};
 use crate::capacity::hold::{COLLAPSED, Ended, Goals, Held, Hold, Second, Tally};
 use crate::capacity::judge;
 
-/// Fewer bad attempts fail no level but the promise: one of 90 is no proof of more than 1 %.
+/// Minimum number of bad attempts for a level to fail, except the promise: one in 90 does not prove
+/// more than 1 %.
 const BAD_MIN: f64 = 5.0;
 /// A level of users fails if less than this share of them is online at its end.
 const ONLINE_MIN: f64 = 0.999;
@@ -17,18 +18,19 @@ const SKIPPED_MIN_S: f64 = 5.0;
 const STRAIN_LIGHT: f64 = 0.25;
 const RESPONSE_LIGHT: f64 = 1.5;
 const SERVED_LIGHT: f64 = 0.99;
-/// Visits farther above the border are left out of the curve, as a logarithm, and visits with less
-/// strain: a share that does not come from load, such as slow service times, counts there.
+/// Excluded from the curve are visits farther above the border than `WINDOW`, as a logarithm, and
+/// visits with less strain than this, where the share comes from other causes than load, such as
+/// slow service times.
 const STRAIN_MIN: f64 = 0.2;
 const WINDOW: f64 = 0.13;
 
-/// A level, and the counts behind it.
+/// A level and its counts.
 #[derive(Clone, Debug)]
 pub(super) struct Visit {
     pub(super) level: Level,
     /// Attempts that ended, and those that were overdue at the end.
     attempts: f64,
-    /// What each threshold of [`Goals::shares`] counts of them.
+    /// What each threshold of [`Goals::shares`] counts in them.
     counted: Vec<Tally>,
     /// The threshold with the greatest strain.
     strained_by: Option<usize>,
@@ -71,7 +73,7 @@ impl Levels {
         self.visits.push(visit);
     }
 
-    /// In the order in which they were held.
+    /// In the order of the search.
     pub(super) fn all(&self) -> impl DoubleEndedIterator<Item = &Level> {
         self.visits.iter().map(|visit| &visit.level)
     }
@@ -90,13 +92,13 @@ impl Levels {
         self.met().filter(below).map(|level| level.load).reduce(f64::max)
     }
 
-    /// Whether no load above the floor is tried now: one was since it failed.
+    /// Whether loads above the floor are barred, because one was tried since it failed.
     pub(super) fn is_barred(&self, load: f64) -> bool {
         self.above > 0 && self.floor.is_some_and(|floor| load > floor)
     }
 
-    /// The median response time of the last level that passed at this load or little more; without
-    /// a load, of the first level.
+    /// The median response time of the last level that passed at about this load or, without a
+    /// load, of the first level.
     pub(super) fn usual_s(&self, load: Option<f64>) -> Option<f64> {
         let p50 = |level: &Level| level.p50_s;
         let first = || self.met().next().and_then(p50);
@@ -126,8 +128,9 @@ impl Levels {
             || usual.is_some_and(|(usual, now)| now > RESPONSE_LIGHT * usual)
     }
 
-    /// Counts of the visits of the refinement near the border of a curve, for each of so many
-    /// thresholds; without a curve, of all visits. Minutes are counted from `middle_s`.
+    /// For each of the given number of thresholds, the counts of the refinement's visits near the
+    /// border of a curve or, without a curve, of all its visits. Minutes are relative to
+    /// `middle_s`.
     pub(super) fn points(
         &self,
         shares: usize,
@@ -182,7 +185,7 @@ impl Levels {
 }
 
 impl Visit {
-    /// The row of a hold and its counts, with what was overdue at its end.
+    /// The row and the counts of a hold, including attempts overdue at its end.
     pub(super) fn new(goals: &Goals, begun_s: f64, hold: &Hold, held: Held) -> Visit {
         let seconds = held.seconds.len() as f64;
         let sum = |of: fn(&Second) -> f64| held.seconds.iter().map(of).sum::<f64>();

@@ -24,16 +24,16 @@ const CAREFUL_REFINE: f64 = 1.02;
 /// that has no share to fit.
 const BRACKET: f64 = 1.10;
 const BRACKET_PLAIN: f64 = 1.02;
-/// The first round of the refinement, around the middle of the bracket; from then on, the strains
-/// that are expected of its loads.
+/// Loads of the first round of the refinement, relative to the middle of the bracket. Later rounds
+/// use the strains expected at these loads.
 const ROUND: [f64; 4] = [0.93, 0.97, 1.01, 1.05];
 const STRAINS: [f64; 4] = [0.5, 0.9, 1.5, 2.5];
 /// How far from the border a visit is.
 const BELOW: f64 = 0.93;
 const ABOVE: f64 = 1.05;
 const ROUNDS_MIN: usize = 6;
-/// Resampled intervals of few visits are too narrow (simulated). They are widened by this, divided
-/// by the number of visits that the bad attempts are spread over.
+/// Resampled intervals of few visits are too narrow (simulated). They are widened by this value
+/// divided by the effective number of visits with bad attempts.
 const WIDEN: f64 = 7.0;
 /// Visits with few bad attempts are more frequent than visits with many, so a small number of
 /// visits places the border too high rather than too low (simulated). The lower part of an interval
@@ -67,7 +67,7 @@ impl Search {
         }
     }
 
-    /// Orders a hold, if the budget and what is reserved of it allow.
+    /// Orders a hold if the unreserved budget allows it.
     fn order_hold(&mut self, load: f64, (settle, seconds): (u32, u32), purpose: Purpose, why: Why) {
         let takes_s = f64::from(settle + seconds);
         if self.left_s() < takes_s {
@@ -105,7 +105,7 @@ impl Search {
             return self.promise(passed, Why::LowerEnd);
         }
         let middle = (passed * failed).sqrt();
-        // After a collapse, no load is much higher than one that was survived.
+        // After a collapse, the next load is only slightly above one that was survived.
         let careful = self.overload.collapse.map(|it| (passed * CAREFUL).min(it.at * 0.98));
         match careful {
             Some(max) if max < middle => {
@@ -135,8 +135,8 @@ impl Search {
         self.order_hold(load, (settle, seconds), Purpose::Refine, why);
     }
 
-    /// The next load of the round; from the beginning of a round, if one load above a failed one
-    /// was tried already and no lower one passed since.
+    /// The next load of the round. The round restarts if a load above a failed one was already
+    /// tried and no lower one has passed since.
     fn next_visit(&mut self, visits: usize) -> (f64, Why) {
         let curve = self.curve.later((self.spent_s - self.refined_s()) / 60.0);
         let border = curve.border.exp();
@@ -162,7 +162,7 @@ impl Search {
         (next, Why::Expected(curve.strain_at(next)))
     }
 
-    /// The middle of the refinement, in seconds of the search.
+    /// The middle of the refinement in seconds since the start of the search.
     fn refined_s(&self) -> f64 {
         refined_s(self.levels.all()).unwrap_or(self.spent_s)
     }
@@ -183,7 +183,7 @@ impl Search {
         let all: Vec<usize> = (0..points.first().map_or(0, Vec::len)).collect();
         lowest_curve(&self.settings.goals, &points, &all, Assumed::of(self.curve)).unwrap_or_else(
             || {
-                // Nothing was bad anywhere: the border is above.
+                // No attempt was bad, so the border is above all visits.
                 let highest = points.iter().flatten().map(|point| point.at);
                 let border = highest.fold(f64::NEG_INFINITY, f64::max) + ABOVE.ln();
                 Curve { border: border.max(self.curve.border), ..self.curve }
@@ -227,7 +227,7 @@ impl Search {
 
     fn refined(&mut self) {
         match self.estimate {
-            // What becomes slower is promised as it is now.
+            // If the service becomes slower, the promise applies to its current state.
             Some(Estimate { low, trend, .. }) => {
                 let minutes = (self.spent_s - self.refined_s()) / 60.0;
                 let moved = (trend.unwrap_or(0.0).min(0.0) * minutes).exp();
@@ -241,26 +241,26 @@ impl Search {
         }
     }
 
-    /// How long a visit settles and counts: by the time in which the service forgets what was
-    /// before.
+    /// How long a visit settles and counts, based on the time after which the service no longer
+    /// depends on its past.
     fn visit_s(&self) -> (u32, u32) {
         let time_s = self.levels.forgets_s(self.curve);
         let settle = (SETTLE_TIMES * time_s).ceil() as u32;
         let counted = (TIMES * time_s).ceil() as u32;
-        // A few long visits would make a worse interval than many shorter ones.
+        // Many short visits give a better interval than a few long ones.
         let each_s = ((self.settings.budget_s - self.reserved_s()) / VISITS).max(0.0) as u32;
         let settle = settle.min(each_s / 4).max(SETTLE_S);
         (settle, counted.min(each_s.saturating_sub(settle)).max(VISIT_S))
     }
 
     fn promise(&mut self, load: f64, why: Why) {
-        // The overload that follows is the first load above one that failed.
+        // The overload that follows is the first load above a failed one.
         let barred = self.levels.floor.filter(|floor| load > *floor);
         let load = barred.map_or(load, |floor| rounded_down(floor * LOWER));
         self.stage = Stage::Confirm;
         self.promise = Some(load);
         self.tries += 1;
-        // With fewer attempts, a threshold that is met proves nothing.
+        // With fewer attempts, a met threshold proves nothing.
         let seconds = (self.settings.goals.attempts_min() / load).ceil() as u32;
         let seconds = seconds.max(self.settings.confirm_s);
         self.order_hold(load, (SETTLE_S, seconds), Purpose::Confirm, why);
@@ -304,7 +304,8 @@ impl Search {
     }
 }
 
-/// The middle of the refinement of these levels, in seconds of the search; None if it had no visit.
+/// The middle of the refinement of these levels in seconds since the start of the search; `None` if
+/// it had no visit.
 pub(in crate::capacity) fn refined_s<'a>(levels: impl Iterator<Item = &'a Level>) -> Option<f64> {
     let refined = levels.filter(|level| level.purpose == Purpose::Refine);
     let (sum, count) =
@@ -312,7 +313,7 @@ pub(in crate::capacity) fn refined_s<'a>(levels: impl Iterator<Item = &'a Level>
     (count > 0.0).then(|| sum / count)
 }
 
-/// The curve of the threshold whose border is the lowest, of these visits.
+/// The curve of the threshold with the lowest border.
 fn lowest_curve(
     goals: &Goals,
     points: &[Vec<Point>],

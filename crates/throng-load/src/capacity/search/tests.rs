@@ -1,4 +1,4 @@
-//! The machine with services that have no randomness: phases, ends, limits.
+//! Tests the state machine with deterministic services: phases, ends, limits.
 
 use super::*;
 use crate::capacity::hold::{Ended, Second, Tally};
@@ -31,7 +31,7 @@ fn settings(base: f64) -> Settings {
     }
 }
 
-/// Seconds of a service without randomness: this share of attempts is bad, all of them answered.
+/// Seconds of a deterministic service: this share of attempts is bad, and all have responses.
 fn seconds(hold: &Hold, share: f64) -> Vec<Second> {
     let begun = hold.load.round() as u64;
     let second = Second {
@@ -52,7 +52,7 @@ fn held(hold: &Hold, share: f64) -> Held {
     Held { settled_s, seconds, ended: Ended::Full, unmet: None, percentiles, online: None }
 }
 
-/// Runs it to its end; drains take 3 s. `hold` says what comes of a hold.
+/// Runs the search to its end; drains take 3 s. `hold` returns the result of a hold.
 fn run(search: &mut Search, mut hold: impl FnMut(&Hold) -> Held) -> Vec<f64> {
     let mut loads = Vec::new();
     loop {
@@ -74,7 +74,8 @@ fn run(search: &mut Search, mut hold: impl FnMut(&Hold) -> Held) -> Vec<f64> {
     }
 }
 
-/// The share of a service whose strain grows with the 40th power of the load above 1,000.
+/// The share of bad attempts of a service whose strain grows with the 40th power of the load above
+/// 1,000.
 fn steep(load: f64) -> f64 {
     (0.01 * (load / 1000.0).powi(40)).min(1.0)
 }
@@ -94,7 +95,7 @@ fn a_steep_border_is_found_and_confirmed() {
 }
 
 #[test]
-fn a_base_that_fails_ends_it_with_nothing_higher() {
+fn a_base_level_that_fails_ends_the_search() {
     let mut search = Search::new(settings(100.0));
     assert_eq!(run(&mut search, |hold| held(hold, 0.5)), [100.0]);
     let answer = search.answer();
@@ -103,7 +104,7 @@ fn a_base_that_fails_ends_it_with_nothing_higher() {
 }
 
 #[test]
-fn one_bad_attempt_of_few_fails_no_base() {
+fn one_bad_attempt_among_few_does_not_fail_the_base_level() {
     let mut search = Search::new(Settings { max: Some(12.0), ..settings(9.0) });
     run(&mut search, |hold| {
         let mut held = held(hold, 0.0);
@@ -114,7 +115,7 @@ fn one_bad_attempt_of_few_fails_no_base() {
 }
 
 #[test]
-fn the_highest_load_that_is_allowed_is_confirmed_and_not_exceeded() {
+fn the_maximum_load_is_confirmed_and_not_exceeded() {
     let mut search = Search::new(Settings { max: Some(700.0), overload: true, ..settings(50.0) });
     let loads = run(&mut search, |hold| held(hold, steep(hold.load)));
     let answer = search.answer();
@@ -124,7 +125,7 @@ fn the_highest_load_that_is_allowed_is_confirmed_and_not_exceeded() {
 }
 
 #[test]
-fn a_generator_that_ends_leaves_at_least_what_passed() {
+fn a_generator_limit_keeps_the_levels_that_passed() {
     let mut search = Search::new(settings(50.0));
     run(&mut search, |hold| {
         let bound = hold.load > 500.0;
@@ -140,7 +141,7 @@ fn a_generator_that_ends_leaves_at_least_what_passed() {
 }
 
 #[test]
-fn a_budget_that_runs_out_leaves_a_bracket_without_a_promise() {
+fn an_exhausted_budget_leaves_a_bracket_without_a_promise() {
     let mut search = Search::new(Settings { budget_s: 120.0, ..settings(50.0) });
     run(&mut search, |hold| held(hold, steep(hold.load)));
     let answer = search.answer();
@@ -150,7 +151,7 @@ fn a_budget_that_runs_out_leaves_a_bracket_without_a_promise() {
 }
 
 #[test]
-fn thresholds_that_count_no_attempts_are_bracketed_closely() {
+fn thresholds_that_do_not_count_attempts_are_bracketed_closely() {
     let mut search = Search::new(settings(50.0));
     run(&mut search, |hold| {
         let unmet = (hold.load > 777.0).then_some(0);
@@ -164,7 +165,7 @@ fn thresholds_that_count_no_attempts_are_bracketed_closely() {
 }
 
 #[test]
-fn a_person_skips_levels_and_ends_it() {
+fn a_user_can_skip_levels_and_end_the_search() {
     let mut search = Search::new(settings(50.0));
     let Order::Hold(first) = search.order() else { panic!("no hold") };
     search.handle(Outcome::Held(held(&first, 0.0)));
@@ -182,7 +183,7 @@ fn a_person_skips_levels_and_ends_it() {
 }
 
 #[test]
-fn a_service_that_does_not_recover_gets_no_more_load() {
+fn a_service_that_does_not_recover_gets_no_further_load() {
     let mut search = Search::new(settings(50.0));
     let mut waits = Vec::new();
     loop {
@@ -207,7 +208,7 @@ fn a_service_that_does_not_recover_gets_no_more_load() {
 }
 
 #[test]
-fn refused_users_give_the_number_that_stayed() {
+fn refused_users_give_the_number_that_stayed_online() {
     let goals = Goals { shares: vec![Share { within_s: None, ..slow() }], plain: Vec::new() };
     let users = Settings { goals, unit: LoadUnit::Users, overload: true, ..settings(1000.0) };
     let mut search = Search::new(users);
@@ -225,9 +226,9 @@ fn refused_users_give_the_number_that_stayed() {
     assert_eq!(answer.overload.recovered_s, Some(3.0));
 }
 
-/// Users that connect and stay: the first level alone serves anything.
+/// Users that connect and stay: only the first level has throughput.
 #[test]
-fn users_that_only_stay_are_no_throughput_to_collapse() {
+fn users_without_requests_cause_no_collapse() {
     let mut search = Search::new(Settings { unit: LoadUnit::Users, ..settings(1000.0) });
     let mut is_first = true;
     run(&mut search, |hold| {
@@ -254,7 +255,7 @@ fn users_that_are_not_online_fail_a_level() {
 }
 
 #[test]
-fn slow_users_end_in_a_bracket_of_a_tenth() {
+fn slow_users_end_with_a_bracket_of_ten_percent() {
     let mut search = Search::new(Settings { unit: LoadUnit::Users, ..settings(1000.0) });
     let loads = run(&mut search, |hold| {
         let share = 0.01 * (hold.load / 7000.0).powi(8);
@@ -268,7 +269,7 @@ fn slow_users_end_in_a_bracket_of_a_tenth() {
     assert_eq!((answer.carries, answer.confirmed_s), (Some(low), 90.0));
 }
 
-/// `p99.9` at 10/s: a minute has 600 attempts, and 4,603 without a bad one are a proof.
+/// `p99.9` at 10/s: a minute has 600 attempts, but a proof needs 4,603 without a bad one.
 #[test]
 fn a_rare_threshold_is_confirmed_for_longer() {
     let goals = Goals { shares: vec![Share { allowed: 0.001, ..slow() }], plain: Vec::new() };
@@ -279,14 +280,14 @@ fn a_rare_threshold_is_confirmed_for_longer() {
 }
 
 #[test]
-fn what_a_search_needs_is_known_before() {
+fn the_minimum_budget_is_known_in_advance() {
     let all = settings(50.0);
     assert_eq!((all.budget_min_s(), all.goals.attempts_min()), (170.0, 459.0));
     assert_eq!(Settings { unit: LoadUnit::Users, ..all }.budget_min_s(), 480.0);
 }
 
 #[test]
-fn loads_read_well_and_promises_are_rounded_down() {
+fn loads_are_round_numbers_and_promises_are_rounded_down() {
     let check = |load: f64, level: f64, promise: f64| {
         assert_eq!((round(load), rounded_down(load)), (level, promise), "{load}");
     };

@@ -1,4 +1,4 @@
-//! Phases of a search for a number of users: they are only ever added.
+//! Phases of a search for a number of users, which only increases.
 
 use throng_metrics::capacity::{EndedBy, Purpose};
 
@@ -12,15 +12,17 @@ const HOLDS: usize = 3;
 const LIGHT: f64 = 1.5;
 const STRAINED: f64 = 1.1;
 const CLOSE: f64 = 1.03;
-/// The first sign of strain counts, as there is no way down.
+/// Minimum strain of a level that is not light; lower than for rates, because users cannot be
+/// removed.
 const STRAIN_LIGHT: f64 = 0.05;
 const STRAIN_CLOSE: f64 = 0.5;
-/// Half of the interval around the number of users that stay online while others are refused.
+/// Half the width of the interval around the number of users that stay online while others are
+/// refused.
 const ONLINE_HALF: f64 = 0.01;
-/// This part of the users is disconnected, to see them come back.
+/// The share of users that is disconnected to observe their return.
 const CUT: f64 = 0.1;
 
-/// Six light levels, and three that are held three times.
+/// Six light levels, and three levels of three holds each.
 pub(super) fn budget_min_s() -> f64 {
     f64::from((6 + 3 * HOLDS as u32) * (SETTLE_S + HOLD_S))
 }
@@ -61,8 +63,8 @@ impl Search {
         self.order = self.hold(load, (SETTLE_S, HOLD_S), Purpose::Climb, why);
     }
 
-    /// A level failed. If a part of its users was refused and the others are online, the number of
-    /// these is tried: only users that are not connected have to leave for that.
+    /// A level failed. If some users were refused and the others are online, the search tries the
+    /// number of those: only users without a connection have to leave for it.
     fn users_failed(&mut self, load: f64, online: Option<u64>) {
         let online = online.map(|online| online as f64);
         let stayed = online.filter(|online| {

@@ -1,10 +1,10 @@
-//! What a virtual target counts: attempts by the second in which they end, as a run does.
+//! Counts the attempts on a virtual target by the second in which they end, as a run does.
 
 use std::collections::VecDeque;
 
 use crate::capacity::hold::{Percentiles, Second, Tally};
 
-/// Buckets of a histogram per doubling, and the doublings, from 2^-20 s.
+/// Buckets per doubling as a power of two; the first doubling starts at 2^-20 s.
 const PARTS_BITS: u32 = 4;
 const DOUBLINGS: usize = 30;
 const LOWEST: u64 = 1023 - 20;
@@ -21,7 +21,7 @@ impl Histogram {
     }
 
     fn add(&mut self, seconds: f64) {
-        // Exponent and leading bits of the mantissa are the bucket.
+        // The exponent and the leading bits of the mantissa select the bucket.
         let bits = seconds.to_bits() >> (52 - PARTS_BITS);
         let index = bits.saturating_sub(LOWEST << PARTS_BITS) as usize;
         let last = self.counts.len() - 1;
@@ -53,7 +53,7 @@ struct Bucket {
     times: Histogram,
 }
 
-/// Counts of seconds that are not over: attempts may end far in the future.
+/// Counts of the seconds that have not passed. Attempts can end far in the future.
 pub(super) struct Counts {
     now_s: f64,
     open: VecDeque<Bucket>,
@@ -78,7 +78,7 @@ impl Counts {
         self.unanswered += 1;
     }
 
-    /// An attempt that was begun ends at this time.
+    /// Counts an attempt that ends at this time.
     pub(super) fn end(&mut self, at_s: f64, response_s: f64, is_good: bool) {
         let index = (at_s - self.now_s) as usize;
         while self.open.len() <= index {
@@ -97,7 +97,7 @@ impl Counts {
         bucket.times.add(response_s);
     }
 
-    /// The second that is over.
+    /// The counts of the second that has passed.
     pub(super) fn second(&mut self, begun: u64) -> Second {
         self.now_s += 1.0;
         let Some(Bucket { mut second, times }) = self.open.pop_front() else {

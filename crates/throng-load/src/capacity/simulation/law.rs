@@ -24,7 +24,7 @@ fn of_rate(rate: f64, at: [f64; 3]) -> f64 {
     at[usize::from(rate > 500.0) + usize::from(rate > 5_000.0)]
 }
 
-/// By [`brute_force`]: of the USL, and with spells at 200/s, 1,000/s and 10,000/s.
+/// Computed by [`brute_force`]: for the USL, and with spells at 200/s, 1,000/s and 10,000/s.
 const USL: f64 = 0.8727;
 const RATE_LIMIT: [f64; 3] = [0.9581, 1.0074, 1.0099];
 const SPELLS: [f64; 3] = [0.8129, 0.8049, 0.8038];
@@ -59,24 +59,24 @@ fn lowest_between(ends: (f64, f64), steps: u32, mut fails: impl FnMut(f64) -> bo
     f64::midpoint(low, high)
 }
 
-/// The part of attempts that takes longer than `times` mean times between two ends of all servers,
-/// if `used` of their capacity is used (M/M/c).
+/// The share of attempts that takes longer than `times` mean times between departures from all
+/// servers, at a utilization of `used` (M/M/c).
 fn late(servers: u32, used: f64, times: f64) -> f64 {
     let count = f64::from(servers);
-    // In service times of one server: it ends at rate 1, the queue at `free`.
+    // In service times of one server, which has rate 1; the queue has rate `free`.
     let (free, time) = (count * (1.0 - used), times / count);
     let served = (-time).exp();
     served + waits(servers, used) / (free - 1.0) * (served - (-free * time).exp())
 }
 
-/// The part of attempts that finds all servers busy (Erlang C).
+/// The share of attempts that finds all servers busy (Erlang C).
 pub(super) fn waits(servers: u32, used: f64) -> f64 {
     let offered = used * f64::from(servers);
     let inverse = (1..=servers).fold(1.0, |inverse, n| 1.0 + inverse * f64::from(n) / offered);
     1.0 / inverse / (1.0 - used * (1.0 - 1.0 / inverse))
 }
 
-/// The same with one server and fixed times, by the exponential decay of its waiting time
+/// The same for one server with fixed service times, by the exponential decay of its waiting time
 /// (Cramér and Lundberg), which is exact for long times.
 fn late_fixed(used: f64, times: f64) -> f64 {
     let rises = |decay: f64| used * (decay.exp() - 1.0) > decay;
@@ -84,7 +84,7 @@ fn late_fixed(used: f64, times: f64) -> f64 {
     (1.0 - used) / (used * decay.exp() - 1.0) * (-decay * (times - 1.0)).exp()
 }
 
-/// The part that finds the system full (M/M/c/K).
+/// The share of attempts that finds the system full (M/M/c/K).
 fn refused(servers: u32, room: u32, used: f64) -> f64 {
     let offered = used * f64::from(servers);
     let mut weight = 1.0;

@@ -1,5 +1,5 @@
-//! Servers that serve in order of arrival: M/M/c and M/D/1, with a limited queue, and with a speed
-//! that changes over time.
+//! Servers with a first-in, first-out queue: M/M/c and M/D/1, with a limited queue and a speed that
+//! changes over time.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -18,9 +18,9 @@ const SPELL_SPEED: f64 = 0.85;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Course {
     Steady,
-    /// Slower at first: the speed, and for how many seconds.
+    /// Slower at first: the speed, and its duration in seconds.
     WarmUp(f64, f64),
-    /// Slower each minute by this part of its speed.
+    /// Loses this share of its speed each minute.
     Drift(f64),
     /// 15 % slower for 5 s on average, every 45 s on average.
     Spells {
@@ -54,17 +54,18 @@ impl Course {
 pub(super) struct Queue {
     /// When each server is free.
     free_s: BinaryHeap<Reverse<Moment>>,
-    /// The same as a number, if there is one server.
+    /// The same as a number, for a single server.
     single_s: Option<f64>,
     service_s: f64,
     is_fixed: bool,
-    /// With this many in the system, the next attempt fails at once; and when those in it leave.
+    /// Maximum number of attempts in the system; further ones fail immediately. Followed by the
+    /// departure times.
     max: Option<usize>,
     leaves_s: VecDeque<f64>,
     course: Course,
 }
 
-/// A time, in order.
+/// A time with a total order.
 #[derive(Clone, Copy, PartialEq)]
 struct Moment(f64);
 
@@ -126,7 +127,7 @@ impl Queue {
             None => self.free_s.push(Reverse(Moment(ends_s))),
         }
         if self.max.is_some() {
-            // Nearly sorted: several servers end out of order by a service time or two.
+            // Nearly sorted: several servers finish out of order by one or two service times.
             let place = self.leaves_s.iter().rposition(|leaves| *leaves <= ends_s);
             self.leaves_s.insert(place.map_or(0, |place| place + 1), ends_s);
         }

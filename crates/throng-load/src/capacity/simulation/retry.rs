@@ -1,6 +1,6 @@
-//! One server, and clients that give up after a timeout and try again, while the server goes on
-//! working for those that gave up: once the queue is longer than the timeout, all work is wasted,
-//! and there is more of it than before (metastable failures; Bronson et al., HotOS 2021).
+//! One server whose clients time out and retry while the server still works on the abandoned
+//! requests. Once the queue is longer than the timeout, all work is wasted, and retries add more
+//! (metastable failures; Bronson et al., HotOS 2021).
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use throng_base::random::Random;
 
 use super::counts::Counts;
 
-/// The queue's length, in timeouts.
+/// Length of the queue in timeouts.
 const QUEUE_TIMES: f64 = 10.0;
 
 pub(super) struct Retry {
@@ -16,10 +16,10 @@ pub(super) struct Retry {
     service_s: f64,
     timeout_s: f64,
     retries: u32,
-    /// Retries to come: when, when the first try was due, and how many are left.
+    /// Pending retries: their time, the due time of the first try, and the remaining retries.
     due: VecDeque<(f64, f64, u32)>,
     is_collapsed: bool,
-    /// How often it collapsed.
+    /// Number of collapses.
     pub(super) collapses: u32,
 }
 
@@ -35,7 +35,7 @@ impl Retry {
         self.attempt((at_s, at_s, self.retries), counts, random);
     }
 
-    /// Retries up to this time.
+    /// Executes the retries up to this time.
     pub(super) fn advance(&mut self, until_s: f64, counts: &mut Counts, random: &mut Random) {
         while let Some(due) = self.due.front().copied().filter(|due| due.0 <= until_s) {
             self.due.pop_front();
@@ -49,7 +49,7 @@ impl Retry {
         counts: &mut Counts,
         random: &mut Random,
     ) {
-        // A full queue drops what comes, and its client waits in vain.
+        // A full queue drops new requests, and their clients time out.
         if self.free_s - at_s < QUEUE_TIMES * self.timeout_s {
             self.free_s = self.free_s.max(at_s) + random.exponential(self.service_s);
         }
@@ -62,7 +62,7 @@ impl Retry {
         match left {
             _ if takes_s <= self.timeout_s => counts.end(self.free_s, self.free_s - first_s, true),
             0 => counts.end(gives_up_s, gives_up_s - first_s, false),
-            // All wait equally long, so they stay in order.
+            // All wait equally long, so the order stays sorted.
             left => self.due.push_back((gives_up_s, first_s, left - 1)),
         }
     }

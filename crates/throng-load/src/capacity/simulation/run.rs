@@ -8,20 +8,20 @@ use super::target::{Model, VirtualTarget};
 use crate::capacity::hold::{Ended, Held, Hold, Order, Outcome, Wait, Waited};
 use crate::capacity::search::{BASE_PART, Search, Settings, refined_s};
 
-/// A search that is over, and what it should have found.
+/// A finished search, and the expected result.
 #[derive(Clone, Debug)]
 pub struct Searched {
     pub answer: Capacity,
-    /// The law in the middle of the refinement.
+    /// The law at the middle of the refinement.
     pub law: f64,
-    /// How often the target collapsed.
+    /// Number of times that the target collapsed.
     pub collapses: u32,
-    /// How often a second load in a row was higher than one that had failed.
+    /// Number of second consecutive loads above one that had failed.
     pub rises: usize,
 }
 
-/// As the command line sets it up by default: from a twentieth of the target's rate, 20 minutes, a
-/// minute of confirmation, and an overload.
+/// The default settings of the command line: the first level is a twentieth of the target's rate,
+/// the budget is 20 minutes, with a minute of confirmation and an overload.
 pub fn settings(model: Model, rate: f64, seed: u64) -> Settings {
     Settings {
         goals: model.goals(rate),

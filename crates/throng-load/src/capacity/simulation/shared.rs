@@ -1,5 +1,5 @@
-//! A service whose throughput depends on how many it serves at once, by the Universal Scalability
-//! Law; and a rate limiter.
+//! A service whose throughput depends on its concurrency by the Universal Scalability Law; and a
+//! rate limiter.
 
 use std::collections::VecDeque;
 
@@ -7,19 +7,19 @@ use throng_base::random::Random;
 
 use super::counts::Counts;
 
-/// Serves up to `max` at once, at `single * n / (1 + contention (n - 1) + crosstalk n (n - 1))` per
-/// second; others wait. Each of them is as likely to end next.
+/// Serves up to `max` attempts at once, at `single * n / (1 + contention (n - 1) + crosstalk n (n -
+/// 1))` per second; others wait. Each is equally likely to end next.
 pub(super) struct Shared {
-    /// Throughput for each number of those that are served.
+    /// Throughput by concurrency.
     rates: Vec<f64>,
-    /// When each that is served was due, and those that wait.
+    /// Due times of the attempts in service, and of those that wait.
     served_s: Vec<f64>,
     waiting_s: VecDeque<f64>,
     now_s: f64,
 }
 
 impl Shared {
-    /// With this highest throughput.
+    /// `highest` is the maximum throughput.
     pub(super) fn new(highest: f64, (contention, crosstalk): (f64, f64), max: usize) -> Shared {
         let rate = |n: usize| {
             let n = n as f64;
@@ -39,8 +39,8 @@ impl Shared {
         }
     }
 
-    /// Ends what ends up to this time. Times between ends have no memory, so what is left of one
-    /// is drawn again.
+    /// Ends attempts up to this time. Times between departures are memoryless, so the remaining
+    /// time is drawn again.
     pub(super) fn advance(&mut self, until_s: f64, counts: &mut Counts, random: &mut Random) {
         while !self.served_s.is_empty() {
             let next_s = self.now_s + random.exponential(1.0 / self.rates[self.served_s.len()]);
@@ -57,7 +57,7 @@ impl Shared {
     }
 }
 
-/// A token bucket with a rate per second and a size. An attempt that finds no token fails at once.
+/// A token bucket with a rate per second and a size. An attempt without a token fails immediately.
 pub(super) struct Bucket {
     rate: f64,
     store: f64,

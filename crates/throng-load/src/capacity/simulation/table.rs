@@ -1,4 +1,4 @@
-//! Many searches on one target, and the row that they give.
+//! Runs many searches on one target, and formats the results as a row.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,29 +12,29 @@ use super::target::Model;
 /// A promise that exceeds the law by more is wrong.
 const EXCESS: f64 = 1.02;
 
-/// Figures of all searches on one target.
+/// Results of all searches on one target.
 #[derive(Clone, Debug)]
 pub struct Figures {
     pub model: Model,
     pub rate: f64,
     pub searches: usize,
-    /// Searches with an interval, and those whose interval holds the law.
+    /// Searches with an interval, and those whose interval contains the law.
     pub intervals: usize,
     pub right: usize,
     /// Searches with a promise, and those whose promise exceeds the law by more than 2 %.
     pub promises: usize,
     pub too_high: usize,
-    /// Median of half the interval, as a part of its middle.
+    /// Median of half the width of the interval, relative to its middle.
     pub half_width: f64,
-    /// Median of the promise as a part of the law.
+    /// Median of the promise relative to the law.
     pub promised: f64,
-    /// Mean load time and holds of a search.
+    /// Mean time under load and mean number of holds per search.
     pub seconds: f64,
     pub holds: f64,
-    /// Searches that recognized a collapse, and those whose target collapsed twice.
+    /// Searches that detected a collapse, and those whose target collapsed twice.
     pub collapsed: usize,
     pub twice: usize,
-    /// Second loads in a row above one that had failed.
+    /// Number of second consecutive loads above one that had failed.
     pub rises: usize,
 }
 

@@ -8,13 +8,13 @@ use super::retry::Retry;
 use super::shared::{Bucket, Shared};
 use crate::capacity::hold::{Goals, Percentiles, Second, Share};
 
-/// The shares that its thresholds allow: of slow attempts, of those that a full pool refuses, and
-/// of those that a rate limiter refuses.
+/// The shares that the thresholds allow: slow attempts, attempts refused by a full pool, and
+/// attempts refused by a rate limiter.
 pub(super) const SLOW_ALLOWED: f64 = 0.01;
 pub(super) const REFUSED_ALLOWED: f64 = 0.001;
 const LIMITED_ALLOWED: f64 = 0.01;
 
-/// What a virtual target is. Times scale with its rate, which is its highest throughput without
+/// The kind of a virtual target. Times scale with its rate, which is its maximum throughput without
 /// anything that slows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
@@ -26,8 +26,8 @@ pub enum Model {
     FixedTimes,
     /// The Universal Scalability Law: contention 0.02, crosstalk 0.00005, at most 400 at once.
     Usl,
-    /// M/M/8 with room for 60, which refuses more at once: `errors < 0.1 %`, `p99 <` 12.5 service
-    /// times.
+    /// M/M/8 with room for 60; further attempts fail immediately: `errors < 0.1 %`, `p99 <` 12.5
+    /// service times.
     Pool,
     /// A token bucket with 0.1 s in store: `errors < 1 %`.
     RateLimit,
@@ -37,7 +37,7 @@ pub enum Model {
     Drift,
     /// M/M/1, 15 % slower for 5 s every 45 s.
     Spells,
-    /// M/M/1, whose clients give up after 200 service times and try twice more.
+    /// M/M/1 whose clients time out after 200 service times and retry twice.
     Retry,
 }
 
@@ -79,7 +79,7 @@ impl Model {
         }
     }
 
-    /// What it must do at a load to carry it.
+    /// The thresholds that define whether it sustains a load.
     pub fn goals(self, rate: f64) -> Goals {
         let share = |text: &str, allowed, within_s| Share { text: text.into(), allowed, within_s };
         let slow = share("p99", SLOW_ALLOWED, Some(self.within_s(rate)));
@@ -100,12 +100,12 @@ enum Service {
     Retry(Retry),
 }
 
-/// A target in simulated time, to which requests come at random.
+/// A target in simulated time with random arrivals.
 pub struct VirtualTarget {
     service: Service,
     counts: Counts,
     random: Random,
-    /// When the next request comes.
+    /// Time of the next request.
     next_s: f64,
 }
 
@@ -133,7 +133,7 @@ impl VirtualTarget {
     pub fn second(&mut self, load: f64) -> Second {
         let (now_s, mean_s) = (self.counts.now_s(), 1.0 / load);
         let (end_s, mut begun) = (now_s + 1.0, 0);
-        // The time to the next request has no memory, and the load may have changed.
+        // The time to the next request is memoryless, and the load may have changed.
         self.next_s = now_s + self.random.exponential(mean_s);
         while self.next_s < end_s {
             begun += 1;
@@ -159,7 +159,7 @@ impl VirtualTarget {
         self.counts.percentiles()
     }
 
-    /// How often it collapsed.
+    /// Number of collapses.
     pub fn collapses(&self) -> u32 {
         match &self.service {
             Service::Retry(retry) => retry.collapses,

@@ -1,4 +1,4 @@
-//! Searches on queues whose capacity is known. `cargo xtask bench capacity` runs more of them.
+//! Runs searches on queues whose capacity is known. `cargo xtask bench capacity` runs more of them.
 
 use super::law::{brute_force, law, lowest, waits};
 use super::run::{search, settings};
@@ -6,16 +6,16 @@ use super::{Figures, HEADING, Model, figures};
 
 const THREADS: usize = 2;
 const SEEDS: u64 = 10;
-/// At 10,000/s, a search has ten times the attempts.
+/// At 10,000/s, a search has ten times as many attempts.
 const SEEDS_FAST: u64 = 2;
 
-/// The requirements, with what chance allows in so few searches.
+/// Checks the requirements, with a tolerance for the small number of searches.
 fn check(model: Model, rate: f64, seeds: u64) {
     let it: Figures = figures(model, rate, 1..seeds + 1, THREADS);
     let shown = format!("\n{HEADING}\n{}", it.row());
     let all = it.searches;
     assert!(it.intervals * 20 >= all * 17, "most end with an interval{shown}");
-    // In 20 minutes there are 26 spells. At 200/s, too few bad attempts come of them.
+    // 20 minutes contain 26 spells. At 200/s, they cause too few bad attempts.
     if model != Model::Spells || rate > 200.0 {
         assert!(it.right * 10 + 10 >= it.intervals * 9, "intervals hold the law{shown}");
         assert!(it.too_high * 100 <= all, "promises exceed the law{shown}");
@@ -51,14 +51,14 @@ fn searches_at_10000_per_second_find_the_law() {
 }
 
 #[test]
-fn a_closed_form_is_what_brute_force_finds() {
+fn the_closed_forms_agree_with_brute_force() {
     for model in [Model::OneServer, Model::EightServers, Model::FixedTimes] {
         let (exact, found) = (law(model, 1000.0, 0.0), brute_force(model, 1000.0, 200_000.0));
         assert!((exact / found - 1.0).abs() < 0.02, "{}: {exact} and {found}", model.name());
     }
 }
 
-/// The mean response time of a queue at a part of its capacity, in service times.
+/// The mean response time at a utilization, in service times.
 fn mean(model: Model, part: f64) -> f64 {
     match model {
         Model::OneServer => 1.0 / (1.0 - part),
@@ -68,7 +68,7 @@ fn mean(model: Model, part: f64) -> f64 {
     }
 }
 
-/// The load at which one percent more load makes responses so many percent slower.
+/// The load at which one percent more load makes responses `slope` percent slower.
 fn load_with_slope(model: Model, rate: f64, slope: f64) -> f64 {
     let log = |part: f64| mean(model, part).ln();
     let own = |part: f64| (log(part * 1.0005) - log(part / 1.0005)) / (2.0 * 1.0005f64.ln());
@@ -76,7 +76,7 @@ fn load_with_slope(model: Model, rate: f64, slope: f64) -> f64 {
 }
 
 #[test]
-fn the_knee_is_where_responses_slow_down_as_fast_as_the_load_grows() {
+fn the_knee_is_where_response_time_grows_as_fast_as_load() {
     for model in [Model::OneServer, Model::EightServers, Model::FixedTimes] {
         let exact = [0.75, 4.0 / 3.0].map(|slope| load_with_slope(model, 1_000.0, slope));
         let knee = |seed| search(model, 1_000.0, settings(model, 1_000.0, seed)).answer.knee;

@@ -1,4 +1,4 @@
-//! Loads that are changed while they run: all shards together do what one does.
+//! Tests changes of a running load: all shards together do what one shard does.
 
 use throng_program::{Change, Rate, Spacing};
 
@@ -7,15 +7,15 @@ use crate::profile::tests::any_rate;
 
 const NEVER_TOO_MANY: u64 = u64::MAX;
 
-/// All that is done, and how many starts were begun, unmet and dropped.
+/// All actions, and how many starts were begun, unmet and dropped.
 #[derive(Debug, Default, PartialEq)]
 struct Done {
-    /// When, and what.
+    /// The time and the action.
     seen: Vec<(Time, &'static str)>,
     begun: u64,
     unmet: u64,
     dropped: u64,
-    /// At a rate.
+    /// Starts scheduled at a rate.
     wanted: u64,
 }
 
@@ -44,8 +44,8 @@ fn word(action: Action) -> Option<&'static str> {
     })
 }
 
-/// Each shard hears of a change up to 200 ms before it is so. Of iterations that are due it begins
-/// all, or only some where users are `busy`.
+/// Each shard receives a change up to 200 ms in advance. It starts all due iterations or, if users
+/// are `busy`, only some.
 fn play_amended(
     phases: &[Phase],
     shards: u64,
@@ -89,7 +89,7 @@ fn play_amended(
                     done.seen.push((due, "iteration"));
                 }
             }
-            // Whoever asks now and then misses nothing.
+            // Queries at random times miss nothing.
             if random.chance(0.3) {
                 wanted += schedule.asked(next, 5 * MS).wanted;
             }
@@ -117,7 +117,7 @@ fn played(phases: &[Phase], shards: u64, amendments: &[Amendment]) -> Done {
 }
 
 #[test]
-fn a_hold_is_raised_and_lowered_as_the_load_brings_its_users() {
+fn a_hold_is_raised_and_lowered_at_the_pace_of_the_load() {
     let load = [
         phase(users(1000, Some(1000.0)), None),
         phase(Drive::Hold, Some(9 * S)),
@@ -137,7 +137,7 @@ fn a_hold_is_raised_and_lowered_as_the_load_brings_its_users() {
 }
 
 #[test]
-fn a_ramp_goes_on_at_its_pace_to_another_threshold() {
+fn a_ramp_continues_at_its_pace_to_a_new_target() {
     let load = [phase(users(1000, Some(100.0)), None), phase(users(0, None), Some(S))];
     let changes = [
         amendment(1005, Change::Times(1.1)),
@@ -153,7 +153,7 @@ fn a_ramp_goes_on_at_its_pace_to_another_threshold() {
 }
 
 #[test]
-fn hammered_keys_make_no_starts_of_their_own() {
+fn repeated_changes_cause_no_additional_starts() {
     let spaced = |spacing| {
         let rate = Rate::constant(10.0);
         Drive::Arrivals(Arrivals { rate, spacing, max: None })
@@ -178,7 +178,7 @@ fn hammered_keys_make_no_starts_of_their_own() {
 }
 
 #[test]
-fn starts_that_wait_for_a_user_are_not_lost_when_the_rate_changes() {
+fn delayed_starts_survive_a_change_of_the_rate() {
     let iterations = |total| {
         let drive = Drive::Iterations(Iterations::new(50, Some(100.0), total));
         [phase(drive, Some(10 * S))]
@@ -196,14 +196,14 @@ fn starts_that_wait_for_a_user_are_not_lost_when_the_rate_changes() {
 }
 
 #[test]
-fn no_more_users_stay_than_are_possible() {
+fn users_never_exceed_the_maximum() {
     let load = [phase(users(100, Some(100.0)), Some(3 * S))];
     let change = Amendment { users_max: 150, ..amendment(1500, Change::Times(10.0)) };
     assert_eq!(played(&load, 7, &[change]).count("come"), 150);
 }
 
 #[test]
-fn a_load_that_has_not_begun_is_changed_for_when_it_does() {
+fn a_change_before_the_start_of_a_load_applies_at_its_start() {
     let load = Load::alone(vec![phase(users(10, None), Some(S)), phase(Drive::Hold, Some(S))]);
     let mut schedule = Schedule::new(&load, Share::WHOLE, Time::NEVER, 0);
     schedule.amend(amendment(100, Change::Users(20)));
@@ -258,7 +258,7 @@ fn any_changes(random: &mut Random) -> Vec<Amendment> {
 }
 
 #[test]
-fn any_change_of_any_load_is_the_same_on_any_number_of_shards() {
+fn changes_have_the_same_effect_on_any_number_of_shards() {
     let mut random = Random::new(15);
     for round in 0..100 {
         let mut load: Vec<Phase> = (0..1 + random.below(4))
@@ -279,7 +279,7 @@ fn any_change_of_any_load_is_the_same_on_any_number_of_shards() {
         for shards in [2, 7, 60] {
             let done = play_amended(&load, shards, (&changes, &holds), false);
             assert_eq!(done, whole, "{shards} shards, {why}");
-            // Users who have no time for all leave none of it out.
+            // Users that are too busy lose no starts.
             let busy = play_amended(&load, shards, (&changes, &holds), true);
             assert_eq!(starts(&busy), starts(&whole), "{shards} shards that are busy, {why}");
         }
@@ -287,7 +287,7 @@ fn any_change_of_any_load_is_the_same_on_any_number_of_shards() {
 }
 
 #[test]
-fn who_falls_out_does_so_in_step_through_changes() {
+fn disconnects_continue_without_a_gap_through_changes() {
     let churn = |amount| Some(Churn { amount, ways: vec![Parting::Fin] });
     let rate = churn(Amount::Rate(20.0));
     let share = churn(Amount::Share { share: 0.5, every: S });
@@ -305,7 +305,7 @@ fn who_falls_out_does_so_in_step_through_changes() {
 }
 
 #[test]
-fn a_machine_that_makes_a_portion_leaves_the_others_what_is_theirs() {
+fn a_portion_on_one_machine_does_not_affect_the_others() {
     let rate = |rate| Drive::Arrivals(Arrivals::ramp(rate, rate));
     let load = [
         phase(users(1000, None), Some(2 * S)),
@@ -316,7 +316,7 @@ fn a_machine_that_makes_a_portion_leaves_the_others_what_is_theirs() {
     let portions = [
         amendment(1000, Adjustment::Portion(0.5)),
         amendment(3000, Adjustment::Portion(0.25)),
-        // What the load wants is changed meanwhile.
+        // Meanwhile, the load itself changes.
         amendment(4000, Change::Users(800)),
         amendment(5000, Adjustment::Portion(1.0)),
         amendment(9000, Adjustment::Portion(0.5)),
@@ -340,7 +340,7 @@ fn a_machine_that_makes_a_portion_leaves_the_others_what_is_theirs() {
 }
 
 #[test]
-fn a_portion_that_is_whole_again_has_changed_nothing_of_what_follows() {
+fn restoring_the_full_portion_restores_the_later_phases() {
     let load = [phase(users(333, None), Some(2 * S)), phase(users(777, None), Some(2 * S))];
     let portions = [0.9, 0.37, 0.1, 0.2, 1.0]
         .into_iter()
@@ -350,7 +350,7 @@ fn a_portion_that_is_whole_again_has_changed_nothing_of_what_follows() {
     let done = played(&load, 3, &portions);
     let staying = [700, 1000, 1300, 1600, 2100].map(|at| done.staying(ms(at)));
     assert_eq!(staying, [123, 33, 67, 333, 777]);
-    // A number of iterations is done all the same.
+    // A fixed number of iterations is still done.
     let starts = Iterations::new(10, Some(100.0), Some(300));
     let counted = [phase(Drive::Iterations(starts), Some(5 * S))];
     for portions in [&portions[..], &[]] {

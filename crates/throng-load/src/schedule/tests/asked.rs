@@ -1,11 +1,11 @@
-//! What a load asks for, second by second.
+//! Tests how many starts a load schedules per second.
 
 use throng_program::{Rate, Spacing};
 
 use super::*;
 use crate::profile::tests::any_rate;
 
-/// Asks all shards at the end of every second, where only so many of what is due are begun.
+/// Queries all shards at the end of every second, when only a share of the due starts happens.
 fn seconds(phases: &[Phase], shards: u64, begins: f64) -> (Vec<Asked>, u64, u64) {
     let load = Load::alone(phases.to_vec());
     let (mut all, mut settled, mut unmet) = (Vec::new(), 0, 0);
@@ -39,7 +39,7 @@ fn seconds(phases: &[Phase], shards: u64, begins: f64) -> (Vec<Asked>, u64, u64)
 }
 
 #[test]
-fn every_second_has_what_its_rate_asks_for_on_any_number_of_shards() {
+fn every_second_has_the_starts_of_its_rate_on_any_number_of_shards() {
     let ramp = || Drive::Arrivals(Arrivals::ramp(100.0, 300.0));
     for shards in [1, 3, 7] {
         let (all, settled, unmet) = seconds(&[phase(ramp(), Some(10 * S))], shards, 1.0);
@@ -53,7 +53,7 @@ fn every_second_has_what_its_rate_asks_for_on_any_number_of_shards() {
 }
 
 #[test]
-fn what_no_user_is_free_for_is_wanted_all_the_same_and_waits() {
+fn starts_without_a_free_user_are_wanted_and_wait() {
     let drive = Drive::Iterations(Iterations::new(10, Some(50.0), None));
     let (all, settled, unmet) = seconds(&[phase(drive, Some(4 * S))], 2, 0.0);
     let seen: Vec<_> = all.iter().map(|asked| (asked.wanted, asked.backlog)).collect();
@@ -62,7 +62,7 @@ fn what_no_user_is_free_for_is_wanted_all_the_same_and_waits() {
 }
 
 #[test]
-fn whatever_is_wanted_is_begun_or_never_happens() {
+fn every_wanted_start_begins_or_is_unmet() {
     let mut random = Random::new(3);
     for round in 0..300 {
         let spacing = if random.chance(0.5) { Spacing::Even } else { Spacing::Poisson };
@@ -84,7 +84,7 @@ fn whatever_is_wanted_is_begun_or_never_happens() {
 }
 
 #[test]
-fn what_was_due_a_moment_before_the_stop_is_withdrawn() {
+fn starts_due_just_before_the_stop_are_withdrawn() {
     let drive = Drive::Iterations(Iterations::new(10, Some(100.0), None));
     let load = Load::alone(vec![phase(drive, Some(10 * S))]);
     let mut schedule = Schedule::new(&load, Share::WHOLE, Time::ZERO, 7);

@@ -1,11 +1,11 @@
-//! Rates of any shape, and starts by chance: all shards together have the same ones.
+//! Tests rates of any shape and random starts: the same on any number of shards.
 
 use throng_program::Spacing;
 
 use super::*;
 use crate::profile::tests::any_rate;
 
-/// What is due of all shards, with the seed of the run.
+/// The due times of all shards, with the seed of the run.
 fn due_times(load: &Load, shards: u64, seed: u64) -> Vec<Time> {
     let mut all = Vec::new();
     for index in 0..shards {
@@ -29,7 +29,7 @@ fn due_times(load: &Load, shards: u64, seed: u64) -> Vec<Time> {
 }
 
 #[test]
-fn any_shape_is_the_same_on_any_number_of_shards() {
+fn any_shape_gives_the_same_starts_on_any_number_of_shards() {
     let mut random = Random::new(31);
     for round in 0..60_u64 {
         let rate = any_rate(&mut random);
@@ -56,7 +56,7 @@ fn any_shape_is_the_same_on_any_number_of_shards() {
 }
 
 #[test]
-fn chance_is_another_in_each_run_load_and_phase_and_the_same_when_it_is_repeated() {
+fn random_starts_differ_by_seed_load_and_phase_and_are_reproducible() {
     let arrivals = || {
         let rate = throng_program::Rate::constant(100.0);
         Drive::Arrivals(Arrivals { rate, spacing: Spacing::Poisson, max: None })
@@ -72,7 +72,7 @@ fn chance_is_another_in_each_run_load_and_phase_and_the_same_when_it_is_repeated
 }
 
 #[test]
-fn starts_that_were_not_taken_are_unmet_however_they_are_spaced() {
+fn starts_that_were_not_taken_are_unmet_with_any_spacing() {
     for spacing in [Spacing::Even, Spacing::Poisson] {
         let rate = throng_program::Rate::constant(100.0);
         let iterations = Iterations { rate: Some(rate), spacing, ..Iterations::new(9, None, None) };

@@ -1,4 +1,4 @@
-//! One side of a duel rests while the other works.
+//! Tests that one side of a duel pauses while the other generates load.
 
 use throng_base::{Side, Turns};
 
@@ -10,7 +10,7 @@ fn side(side: Side, drive: Drive) -> Schedule {
     Schedule::new(&load, Share::WHOLE, Time::from_secs(1), 0)
 }
 
-/// By second: whether a user that is free begins an iteration at once.
+/// By second: whether a free user starts an iteration immediately.
 fn begins(schedule: &mut Schedule, second: u64) -> bool {
     let now = Time::from_secs(1 + second) + 500 * MS;
     while schedule.next() <= now {

@@ -1,4 +1,4 @@
-//! Drawn selectors over drawn pages, held against npm's package `css-select`.
+//! Random selectors over random pages, compared with npm's package `css-select`.
 
 use std::process::Command;
 
@@ -6,8 +6,8 @@ use throng_base::Random;
 
 use super::*;
 
-/// A question a line, a page and a selector with a tab between; an answer a line: the numbers of
-/// the elements.
+/// Input: one page and selector per line, separated by a tab; output: per line, the numbers of the
+/// elements.
 const ORACLE: &str = r#"
 const { parseDocument } = require("htmlparser2");
 const { selectAll } = require("css-select");
@@ -26,7 +26,7 @@ fn answers(questions: &str) -> Vec<String> {
     throng_fuzz::answers(node.args(["-e", ORACLE]).env("NODE_PATH", modules), questions)
 }
 
-/// What draws pages and selectors; `depth` is how deep they may still go.
+/// Generates pages and selectors; `depth` limits the nesting.
 struct Drawn {
     random: Random,
     elements: u32,
@@ -46,7 +46,7 @@ impl Drawn {
         format!("<!DOCTYPE html><html n=h><head n=e></head><body n=b>{inside}</body></html>")
     }
 
-    /// Elements that every parser puts where they are written, each with its number.
+    /// Elements that every parser keeps in place, each with its number.
     fn element(&mut self, depth: u32) -> String {
         self.elements += 1;
         let name = self.of(&["div", "div", "span", "section", "input"]);
@@ -102,7 +102,7 @@ impl Drawn {
 
     fn test(&mut self, depth: u32) -> String {
         if depth > 0 && self.random.chance(0.25) {
-            // Of siblings and of longer selectors, `css-select` finds more than there is.
+            // For siblings and longer selectors, `css-select` finds too much.
             if self.random.chance(0.2) {
                 return format!(":has({} {})", self.of(&["", ">"]), self.compound(0));
             }
@@ -119,7 +119,7 @@ impl Drawn {
             2 => {
                 let operator = self.of(&["=", "~=", "^=", "$=", "*=", "|="]);
                 let name = self.of(&["lang", "class", "id"]);
-                // Of words, `css-select` finds the empty one, too.
+                // For words, `css-select` also finds the empty one.
                 let known = if operator == "~=" { 5 } else { 6 };
                 let value = self.of(&["en", "on", "o", "en-GB", "i1", ""][..known]);
                 format!("[{name}{operator}\"{value}\"{}]", self.of(&["", "", " i"]))
@@ -152,7 +152,7 @@ impl Drawn {
 }
 
 #[test]
-fn fuzz_selectors_find_what_css_select_finds() {
+fn fuzz_selectors_agree_with_css_select() {
     let mut questions = Vec::new();
     for case in throng_fuzz::cases(1) {
         let page = Drawn::new(case.seed, case.round / 20).page();
@@ -175,6 +175,6 @@ fn fuzz_selectors_find_what_css_select_finds() {
         case.try_on(b"", || assert_eq!(&got, want, "{selector}\n{text}"));
         found += usize::from(!want.is_empty());
     }
-    // Many find something, or little would be compared.
+    // Enough must match, or little would be compared.
     assert!(found * 3 > questions.len(), "{found} of {}", questions.len());
 }

@@ -1,20 +1,21 @@
-//! The cases of html5lib about trees (github.com/html5lib/html5lib-tests), as the source of
-//! Python's package `html5rdf` brings them.
+//! The tree construction cases of html5lib (github.com/html5lib/html5lib-tests), from the source of
+//! Python's package `html5rdf`.
 
 use std::collections::BTreeMap;
 
 use super::*;
 
-/// Where our tree is another, by file and number: exactly these. What they are about we leave out
-/// on purpose. It can take quadratic time, or is of no use to those who look for values:
+/// Cases in which our tree differs, by file and number: exactly these. They concern intentional
+/// omissions, which can take quadratic time or do not help to find values:
 ///
-/// - elements of formatting that overlap others are not opened again (adoption, 13.2.6.4.7),
-/// - what cannot stand in a table stays where it was written (foster parenting, 13.2.6.1),
+/// - overlapping formatting elements are not reopened (adoption, 13.2.6.4.7),
+/// - elements that are not allowed in a table stay in place (foster parenting, 13.2.6.1),
 /// - attributes of a second `html` or `body` are not added to those of the first,
-/// - comments, blanks and elements behind `</head>`, `</body>` and `</html>` stay in what is open,
-/// - framesets, which hold no text; what a `select` passes over; NUL in text,
-/// - points where texts in drawings and formulas become HTML, but for `foreignObject`,
-/// - an instruction is passed over where a browser makes a comment of it.
+/// - comments, blanks and elements after `</head>`, `</body>` and `</html>` stay in the open
+///   element,
+/// - framesets, which contain no text; content that a `select` ignores; NUL in text,
+/// - integration points of SVG and MathML, except `foreignObject`,
+/// - a processing instruction is skipped, where a browser creates a comment.
 const DIFFERENT: &str = include_str!("html5lib.txt");
 
 struct Case {
@@ -23,7 +24,7 @@ struct Case {
     tree: Vec<String>,
 }
 
-/// The cases of whole documents that no script changes.
+/// The cases of complete documents that no script changes.
 fn cases(text: &str) -> Vec<Option<Case>> {
     let text = format!("\n{text}");
     text.split("\n#data\n").skip(1).map(case).collect()
@@ -37,7 +38,7 @@ fn case(text: &str) -> Option<Case> {
     (!left_out).then(|| Case { data: data.to_string(), tree: ours(lines) })
 }
 
-/// The lines of a tree; a text may have line feeds.
+/// The lines of a tree; a text may contain line feeds.
 fn joined(tree: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for line in tree.split('\n') {
@@ -49,8 +50,8 @@ fn joined(tree: &str) -> Vec<String> {
     lines
 }
 
-/// What we leave out on purpose: document types, namespaces with the case of their names, and that
-/// the inside of a template is a document of its own.
+/// Intentional omissions: document types, namespaces with the case of their names, and the separate
+/// document inside of a template.
 fn ours(lines: Vec<String>) -> Vec<String> {
     let mut content: Vec<usize> = Vec::new();
     let mut tree = Vec::new();
@@ -90,7 +91,7 @@ fn without_prefix(text: &str) -> String {
     }
 }
 
-/// Our tree in the same lines.
+/// Our tree in the same format.
 fn lines(tree: &Tree, node: NodeId, depth: usize, out: &mut Vec<String>) {
     let space = " ".repeat(2 * depth);
     let text = tree.text(node);
@@ -116,7 +117,7 @@ fn built(text: &str) -> Vec<String> {
     out
 }
 
-/// The numbers of the cases in which our tree is another, by file.
+/// The numbers of the cases in which our tree differs, by file.
 fn different() -> BTreeMap<String, Vec<usize>> {
     let package = throng_fuzz::python_packages("html5rdf").join("html5rdf");
     let folder = package.join("tests/testdata/tree-construction");
@@ -138,7 +139,7 @@ fn different() -> BTreeMap<String, Vec<usize>> {
 }
 
 #[test]
-fn trees_are_those_of_html5lib() {
+fn trees_match_html5lib() {
     let want = DIFFERENT.lines().filter_map(|line| {
         let (name, numbers) = line.split_once(": ")?;
         Some((name, numbers.split(' ').filter_map(|number| number.parse().ok()).collect()))

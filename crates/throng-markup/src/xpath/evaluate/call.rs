@@ -1,4 +1,4 @@
-//! What functions give.
+//! Evaluates functions.
 
 use super::{Context, Found, Item, Search, truth};
 use crate::fault::Refusal;
@@ -59,7 +59,7 @@ pub(super) fn call(
             Found::Number(match function {
                 Function::Floor => number.floor(),
                 Function::Ceiling => number.ceil(),
-                // Halves go up, also below zero.
+                // Halves are rounded up, also below zero.
                 Function::Round => (number + 0.5).floor(),
                 _ => number,
             })
@@ -78,7 +78,7 @@ pub(super) fn call(
     })
 }
 
-/// The functions whose arguments are texts.
+/// The functions with text arguments.
 fn of_texts(
     search: &mut Search<'_>,
     function: Function,
@@ -114,8 +114,8 @@ fn of_texts(
     }))
 }
 
-/// Positions count from 1 and are rounded (XPath 1.0, 4.2).
-/// From a character on, counted from 1, up to the end where no length is given (XPath 1.0, 4.2).
+/// The part of a text from a position, counted from 1 and rounded, to the end without a length
+/// (XPath 1.0, 4.2).
 fn substring(text: &str, start: f64, length: Option<f64>) -> String {
     let round = |number: f64| (number + 0.5).floor();
     let start = round(start);
@@ -150,7 +150,7 @@ fn by_id(search: &mut Search<'_>, expr: &Expr, context: Context) -> Result<Found
     Ok(Found::Nodes(named.map(Item::of).collect()))
 }
 
-/// The namespace the document declares for the prefix of a name.
+/// The namespace that the document declares for the prefix of a name.
 fn namespace(tree: &Tree, item: Item) -> &str {
     let name = item.name(tree);
     let declaration = match name.split_once(':') {
@@ -171,13 +171,13 @@ fn has_language(tree: &Tree, item: Item, wanted: &str) -> bool {
     })
 }
 
-/// The value of an attribute of the node or of the nearest element around it.
+/// The value of an attribute of the node or of its nearest ancestor.
 fn upward<'t>(tree: &'t Tree, item: Item, name: &str) -> Option<&'t str> {
     let nodes = std::iter::successors(Some(item.node()), |node| tree.parent(*node));
     nodes.into_iter().find_map(|node| tree.attribute(node, name))
 }
 
-/// XPath 1.0, 4.4: digits with at most one dot and sign, space around them.
+/// XPath 1.0, 4.4: digits with at most one dot and sign, and surrounding space.
 pub(super) fn to_number(text: &str) -> f64 {
     let text = text.trim_matches([' ', '\t', '\n', '\r']);
     let digits = text.strip_prefix('-').unwrap_or(text);

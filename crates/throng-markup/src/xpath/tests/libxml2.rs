@@ -1,5 +1,4 @@
-//! Drawn expressions over drawn documents, held against libxml2, which Python's package `lxml`
-//! brings.
+//! Random expressions over random documents, compared with libxml2 through Python's package `lxml`.
 
 use std::process::Command;
 
@@ -7,8 +6,8 @@ use throng_base::Random;
 
 use super::*;
 
-/// A question a line, a document and an expression with a tab between; an answer a line: its kind,
-/// and its values. Of elements the text without the space around it, as we give it.
+/// Input: one document and expression per line, separated by a tab; output: per line, the type and
+/// the values. For elements, the text without surrounding space, as we return it.
 const ORACLE: &str = r#"
 import sys
 from lxml import etree
@@ -43,13 +42,13 @@ fn answers(questions: &str) -> Vec<String> {
     throng_fuzz::answers(python.args(["-c", ORACLE]).env("PYTHONPATH", packages), questions)
 }
 
-/// What we answer, in the same words.
+/// Our result in the same format.
 fn ours(page: &Page<'_>, path: &str) -> String {
     let path = XPath::parse(path).unwrap_or_else(|error| panic!("{path}: {error:?}"));
     let Some((tree, found)) = path.find(page) else { return "refused".into() };
     match found {
         Found::Nodes(items) => {
-            // `lxml` leaves the document itself out of what it finds.
+            // `lxml` omits the document node from its results.
             let nodes = items.iter().filter(|item| tree.kind(item.node()) != Kind::Root);
             let values = nodes.map(|item| match value_of(tree, *item) {
                 Value::Text(text) => text.to_string(),
@@ -67,11 +66,11 @@ fn ours(page: &Page<'_>, path: &str) -> String {
     }
 }
 
-/// What draws documents and expressions; `depth` is how deep they may still go.
+/// Generates documents and expressions; `depth` limits the nesting.
 struct Drawn {
     random: Random,
-    /// How many predicates are around: outside of all, `lxml` knows no position, and begins at
-    /// another node than we do.
+    /// How many predicates enclose the current part: outside of all, `lxml` has no position, and
+    /// starts at another node.
     predicates: u32,
 }
 
@@ -154,7 +153,7 @@ impl Drawn {
         };
         path += &self.step(depth);
         for _ in 0..self.random.below(3) {
-            // Of an attribute, libxml2 takes what follows its element for what follows it.
+            // For an attribute, libxml2 applies `following` to its element.
             if path.contains('@') {
                 break;
             }
@@ -191,7 +190,7 @@ impl Drawn {
         }
     }
 
-    /// Sums and products of halves: what they come to is exact, and written in one way.
+    /// Sums and products of halves: they are exact, and written in a single form.
     fn number(&mut self, depth: u32) -> String {
         if depth == 0 {
             let known = if self.predicates > 0 { 9 } else { 6 };
@@ -250,7 +249,7 @@ impl Drawn {
 }
 
 #[test]
-fn fuzz_expressions_find_what_libxml2_finds() {
+fn fuzz_expressions_agree_with_libxml2() {
     let mut questions = Vec::new();
     for case in throng_fuzz::cases(1) {
         let document = Drawn::new(case.seed, case.round / 20).element(4);
@@ -267,6 +266,6 @@ fn fuzz_expressions_find_what_libxml2_finds() {
         case.try_on(b"", || assert_eq!(&got, want, "{path}\n{document}"));
         found += usize::from(want.len() > 1);
     }
-    // Many find something, or little would be compared.
+    // Enough must match, or little would be compared.
     assert!(found * 3 > questions.len(), "{found} of {}", questions.len());
 }

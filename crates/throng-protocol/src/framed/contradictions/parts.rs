@@ -1,15 +1,45 @@
-//! Replies and pushes of several packets: what goes on is one of them, and has an end.
+//! Replies and pushes of several packets: a message that continues must be one of them, and have an
+//! end.
 
 use super::Finder;
-use crate::framed::declaration::{Field, Framing, Message, More, Role};
+use crate::framed::declaration::{
+    Field, Format, Framing, Kind, Message, More, Place, Placed, Role,
+};
+
 impl Finder<'_> {
+    /// Documents that determine their own end are binary or XML; the element around all of them has
+    /// a name.
+    pub(super) fn documents(&mut self, root: Option<&Placed<String>>, place: Place) {
+        let format = self.declaration.format;
+        if format.is_some_and(Format::is_binary) {
+            return;
+        }
+        if format != Some(Format::Xml) {
+            let text = say!("`frame: xml` requires `format: xml`");
+            let help = say!("add `format: xml`, or use another framing");
+            let label = say!("packets are not elements");
+            self.say("protocol-no-length", place, text, label, help);
+            return;
+        }
+        let Some(root) = root else { return };
+        let name = &root.value;
+        let messages = self.declaration.messages.iter();
+        let mut kinds = messages.filter_map(|message| message.kind.as_ref());
+        let is_it = |kind: &Placed<Kind>| kind.value == Kind::Text(name.as_bytes().to_vec());
+        if !kinds.any(is_it) {
+            let text = say!("no message has the kind `{name}`, which is the `stream`");
+            let help = say!("write the name of an element that is the `kind` of a message");
+            self.say("protocol-bad-kind", root.place, text, say!("no such element"), help);
+        }
+    }
+
     /// Whether it is a push of several packets.
     pub(super) fn is_long_push(&self, name: &str) -> bool {
         let mut messages = self.declaration.messages.iter();
         messages.any(|one| one.name.value == name && one.push && one.more.is_some())
     }
 
-    /// What goes on is a reply or a push, and each of them has an end.
+    /// A message that continues must be a reply or a push, and have an end.
     pub(super) fn parts(&mut self, message: &Message) {
         let declaration = self.declaration;
         let (name, place) = (&message.name.value, message.name.place);

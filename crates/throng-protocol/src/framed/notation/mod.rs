@@ -1,11 +1,13 @@
-//! The notations of documents: where the parts of a document are, what they are, and how values
-//! are written. JSON, CBOR and MessagePack share the search for parts.
+//! The formats of documents: where the parts of a document are, what they are, and how values are
+//! written. JSON, CBOR and MessagePack share the search for parts; XML has attributes, and finds its
+//! parts itself.
 
 mod binary;
 mod heads;
 mod json;
 #[cfg(test)]
 mod tests;
+pub(super) mod xml;
 
 use std::ops::Range;
 
@@ -16,6 +18,7 @@ use super::declaration::Format;
 use super::wanted::{ABSENT, Inner, Span, Wanted};
 use binary::Binary;
 use json::Json;
+pub(super) use xml::Seen;
 
 /// Lists and maps within each other.
 const DEPTH_MAX: usize = 64;
@@ -150,29 +153,43 @@ pub(super) enum Extent {
     Needs(usize),
 }
 
-/// Calls a function with the syntax of a format.
+/// How text or bytes stand in a document.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Form {
+    Text,
+    /// Elements and text of XML, as they are written.
+    Markup,
+    Bytes,
+}
+
+/// What reads and writes a format.
+enum Notation {
+    Json,
+    Binary(Binary),
+    Xml,
+}
+
+/// Calls a function with the syntax of a format; `xml` is what XML does instead.
 macro_rules! with_syntax {
-    ($format:expr, $syntax:ident => $then:expr) => {
-        match $format {
-            Format::Json => {
+    ($format:expr, $syntax:ident => $then:expr, $xml:expr) => {
+        match $format.notation() {
+            Notation::Json => {
                 let $syntax = Json;
                 $then
             }
-            Format::Cbor => {
-                let $syntax = Binary::Cbor;
-                $then
-            }
-            Format::MessagePack => {
-                let $syntax = Binary::MessagePack;
-                $then
-            }
+            Notation::Binary($syntax) => $then,
+            Notation::Xml => $xml,
         }
     };
 }
 
 impl Format {
-    pub const WORDS: [(&'static str, Format); 3] =
-        [("json", Format::Json), ("cbor", Format::Cbor), ("msgpack", Format::MessagePack)];
+    pub const WORDS: [(&'static str, Format); 4] = [
+        ("json", Format::Json),
+        ("cbor", Format::Cbor),
+        ("msgpack", Format::MessagePack),
+        ("xml", Format::Xml),
+    ];
 
     /// What people call it.
     pub fn name(self) -> &'static str {
@@ -180,6 +197,7 @@ impl Format {
             Format::Json => "JSON",
             Format::Cbor => "CBOR",
             Format::MessagePack => "MessagePack",
+            Format::Xml => "XML",
         }
     }
 
@@ -190,69 +208,120 @@ impl Format {
 
     /// Documents that are bytes, and end by themselves.
     pub fn is_binary(self) -> bool {
-        self.binary().is_some()
+        matches!(self.notation(), Notation::Binary(_))
     }
 
-    fn binary(self) -> Option<Binary> {
+    /// In XML, every value is a text.
+    pub(super) fn has_types(self) -> bool {
+        self != Format::Xml
+    }
+
+    /// Whether a path leads to markup, whose value is as it is written.
+    pub(super) fn is_markup(self, path: &[Inner]) -> bool {
+        self == Format::Xml && xml::is_markup(path)
+    }
+
+    fn notation(self) -> Notation {
         match self {
-            Format::Json => None,
-            Format::Cbor => Some(Binary::Cbor),
-            Format::MessagePack => Some(Binary::MessagePack),
+            Format::Json => Notation::Json,
+            Format::Cbor => Notation::Binary(Binary::Cbor),
+            Format::MessagePack => Notation::Binary(Binary::MessagePack),
+            Format::Xml => Notation::Xml,
         }
     }
 
-    /// Where the bytes stop being one document; the caller has made sure that JSON is UTF-8.
-    pub(super) fn check(self, bytes: &[u8]) -> Result<(), usize> {
-        with_syntax!(self, syntax => whole(syntax, bytes, |at| syntax.skip(bytes, at, DEPTH_MAX)))
+    fn binary(self) -> Option<Binary> {
+        match self.notation() {
+            Notation::Binary(binary) => Some(binary),
+            _ => None,
+        }
     }
 
-    /// Notes where the wanted parts are, in one pass over the document.
+    /// Where the bytes stop being one document; the caller has made sure that text is UTF-8.
+    pub(super) fn check(self, bytes: &[u8]) -> Result<(), usize> {
+        with_syntax!(
+            self,
+            syntax => whole(syntax, bytes, |at| syntax.skip(bytes, at, DEPTH_MAX)),
+            xml::scan(bytes, &[], &Wanted::default(), &mut [])
+        )
+    }
+
+    /// Records where the wanted parts are, in one pass over the document. In XML, each tag of the
+    /// element `root` is a packet.
     pub(super) fn scan(
         self,
+        root: &[u8],
         bytes: &[u8],
         wanted: &Wanted,
         found: &mut [Span],
     ) -> Result<(), usize> {
-        with_syntax!(self, syntax => whole(syntax, bytes, |at| {
-            wanted_value(syntax, bytes, at, DEPTH_MAX, wanted, found)
-        }))
+        with_syntax!(
+            self,
+            syntax => whole(syntax, bytes, |at| {
+                wanted_value(syntax, bytes, at, DEPTH_MAX, wanted, found)
+            }),
+            xml::scan(bytes, root, wanted, found)
+        )
     }
 
-    /// Where the part is that `steps` lead to in a document.
+    /// The position of the part at `steps` in a document. Nothing is looked up in markup.
     pub(super) fn find(self, bytes: &[u8], steps: &[Inner]) -> Option<Range<usize>> {
-        with_syntax!(self, syntax => search(syntax, bytes, steps))
+        with_syntax!(
+            self,
+            syntax => search(syntax, bytes, steps),
+            steps.is_empty().then_some(0..bytes.len())
+        )
     }
 
-    /// Where a document ends that says so itself: only JSON does not.
-    pub(super) fn extent(self, bytes: &[u8]) -> Result<Extent, (usize, Said)> {
-        let Some(binary) = self.binary() else { return Ok(Extent::Complete(bytes.len())) };
-        match binary.skip(bytes, 0, DEPTH_MAX) {
-            Ok(end) => Ok(Extent::Complete(end)),
-            Err(at) => match binary.needs(bytes, at) {
-                Some(needed) => Ok(Extent::Needs(needed)),
-                None => Err((at, self.wrong(bytes, at))),
+    /// The end of a document that determines it itself: only JSON does not. Of XML, bytes that were
+    /// `seen` are not looked at again.
+    pub(super) fn extent(
+        self,
+        root: &[u8],
+        bytes: &[u8],
+        seen: &mut Seen,
+    ) -> Result<Extent, (usize, Said)> {
+        match self.notation() {
+            Notation::Json => Ok(Extent::Complete(bytes.len())),
+            Notation::Xml => xml::end(bytes, root, seen),
+            Notation::Binary(binary) => match binary.skip(bytes, 0, DEPTH_MAX) {
+                Ok(end) => Ok(Extent::Complete(end)),
+                Err(at) => match binary.needs(bytes, at) {
+                    Some(needed) => Ok(Extent::Needs(needed)),
+                    None => Err((at, self.wrong(bytes, at))),
+                },
             },
         }
     }
 
-    /// What is said of bytes that stop being a document there.
+    /// The message for bytes that stop being a document there.
     #[cold]
     pub(super) fn wrong(self, bytes: &[u8], at: usize) -> Said {
-        match self.binary() {
-            None => json::wrong(bytes, at),
-            Some(binary) => binary.wrong(self.name(), bytes, at),
+        match self.notation() {
+            Notation::Json => json::wrong(bytes, at),
+            Notation::Binary(binary) => binary.wrong(self.name(), bytes, at),
+            Notation::Xml => xml::wrong(bytes, at),
         }
     }
 
     /// The value of a part.
     pub(super) fn value(self, part: &[u8]) -> Option<Value> {
-        match self.binary() {
-            None => Value::parse_json(part).ok(),
-            Some(binary) => binary.value(part),
+        match self.notation() {
+            Notation::Json => Value::parse_json(part).ok(),
+            Notation::Binary(binary) => binary.value(part),
+            Notation::Xml => Some(Value::from(&*String::from_utf8_lossy(&xml::text(part)))),
         }
     }
 
-    /// A part as people are shown it, as JSON.
+    /// The value of a part that is text or bytes.
+    pub(super) fn content(self, form: Form, part: &[u8]) -> Option<Value> {
+        match form {
+            Form::Markup => Some(Value::from(&*String::from_utf8_lossy(part))),
+            Form::Text | Form::Bytes => self.value(part),
+        }
+    }
+
+    /// A part as people are shown it: documents in bytes as JSON.
     #[cold]
     pub(super) fn shown(self, part: &[u8], bytes_max: usize) -> String {
         if let Some((kind, name)) = self.binary().and_then(|binary| binary.foreign(part)) {
@@ -270,14 +339,22 @@ impl Format {
     }
 
     pub(super) fn is_null(self, part: &[u8]) -> bool {
-        self.binary().map_or(part == b"null", |binary| binary.is_null(part))
+        match self.notation() {
+            Notation::Json => part == b"null",
+            Notation::Binary(binary) => binary.is_null(part),
+            Notation::Xml => false,
+        }
     }
 
     pub(super) fn is_text(self, part: &[u8]) -> bool {
-        self.binary().map_or(part[0] == b'"', |binary| binary.is_text(part))
+        match self.notation() {
+            Notation::Json => part[0] == b'"',
+            Notation::Binary(binary) => binary.is_text(part),
+            Notation::Xml => true,
+        }
     }
 
-    /// JSON has no bytes.
+    /// Only binary documents have bytes.
     pub(super) fn is_bytes(self, part: &[u8]) -> bool {
         self.binary().is_some_and(|binary| binary.is_bytes(part))
     }
@@ -288,10 +365,7 @@ impl Format {
     }
 
     pub(super) fn bool(self, part: &[u8]) -> Option<bool> {
-        match self.binary() {
-            None => json::bool(part),
-            Some(binary) => binary.bool(part),
-        }
+        self.binary().map_or_else(|| json::bool(part), |binary| binary.bool(part))
     }
 
     pub(super) fn whole(self, part: &[u8]) -> Option<i128> {
@@ -302,25 +376,28 @@ impl Format {
     }
 
     pub(super) fn float(self, part: &[u8]) -> Option<f64> {
-        match self.binary() {
-            None => json::float(part),
-            Some(binary) => binary.float(part),
-        }
+        self.binary().map_or_else(|| json::float(part), |binary| binary.float(part))
     }
 
     /// What is in a text, or in bytes, if it is there as it is.
     pub(super) fn plain(self, part: &[u8]) -> Option<&[u8]> {
-        match self.binary() {
-            None => json::plain(part),
-            Some(binary) => binary.plain(part),
+        match self.notation() {
+            Notation::Json => json::plain(part),
+            Notation::Binary(binary) => binary.plain(part),
+            Notation::Xml => xml::is_plain(part).then_some(part),
         }
     }
 
     /// Appends a value.
     pub(super) fn write(self, value: &Value, out: &mut Vec<u8>) {
-        match self.binary() {
-            None => value.write_json(out),
-            Some(binary) => binary.write(value, out),
+        match (self.binary(), value) {
+            (Some(binary), _) => binary.write(value, out),
+            (None, Value::Text(text)) if self == Format::Xml => {
+                let begin = out.len();
+                out.extend_from_slice(text.as_bytes());
+                xml::escape(out, begin);
+            }
+            (None, _) => value.write_json(out),
         }
     }
 
@@ -346,15 +423,27 @@ impl Format {
     }
 
     /// Makes a text, or bytes, of what is behind `begin`.
-    pub(super) fn enclose(self, is_text: bool, begin: usize, out: &mut Vec<u8>) {
+    pub(super) fn put(self, form: Form, begin: usize, out: &mut Vec<u8>) {
+        let is_text = form != Form::Bytes;
         if is_text && std::str::from_utf8(&out[begin..]).is_err() {
             let text = String::from_utf8_lossy(&out[begin..]).into_owned();
             out.truncate(begin);
             out.extend_from_slice(text.as_bytes());
         }
-        match self.binary() {
-            None => json::quote(out, begin),
-            Some(binary) => binary.enclose(is_text, begin, out),
+        match self.notation() {
+            Notation::Json => json::quote(out, begin),
+            Notation::Binary(binary) => binary.enclose(is_text, begin, out),
+            Notation::Xml if form == Form::Markup => {}
+            Notation::Xml => xml::escape(out, begin),
+        }
+    }
+
+    /// The same, if it can stand in a document.
+    pub(super) fn enclose(self, form: Form, begin: usize, out: &mut Vec<u8>) -> Result<(), Said> {
+        self.put(form, begin, out);
+        match form == Form::Markup && !xml::is_whole(&out[begin..]) {
+            true => Err(say!("it is not well-formed XML")),
+            false => Ok(()),
         }
     }
 

@@ -103,12 +103,15 @@ fn read(format: Format, document: &[u8]) -> String {
         let at = format.check(&document[..cut]).expect_err("a beginning is not a document");
         let said = format.wrong(&document[..cut], at).english();
         assert!(said.contains("incomplete"), "{said}: {} at {cut}", hex(document));
-        let Ok(Extent::Needs(needed)) = format.extent(&document[..cut]) else {
+        let Ok(Extent::Needs(needed)) = format.extent(&[], &document[..cut], &mut Seen::default())
+        else {
             panic!("{} at {cut}", hex(document))
         };
         assert!(needed > cut && needed <= document.len(), "{} at {cut}: {needed}", hex(document));
     }
-    assert!(matches!(format.extent(document), Ok(Extent::Complete(end)) if end == document.len()));
+    assert!(
+        matches!(format.extent(&[], document, &mut Seen::default()), Ok(Extent::Complete(end)) if end == document.len())
+    );
     let mut out = Vec::new();
     format.value(document).unwrap().write_json(&mut out);
     String::from_utf8(out).unwrap()
@@ -300,8 +303,8 @@ fn fuzz_documents_that_are_binary() {
         for format in BINARY {
             let mut found = [ABSENT];
             let checked = format.check(input);
-            assert_eq!(format.scan(input, &wanted, &mut found), checked);
-            match (checked, format.extent(input)) {
+            assert_eq!(format.scan(&[], input, &wanted, &mut found), checked);
+            match (checked, format.extent(&[], input, &mut Seen::default())) {
                 (Ok(()), Ok(Extent::Complete(end))) => assert_eq!(end, input.len()),
                 (Err(at), Ok(Extent::Complete(end))) => assert_eq!(at, end),
                 (Err(_), Ok(Extent::Needs(needed))) => assert!(needed > input.len()),

@@ -31,7 +31,7 @@ fn declared(format: Format, transport: Transport) -> Declaration {
     Declaration {
         transport,
         format: Some(format),
-        framing: Framing::Document { bytes_max: 1024 },
+        framing: Framing::Document { root: None, bytes_max: 1024, place: Place::default() },
         packet: vec![
             role("type", Type::Text(Extent::Rest), Role::Selects),
             optional(role("id", Type::Unsigned(32), Role::Correlates)),

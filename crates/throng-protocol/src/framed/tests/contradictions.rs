@@ -1,4 +1,4 @@
-//! Declarations that contradict themselves, and what is said of them.
+//! Contradictory declarations, and their errors.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn chat_with(change: impl FnOnce(&mut Declaration), expected: &str) {
 }
 
 #[test]
-fn messages_that_nobody_could_tell_apart() {
+fn indistinguishable_messages_are_rejected() {
     chat_with(
         |chat| chat.messages[3].kind = Some(placed(3.into())),
         "protocol-kind-twice: `like` and `gift` both have the kind 3",
@@ -66,7 +66,7 @@ fn messages_that_nobody_could_tell_apart() {
 }
 
 #[test]
-fn replies_and_heartbeats_that_lead_nowhere() {
+fn replies_and_heartbeats_must_refer_to_messages() {
     chat_with(
         |chat| chat.messages[4].answers.push(name("gifd")),
         "protocol-bad-reply: `answers` of `done` lists `gifd`, which is not a message",
@@ -109,7 +109,7 @@ fn replies_and_heartbeats_that_lead_nowhere() {
 }
 
 #[test]
-fn acknowledgements_that_cannot_be_sent() {
+fn impossible_acknowledgements_are_rejected() {
     let with = |message: &str, fields: Vec<(&str, Copied)>| {
         let mut declaration = chat_declaration();
         let fields = fields.into_iter().map(|(id, copied)| (name(id), placed(copied))).collect();
@@ -136,7 +136,7 @@ fn acknowledgements_that_cannot_be_sent() {
 }
 
 #[test]
-fn packets_whose_end_nobody_could_find() {
+fn packets_without_a_determined_end_are_rejected() {
     chat_with(
         |chat| chat.packet[1] = uint("length", 32),
         "protocol-no-length: the protocol does not define where a packet ends",
@@ -214,7 +214,7 @@ fn the_only_message_may_answer_itself() {
 }
 
 #[test]
-fn messages_that_no_packet_can_hold() {
+fn messages_larger_than_a_packet_are_rejected() {
     let block = |bytes: u32| field("y", Type::Text(Extent::Fixed(bytes)));
     let counted = |bits: u8, fields: Vec<Field>| Declaration {
         transport: Transport::Tcp,
@@ -259,7 +259,7 @@ fn renamed((index, field): (usize, Field)) -> Field {
 }
 
 #[test]
-fn a_delimiter_never_stands_in_what_throng_writes() {
+fn a_delimiter_must_not_occur_in_written_values() {
     let with = |delimiter: &[u8], field: Field| {
         let bytes = placed(delimiter.to_vec());
         Declaration {
@@ -291,7 +291,7 @@ fn a_delimiter_never_stands_in_what_throng_writes() {
 }
 
 #[test]
-fn roles_at_the_wrong_place() {
+fn misplaced_roles_are_rejected() {
     chat_with(
         |chat| chat.packet.push(role("again", Type::Unsigned(8), Role::Correlates)),
         "protocol-role-twice: two fields of the packet have the same purpose: correlation",
@@ -329,7 +329,7 @@ fn fields_with(fields: Vec<Field>, expected: &str) {
 
 /// What would be right differs with what is wrong.
 #[test]
-fn each_mistake_has_its_own_way_out() {
+fn each_error_has_its_own_fix() {
     let help = |declaration| match Protocol::compile(declaration) {
         Ok(_) => String::new(),
         Err(mistakes) => mistakes[0].help.english().to_string(),
@@ -351,7 +351,7 @@ fn each_mistake_has_its_own_way_out() {
 }
 
 #[test]
-fn fields_that_contradict_themselves() {
+fn contradictory_fields_are_rejected() {
     let constant = |ty, literal| Field { constant: Some(placed(literal)), ..field("c", ty) };
     let default = |ty, literal| Field { default: Some(placed(literal)), ..field("d", ty) };
     let byte = Type::Unsigned(8);
@@ -408,7 +408,7 @@ fn fields_that_contradict_themselves() {
 }
 
 #[test]
-fn labels_and_limits_that_do_not_fit() {
+fn invalid_labels_and_limits_are_rejected() {
     let labels = |labels: &[(&str, i64)]| Field {
         labels: labels.iter().map(|(label, value)| (name(label), *value)).collect(),
         ..uint("e", 8)
@@ -438,7 +438,7 @@ fn labels_and_limits_that_do_not_fit() {
 }
 
 #[test]
-fn conditions_that_never_hold() {
+fn conditions_that_never_hold_are_rejected() {
     use Comparison::*;
     let asked = |comparison, value| {
         let condition = Some(Condition { field: name("n"), comparison, value });
@@ -477,7 +477,7 @@ fn conditions_that_never_hold() {
 }
 
 #[test]
-fn references_that_lead_nowhere() {
+fn unknown_references_are_rejected() {
     let by = |counter: &str| field("t", Type::Text(Extent::Field(name(counter))));
     fields_with(
         vec![by("n"), uint("n", 8)],
@@ -540,7 +540,7 @@ fn references_that_lead_nowhere() {
 
 /// Structures that double with every level would be enormous when all their fields are laid out.
 #[test]
-fn what_would_be_enormous_is_refused() {
+fn oversized_declarations_are_rejected() {
     let mut declaration = one(vec![field("a", Type::Struct(0))]);
     let level = |index: usize| Struct {
         name: name(&format!("t{index}")),
@@ -555,7 +555,7 @@ fn what_would_be_enormous_is_refused() {
 }
 
 #[test]
-fn all_mistakes_are_told_at_once_with_both_places() {
+fn all_errors_are_reported_together_with_both_positions() {
     let mut chat = chat_declaration();
     chat.messages[3].kind = Some(Placed { value: 3.into(), place: Place(7) });
     chat.messages[2].kind = Some(Placed { value: 3.into(), place: Place(5) });

@@ -1,5 +1,5 @@
-//! Where packets and their parts end: lengths that count in other ways, structures with a length,
-//! lists up to some bytes, optional ends, and packets whose last field is the end.
+//! Where packets and their parts end: lengths with other counting rules, structures with a length,
+//! lists terminated by bytes, optional ends, and packets that end with their last field.
 
 use throng_fuzz::splits;
 
@@ -196,7 +196,7 @@ fn a_packet_ends_with_its_last_field() {
 }
 
 #[test]
-fn lengths_count_what_the_protocol_says() {
+fn lengths_count_what_the_declaration_says() {
     let by = |ty: Type, counts: Counts, plus: i64| {
         compiled(Declaration {
             transport: Transport::Tcp,
@@ -211,7 +211,7 @@ fn lengths_count_what_the_protocol_says() {
     };
     let digits = || Type::Coded(Coding::Decimal((*b":").into()));
     for (protocol, written) in [
-        // As in PostgreSQL: it counts itself, and not what stands before.
+        // As in PostgreSQL: it counts itself, but not what precedes it.
         (by(Type::Unsigned(32), Counts::After, 4), &b"\x01\0\0\0\x07ab\x02"[..]),
         // As in AMQP: without the last byte.
         (by(Type::Unsigned(32), Counts::After, -1), b"\x01\0\0\0\x02ab\x02"),
@@ -242,7 +242,7 @@ fn lengths_count_what_the_protocol_says() {
 }
 
 #[test]
-fn bytes_may_end_what_is_left() {
+fn the_rest_may_end_with_given_bytes() {
     let rest = || field("data", Type::Json(Extent::RestBefore(b"}]".to_vec())));
     let protocol = compiled(one(vec![uint("id", 8), rest()]));
     let given = values(r#"{"id": 7, "data": {"a": [{}]}}"#);
@@ -305,7 +305,7 @@ fn lists_end_at_their_bytes() {
 }
 
 #[test]
-fn ends_that_can_never_be() {
+fn impossible_ends_are_rejected() {
     let told = |declaration: Declaration| match Protocol::compile(declaration) {
         Ok(_) => panic!("it compiles"),
         Err(mistakes) => {

@@ -39,7 +39,7 @@ fn cuts<'a>(mut bytes: &'a [u8], random: &mut Random) -> Vec<&'a [u8]> {
     parts
 }
 
-/// Whether two values are the same: what is no number is equal to nothing, itself included.
+/// Whether two values are the same: NaN is equal to nothing, including itself.
 fn are_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Float(one), Value::Float(other)) if one.is_nan() => other.is_nan(),
@@ -81,7 +81,7 @@ fn look(protocol: &Protocol, packet: &[u8], decoded: &mut Decoded) -> bool {
 }
 
 #[test]
-fn fuzz_streams_do_not_depend_on_the_cut() {
+fn fuzz_streams_do_not_depend_on_the_split() {
     let chat = chat();
     let lines = compiled(Declaration {
         framing: Framing::Delimiter { bytes: placed(b"\r\n".to_vec()), bytes_max: 40 },
@@ -132,7 +132,7 @@ fn fuzz_streams_do_not_depend_on_the_cut() {
 }
 
 #[test]
-fn fuzz_broken_packets_are_told_and_nothing_panics() {
+fn fuzz_malformed_packets_are_reported_without_a_panic() {
     let words = compiled(words_declaration(Extent::Delimited(b" ".to_vec())));
     let frames = [frames::mqtt(), frames::resp(), frames::nats(), frames::dns()];
     let all = [chat(), miop(), every_type(), protobuf(), modbus(), amqp(), words];
@@ -254,7 +254,7 @@ impl Lot<'_> {
                     let bits = 1 + self.pick(60) as u8;
                     fields.push(field(&first, Type::Bits(bits)));
                     fields.push(field(&second, Type::Bits(8 - bits % 8)));
-                    // Another group may follow at once: something stands between them.
+                    // Another group may follow immediately: put something between them.
                     fields.push(field(&self.id(), Type::Bool));
                 }
                 5 => {

@@ -29,7 +29,7 @@ pub(super) fn modbus_declaration() -> Declaration {
     }
 }
 
-/// Frames whose methods are told apart by class and number, as those of AMQP.
+/// Frames whose methods are selected by class and number, as in AMQP.
 pub(super) fn amqp() -> Protocol {
     compiled(amqp_declaration())
 }
@@ -95,7 +95,7 @@ fn come(protocol: &Protocol, packet: &[u8]) -> String {
 }
 
 #[test]
-fn one_number_is_two_messages_by_who_sends_it() {
+fn the_sender_distinguishes_two_messages_with_one_number() {
     let modbus = modbus();
     let given = [("address", Value::Int(2)), ("count", Value::Int(1))];
     let packet = write(&modbus, "read", &given, 9);
@@ -165,7 +165,7 @@ fn texts_select_with_or_without_a_terminator() {
 }
 
 #[test]
-fn kinds_that_can_never_be() {
+fn impossible_kinds_are_rejected() {
     let told = |declaration: Declaration| match Protocol::compile(declaration) {
         Ok(_) => String::new(),
         Err(mistakes) => {

@@ -73,7 +73,7 @@ fn fields_are_packed_and_unpacked() {
 }
 
 #[test]
-fn json_in_a_layer_is_looked_at() {
+fn json_in_a_layer_is_checked() {
     let protocol = packed(Layer::Zlib, Type::Json(Extent::Rest));
     let given = [("id", Value::Int(1)), ("data", Value::parse_json(b"{\"a\":[1,2]}").unwrap())];
     let packet = write(&protocol, "one", &given, 0);
@@ -90,9 +90,9 @@ fn json_in_a_layer_is_looked_at() {
     );
 }
 
-/// A kilobyte for each byte that came: no more is unpacked than a packet may have.
+/// A kilobyte per received byte: no more is unpacked than a packet may have.
 #[test]
-fn what_unpacks_to_much_is_refused() {
+fn layers_that_unpack_to_too_much_are_rejected() {
     let zeros = vec![0; 17 << 20];
     for layer in [Layer::Zlib, Layer::Gzip, Layer::Deflate] {
         let protocol = packed(layer, Type::Bytes(Extent::Rest));
@@ -151,7 +151,7 @@ fn a_packet_may_contain_packets() {
 
 /// Whatever is inside, unpacking ends and does not panic.
 #[test]
-fn fuzz_layers_are_told_when_they_are_broken() {
+fn fuzz_corrupt_layers_are_reported() {
     let mut decoded = Decoded::default();
     for layer in [Layer::Zlib, Layer::Gzip, Layer::Deflate] {
         let protocol = packed(layer, Type::Json(Extent::Rest));

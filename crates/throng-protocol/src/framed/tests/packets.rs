@@ -149,7 +149,7 @@ fn every_type_is_written_and_read() {
 }
 
 #[test]
-fn what_has_a_condition_is_there_only_if_it_holds() {
+fn a_conditional_field_is_present_only_if_its_condition_holds() {
     let protocol = every_type();
     let mut values = every_value();
     for (name, value) in &mut values {
@@ -209,7 +209,7 @@ fn a_message_of_the_chat_is_written_and_read() {
 }
 
 #[test]
-fn what_breaks_the_declaration_is_told_with_its_place() {
+fn violations_are_reported_with_their_position() {
     let chat = chat();
     let packet = write(&chat, "done", &[("code", Value::Int(3))], 1);
     let changed = |at: usize, byte: u8| {
@@ -259,7 +259,7 @@ fn what_breaks_the_declaration_is_told_with_its_place() {
 }
 
 #[test]
-fn a_count_that_nobody_can_have_costs_no_memory() {
+fn an_impossible_count_allocates_no_memory() {
     let zero = Type::Fields(vec![]);
     let times = Repeat::Prefixed(Prefix::Unsigned(32));
     for (ty, reason) in [
@@ -306,12 +306,12 @@ fn read_all(protocol: &Protocol, parts: &[&[u8]]) -> Vec<Vec<u8>> {
         assert!(rest.is_empty());
     }
     assert!(reader.held().is_empty());
-    assert_eq!(reader.held.capacity(), 0, "nothing is kept");
+    assert_eq!(reader.heap_bytes(), 0, "nothing is kept");
     packets
 }
 
 #[test]
-fn a_stream_is_cut_into_packets_wherever_it_was_split() {
+fn packets_are_found_wherever_the_stream_is_split() {
     let stream = |transport, framing, packet: Vec<Field>| {
         let rest = field("rest", Type::Bytes(Extent::Rest));
         compiled(Declaration { transport, framing, packet, ..one(vec![rest]) })
@@ -354,7 +354,7 @@ fn a_stream_is_cut_into_packets_wherever_it_was_split() {
             assert_eq!(rests, bodies);
         });
     }
-    // What varies and can be told apart from what is padding.
+    // Bytes that vary and can be distinguished from padding.
     let fixed = stream(tcp, Framing::Fixed(placed(12)), vec![uint("a", 8), body(), uint("z", 8)]);
     let given =
         |rest: &str| [("rest", Value::from(rest)), ("a", Value::Int(1)), ("z", Value::Int(2))];
@@ -368,7 +368,7 @@ fn a_stream_is_cut_into_packets_wherever_it_was_split() {
 }
 
 #[test]
-fn a_reader_stops_behind_each_packet_and_knows_when_framing_is_lost() {
+fn a_reader_stops_after_each_packet_and_detects_lost_framing() {
     let chat = chat();
     let ping = write(&chat, "ping", &[], 1);
     let stream = [ping.clone(), ping.clone(), ping.clone()].concat();
@@ -417,7 +417,7 @@ fn a_reader_stops_behind_each_packet_and_knows_when_framing_is_lost() {
 }
 
 #[test]
-fn packets_of_a_fixed_size_are_filled_with_zeros() {
+fn packets_of_a_fixed_size_are_padded_with_zeros() {
     let protocol = compiled(Declaration {
         framing: Framing::Fixed(placed(8)),
         transport: Transport::Tcp,
@@ -449,7 +449,7 @@ fn packets_of_a_fixed_size_are_filled_with_zeros() {
 }
 
 #[test]
-fn values_that_do_not_fit_are_refused_and_nothing_is_written() {
+fn values_that_do_not_fit_are_rejected_and_nothing_is_written() {
     let protocol = compiled(one(vec![
         Field { default: Some(placed(Literal::Int(1))), ..uint("small", 8) },
         Field { default: Some(placed(Literal::Bool(true))), ..field("yes", Type::Bool) },
@@ -518,7 +518,7 @@ fn values_that_do_not_fit_are_refused_and_nothing_is_written() {
 }
 
 #[test]
-fn what_is_given_is_checked_before_anything_runs() {
+fn given_values_are_checked_in_advance() {
     let chat = chat();
     let prepare = |message: &str, given: Given| {
         let id = chat.message(message).unwrap();
@@ -563,7 +563,7 @@ fn what_is_given_is_checked_before_anything_runs() {
 }
 
 #[test]
-fn paths_that_lead_nowhere_say_so() {
+fn invalid_paths_are_reported() {
     let every = every_type();
     let id = every.message("it").unwrap();
     let told = |path: &str| {
@@ -695,7 +695,7 @@ fn protobuf_is_written_and_read() {
 }
 
 #[test]
-fn what_a_field_of_protobuf_may_be_is_known() {
+fn the_range_of_a_protobuf_field_is_known() {
     let protocol = protobuf();
     let id = protocol.message("it").unwrap();
     let range = |path: &str| {
@@ -715,7 +715,7 @@ fn what_a_field_of_protobuf_may_be_is_known() {
 }
 
 #[test]
-fn messages_of_protobuf_lie_in_lists_and_structures() {
+fn protobuf_messages_can_be_in_lists_and_structures() {
     let protocol = proto("Inner", |inner| {
         let reports = Field { id: name("reports"), ..inner.clone() };
         vec![
@@ -805,7 +805,7 @@ fn protobuf_and_json_are_given_field_by_field() {
     let packet = encode(&miop, report, &data, "data");
     let text = br#"{"battery":7,"say \"x\"":["a\"b","plain",null,{"c":true}]}"#;
     assert!(packet.ends_with(text), "{}", packet.escape_ascii());
-    // A text that is JSON is taken as it stands, other text is a string.
+    // A text that is JSON is inserted unchanged, other text becomes a string.
     let packet = write(&miop, "report", &[("data", Value::from("{\"a\" : 1}"))], 0);
     assert!(packet.ends_with(b"{\"a\" : 1}"));
     let packet = write(&miop, "report", &[("data", Value::from("5"))], 0);
@@ -833,7 +833,7 @@ fn a_push_is_acknowledged_from_its_own_fields() {
 }
 
 #[test]
-fn the_field_that_correlates_may_be_given() {
+fn the_correlating_field_may_be_given() {
     let chat = chat();
     let ping = chat.message("ping").unwrap();
     let encoded = |given: Given, value: Value| {
@@ -915,7 +915,7 @@ fn packets_are_described_part_by_part() {
 }
 
 #[test]
-fn what_was_read_of_a_broken_packet_is_known() {
+fn the_readable_part_of_a_malformed_packet_is_known() {
     let protocol = chat();
     let mut packet =
         write(&protocol, "joined", &[("code", Value::Int(1)), ("online", Value::Int(2))], 77);
@@ -952,7 +952,7 @@ fn one_of(id: &str) -> Protocol {
 }
 
 #[test]
-fn a_break_of_the_stream_shows_its_bytes_however_they_are_cut() {
+fn lost_framing_shows_its_bytes_however_they_are_split() {
     let protocol = chat();
     let mut stream = write(&protocol, "ping", &[], 1);
     let good = stream.len();
@@ -969,7 +969,7 @@ fn a_break_of_the_stream_shows_its_bytes_however_they_are_cut() {
                 Err(broken) => break broken,
             }
         };
-        // What has not come cannot be shown.
+        // Bytes that have not arrived cannot be shown.
         let come = if cut >= good + 2 { cut } else { stream.len() };
         let shown = &stream[good..come.min(good + EXCERPT_BYTES_MAX)];
         assert_eq!(*broken.excerpt, *shown, "{cut}");

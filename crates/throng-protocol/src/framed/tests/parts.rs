@@ -16,7 +16,7 @@ fn goes_on(protocol: &Protocol, packet: &[u8]) -> (String, bool) {
     (protocol.info(read.message).name.clone(), read.goes_on)
 }
 
-/// The lines of SMTP: the byte behind the code says whether another line follows.
+/// The lines of SMTP: the byte after the code shows whether another line follows.
 fn smtp() -> Declaration {
     let code = field("code", Type::Text(Extent::Fixed(3)));
     let rest = || field("text", Type::Text(Extent::Rest));
@@ -34,7 +34,7 @@ fn smtp() -> Declaration {
 }
 
 #[test]
-fn a_message_says_that_the_reply_goes_on() {
+fn a_message_can_declare_that_the_reply_continues() {
     let chat = |from: More| {
         let mut chat = chat_declaration();
         let joined = chat.messages.iter().position(|one| one.name.value == "joined").unwrap();
@@ -65,7 +65,7 @@ fn a_message_says_that_the_reply_goes_on() {
 }
 
 #[test]
-fn what_goes_on_is_a_reply_and_ends() {
+fn a_message_that_continues_is_a_reply_with_an_end() {
     let told = |declaration: Declaration| {
         let mistakes = Protocol::compile(declaration).unwrap_err();
         let told = mistakes.iter().map(|it| format!("{}: {}", it.code, it.message.english()));
@@ -94,7 +94,7 @@ fn what_goes_on_is_a_reply_and_ends() {
         told(rows(push))
             .contains(&"protocol-bad-reply: `late` has `more`, but it is not a reply".to_owned())
     );
-    // What comes during a reply and at other times, as untagged lines of IMAP.
+    // Messages during a reply and at other times, like untagged lines of IMAP.
     let mut both = rows(answer("done", 3, &["ask"], vec![]));
     both.messages[1].push = true;
     let both = compiled(both);

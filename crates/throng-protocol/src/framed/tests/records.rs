@@ -1,4 +1,4 @@
-//! Records that a server has put into one message, or one behind the other on a stream.
+//! Records that a server has joined in one message, or that follow each other on a stream.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn split(records: Records<'_>, message: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn records_that_a_server_joined_in_one_message_are_told_apart() {
+fn records_joined_in_one_message_are_separated() {
     let records = Records::Delimited { delimiter: b"\r\n", bytes_max: 100 };
     assert_eq!(split(records, b"a\r\nb\r\n"), ["a", "b"]);
     assert_eq!(split(records, b"\r\na\r\n\r\nb"), ["a", "b"], "no record is between delimiters");
@@ -45,7 +45,7 @@ fn records_that_a_server_joined_in_one_message_are_told_apart() {
 /// A stream that ends with a delimiter gives the same records however it is cut, and so does one
 /// message of all of it.
 #[test]
-fn records_are_the_same_in_every_cut() {
+fn records_do_not_depend_on_the_split() {
     let stream = b"one\r\n\rtwo\r\n\r\n{\"id\":3}\r\n";
     let records = Records::Delimited { delimiter: b"\r\n", bytes_max: 20 };
     for cut in 0..=stream.len() {

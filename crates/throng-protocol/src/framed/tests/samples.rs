@@ -111,7 +111,7 @@ pub(crate) fn compiled(declaration: Declaration) -> Protocol {
     }
 }
 
-/// `miop.protocol.yaml`, with pushes that are acknowledged at once.
+/// `miop.protocol.yaml`, with pushes that are acknowledged immediately.
 pub(crate) fn miop() -> Protocol {
     let short = |id: &str| {
         let prefix = Prefix::Unsigned(8);

@@ -74,7 +74,7 @@ fn discovered(server: &Server, mut discovery: Discovery) -> Result<Vec<Question>
 }
 
 #[test]
-fn a_schema_is_asked_for_file_by_file() {
+fn a_schema_is_requested_file_by_file() {
     let server = Server::new();
     let asked = discovered(&server, Discovery::new([])).unwrap();
     let want = [
@@ -90,7 +90,7 @@ fn a_schema_is_asked_for_file_by_file() {
 }
 
 #[test]
-fn questions_are_those_of_the_specification() {
+fn requests_match_the_specification() {
     let written = |question: Question| {
         let mut out = Vec::new();
         question.write(&mut out);
@@ -102,7 +102,7 @@ fn questions_are_those_of_the_specification() {
 }
 
 #[test]
-fn answers_that_do_not_fit_are_told() {
+fn mismatched_responses_are_reported() {
     let server = Server::new();
     let files = server.answer(&Question::File("item.proto".into()));
     let told = |bytes: &[u8]| Discovery::new([]).answer(bytes).unwrap_err();
@@ -114,7 +114,7 @@ fn answers_that_do_not_fit_are_told() {
             .english()
             .ends_with("services: not found")
     );
-    // A file whose import never came.
+    // A file whose import is missing.
     let mut discovery = Discovery::new(["shop.Orders"]);
     discovery.answer(&server.answer(&Question::Symbol("shop.Orders".into()))).unwrap();
     assert!(
@@ -161,7 +161,7 @@ fn fuzz_answers() {
 }
 
 #[test]
-fn what_came_is_a_set_of_descriptors_in_the_order_of_its_imports() {
+fn descriptors_are_collected_in_the_order_of_their_imports() {
     let server = Server::new();
     let mut discovery = Discovery::new(["shop.Orders"]);
     while let Some(question) = discovery.question().cloned() {

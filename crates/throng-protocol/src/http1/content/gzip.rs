@@ -1,4 +1,4 @@
-//! gzip (RFC 1952): any number of members one after the other, then perhaps zeros.
+//! gzip (RFC 1952): any number of members, optionally followed by zeros.
 
 use flate2::{Crc, Decompress};
 
@@ -14,14 +14,14 @@ const FLAGS_RESERVED: u8 = 0xe0;
 pub(super) struct Gzip {
     part: Part,
     flags: u8,
-    /// The number that is being read from its bytes, the lowest first.
+    /// A number that is being read, lowest byte first.
     number: u64,
     crc: Crc,
     inflater: Decompress,
     members: u64,
 }
 
-/// What the next byte belongs to; with how many bytes of that have come, or are to come for
+/// What the next byte belongs to, with how many bytes of that have arrived, or are missing for
 /// `Extra`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
@@ -139,7 +139,7 @@ impl Gzip {
         }
     }
 
-    /// The part of the header that follows the one with this flag.
+    /// The header part after the one with this flag.
     fn after(&self, flag: u8) -> Part {
         let follows = [
             (FLAG_EXTRA, Part::ExtraLength(0)),
@@ -152,7 +152,7 @@ impl Gzip {
         next.map_or(Part::Data, |(_, part)| *part)
     }
 
-    /// Checksum and length of what was inflated, 32 bits each.
+    /// Checksum and length of the output, 32 bits each.
     fn trailer(&mut self, at: u8, byte: u8) -> Result<Part, Fault> {
         self.number |= u64::from(byte) << (8 * u32::from(at));
         if at < 7 {

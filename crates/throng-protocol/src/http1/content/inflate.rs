@@ -1,15 +1,15 @@
-//! Inflating, as the codings that are built on it need it.
+//! Inflate, for the codings built on it.
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-/// The bytes are not of this coding.
+/// The bytes are not valid in this coding.
 #[derive(Debug)]
 pub(super) struct Fault;
 
 /// How many bytes were read and how many were written.
 pub(super) type Step = Result<(usize, usize), Fault>;
 
-/// Inflates until the input is used up, the output is full or the data is at its end (true).
+/// Inflates until the input is used up, the output is full, or the data ends (true).
 pub(super) fn inflate(
     inflater: &mut Decompress,
     input: &[u8],

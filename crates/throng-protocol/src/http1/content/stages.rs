@@ -1,4 +1,4 @@
-//! One content coding each: bytes in, bytes out, as much as there is room for.
+//! Content codings: bytes in, bytes out, as much as there is room for.
 
 use std::fmt;
 
@@ -38,7 +38,7 @@ impl Stage {
         }
     }
 
-    /// Goes on until `input` is used up or `output` is full.
+    /// Continues until `input` is used up or `output` is full.
     pub(super) fn step(&mut self, input: &[u8], output: &mut [u8]) -> Step {
         match self {
             Stage::Gzip(gzip) => gzip.step(input, output),
@@ -47,7 +47,7 @@ impl Stage {
         }
     }
 
-    /// True when the input may end here: at the end of the coded data, or before its beginning.
+    /// True if the input may end here: at the end of the coded data, or before its start.
     pub(super) fn is_complete(&self) -> bool {
         match self {
             Stage::Gzip(gzip) => gzip.is_complete(),
@@ -67,8 +67,8 @@ impl Stage {
     }
 }
 
-/// `deflate` should be zlib (RFC 1950) and from some servers is raw deflate (RFC 1951). The first
-/// two bytes tell.
+/// `deflate` should be zlib (RFC 1950), but some servers send raw deflate (RFC 1951). The first two
+/// bytes show which.
 #[derive(Debug)]
 pub(super) struct Deflate {
     state: DeflateState,
@@ -78,7 +78,7 @@ pub(super) struct Deflate {
 #[derive(Clone, Copy, Debug)]
 enum DeflateState {
     Start,
-    /// The first byte, whose second has not come yet.
+    /// The first byte; the second has not arrived.
     Held(u8),
     Data,
     Done,
@@ -101,7 +101,7 @@ impl Deflate {
                     && u16::from_be_bytes([first, *second]).is_multiple_of(31);
                 self.inflater.reset(is_zlib);
                 self.state = DeflateState::Data;
-                // Nothing comes of the first byte alone, in either form, and neither ends there.
+                // The first byte alone produces no output in either form, and neither ends there.
                 match self.data(&[first], output)? {
                     (1, 0) => self.data(input, output),
                     _ => Err(Fault),
@@ -122,7 +122,7 @@ impl Deflate {
     }
 }
 
-/// Some servers pad their answers; what is more than zeros is damage.
+/// Some servers pad their responses; anything but zeros is corruption.
 fn zero_padding(input: &[u8]) -> Step {
     if input.iter().all(|byte| *byte == 0) { Ok((input.len(), 0)) } else { Err(Fault) }
 }

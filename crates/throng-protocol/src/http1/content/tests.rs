@@ -77,7 +77,7 @@ fn decode(encoding: &str, parts: &[&[u8]], bytes_max: u64) -> (Vec<u8>, Result<(
     decode_with(&mut decoder, parts)
 }
 
-/// However the body is cut, these bytes come out.
+/// However the body is split, the output is the same.
 fn check(encoding: &str, body: &[u8], expected: &[u8]) {
     let mut decoder = ContentDecoder::new(encoding.as_bytes(), u64::MAX).unwrap().unwrap();
     splits(body, |parts| {
@@ -88,7 +88,7 @@ fn check(encoding: &str, body: &[u8], expected: &[u8]) {
 }
 
 #[test]
-fn every_coding_is_undone_however_it_is_cut() {
+fn every_coding_is_decoded_however_it_is_split() {
     let text = text();
     check("gzip", &gzip(&text), &text);
     check("X-GZIP", &gzip(b""), b"");
@@ -108,7 +108,7 @@ fn every_coding_is_undone_however_it_is_cut() {
 }
 
 #[test]
-fn large_bodies_come_through_whole() {
+fn large_bodies_are_decoded_completely() {
     let mut random = throng_base::Random::new(1);
     let large: Vec<u8> = (0..300_000).map(|_| random.below(7) as u8).collect();
     for (encoding, body) in [
@@ -126,7 +126,7 @@ fn large_bodies_come_through_whole() {
 }
 
 #[test]
-fn what_is_not_encoded_needs_no_decoder_and_what_is_unknown_has_none() {
+fn unencoded_bodies_and_unknown_codings_have_no_decoder() {
     let new = |encoding: &str| ContentDecoder::new(encoding.as_bytes(), 1).map(|d| d.is_some());
     assert_eq!(new(""), Ok(false));
     assert_eq!(new("identity"), Ok(false));
@@ -138,7 +138,7 @@ fn what_is_not_encoded_needs_no_decoder_and_what_is_unknown_has_none() {
 }
 
 #[test]
-fn a_body_cut_off_anywhere_is_not_complete() {
+fn a_body_cut_off_anywhere_is_incomplete() {
     let text = text();
     for (encoding, coding, body) in [
         ("gzip", "gzip", gzip_with_everything(&text)),
@@ -155,7 +155,7 @@ fn a_body_cut_off_anywhere_is_not_complete() {
 }
 
 #[test]
-fn damage_is_told() {
+fn corruption_is_reported() {
     let corrupt = |encoding: &str, coding: &'static str, body: &[u8]| {
         let (_, end) = decode(encoding, &[body], u64::MAX);
         assert_eq!(end, Err(ContentError::Corrupt { coding }), "{}", body.escape_ascii());
@@ -176,7 +176,7 @@ fn damage_is_told() {
 }
 
 #[test]
-fn the_limit_holds_to_the_byte_and_stops_bombs() {
+fn the_limit_is_exact_to_the_byte_and_stops_bombs() {
     let text = text();
     let too_large = |bytes_max| Err(ContentError::TooLarge { bytes_max });
     for (encoding, body) in [
@@ -200,7 +200,7 @@ fn the_limit_holds_to_the_byte_and_stops_bombs() {
 }
 
 #[test]
-fn a_decoder_is_made_for_all_the_lines_of_a_head() {
+fn a_decoder_covers_all_lines_of_a_head() {
     use crate::http1::{Event, Limits, ResponseReader};
     let body = gzip(&zlib(b"twice"));
     let mut message = b"HTTP/1.1 200 OK\r\nContent-Encoding: deflate\r\n".to_vec();

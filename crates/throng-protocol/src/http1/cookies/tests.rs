@@ -17,7 +17,7 @@ fn sent(jar: &Jar, host: &str, path: &str, secure: bool, now: u64) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Where a cookie alone in its jar is sent.
+/// Where the only cookie of a jar is sent.
 fn check(text: &str, host: &str, path: &str, secure: bool, is_sent: bool) {
     let mut jar = Jar::new();
     let stored = store(&mut jar, text);
@@ -26,7 +26,7 @@ fn check(text: &str, host: &str, path: &str, secure: bool, is_sent: bool) {
 }
 
 #[test]
-fn cookies_go_back_to_their_host_and_domain() {
+fn cookies_are_returned_to_their_host_and_domain() {
     check("a=b", "www.a.example", "/d/x", false, true);
     check("a=b", "WWW.A.example", "/d/x", false, true);
     check("a=b", "a.example", "/d/x", false, false);
@@ -41,7 +41,7 @@ fn cookies_go_back_to_their_host_and_domain() {
 }
 
 #[test]
-fn a_value_is_found_by_its_name_and_host_and_best_by_its_path() {
+fn a_value_is_found_by_name_and_host_and_preferably_by_path() {
     let mut jar = Jar::new();
     for text in ["a=root; Path=/", "a=deep=1; Path=/d", "b=; Path=/e", "c=1; Path=/; Secure"] {
         assert_eq!(store(&mut jar, text), Stored::Kept);
@@ -63,7 +63,7 @@ fn a_value_is_found_by_its_name_and_host_and_best_by_its_path() {
 }
 
 #[test]
-fn an_address_has_no_domain_above_it() {
+fn an_address_has_no_parent_domain() {
     let limits = CookieLimits::default();
     let mut jar = Jar::new();
     let domain = b"a=b; Domain=0.0.1";
@@ -77,7 +77,7 @@ fn an_address_has_no_domain_above_it() {
 }
 
 #[test]
-fn cookies_go_back_under_their_path() {
+fn cookies_are_returned_below_their_path() {
     check("a=b", "www.a.example", "/d", false, true);
     check("a=b", "www.a.example", "/d?x", false, true);
     check("a=b", "www.a.example", "/dx", false, false);
@@ -148,7 +148,7 @@ fn a_cookie_is_replaced_and_removed_by_its_name_domain_and_path() {
 }
 
 #[test]
-fn limits_hold_to_the_byte_and_the_oldest_goes() {
+fn limits_are_exact_to_the_byte_and_the_oldest_is_dropped() {
     assert_eq!(size_of::<Jar>(), size_of::<Vec<u8>>());
     let mut jar = Jar::new();
     let value = "v".repeat(4095);

@@ -1,4 +1,4 @@
-//! The examples of the RFCs, what servers say besides, and mutations of it.
+//! The examples of the RFCs, typical challenges of servers, and mutations of them.
 
 use throng_fuzz::mutations;
 
@@ -8,7 +8,7 @@ fn challenge(value: &str) -> Challenge {
     Challenge::choose([value.as_bytes()]).unwrap()
 }
 
-/// The answer to a request, with this nonce of ours.
+/// The answer to a request, with this client nonce.
 fn answer(value: &str, (user, password): (&str, &str), nonce: &str, uri: &str) -> String {
     let mut answerer = Answerer::new(challenge(value), user, password, 0);
     answerer.nonce = nonce.into();
@@ -22,7 +22,7 @@ const OF_RFC_7616: &str = "realm=\"http-auth@example.org\", qop=\"auth, auth-int
 
 /// RFC 7616, 3.9.1.
 #[test]
-fn the_examples_of_the_rfc() {
+fn answers_match_the_examples_of_the_rfc() {
     for (algorithm, response) in [
         ("MD5", "8ca523f5e9506fed4657c9700eebdbec"),
         ("SHA-256", "753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1"),
@@ -61,7 +61,7 @@ fn a_user_may_be_hidden() {
     }
 }
 
-/// RFC 2617, 3.5, and the same without `qop`, as RFC 2069 has it.
+/// RFC 2617, 3.5, and the same without `qop`, as in RFC 2069.
 #[test]
 fn older_servers_are_answered() {
     let user = ("Mufasa", "Circle Of Life");
@@ -76,7 +76,7 @@ fn older_servers_are_answered() {
 }
 
 #[test]
-fn the_count_is_raised_and_a_session_has_its_own_secret() {
+fn the_count_increases_and_a_session_has_its_own_secret() {
     let value = format!("Digest {OF_RFC_7616}, algorithm=MD5-sess");
     let mut answerer = Answerer::new(challenge(&value), "Mufasa", "Circle of Life", 7);
     let first = String::from_utf8(answerer.next(b"GET", b"/")).unwrap();
@@ -130,7 +130,7 @@ fn the_first_challenge_that_can_be_answered_is_chosen() {
     assert_eq!(chosen(&[&long, "Digest realm=c, nonce=n"]), some("c"));
 }
 
-/// Whatever a server says: what is answered is one line, and reads as it was meant.
+/// Whatever a server sends: the answer is one line with the intended values.
 #[test]
 fn fuzz_challenges() {
     let corpus: Vec<String> = [

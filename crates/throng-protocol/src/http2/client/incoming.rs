@@ -1,5 +1,5 @@
-//! Reads what a peer sends, in whatever pieces it comes. Of a DATA frame nothing is kept but how
-//! much of it is left; of others only what came cut.
+//! Reads the frames of a peer, in pieces of any size. DATA is not buffered, only counted; other
+//! frames are kept only while incomplete.
 
 use throng_base::Time;
 
@@ -14,21 +14,21 @@ use crate::http2::frame::{
 };
 use crate::http2::{ErrorCode, Event, Limits, Malformed, Token, Violation};
 
-/// What a call of `next` lends to all below it.
+/// State that one call of `next` passes down.
 pub(super) struct Call<'a, 'c> {
     pub(super) limits: &'c Limits,
-    /// Where the lines of a section are put, until an event has them.
+    /// Buffer for the lines of a section, until an event takes it.
     pub(super) room: Option<&'a mut Vec<u8>>,
     pub(super) out: &'c mut Vec<u8>,
 }
 
 pub(super) type Read<'a> = Result<Option<Event<'a>>, Violation>;
 
-/// Where in the stream of frames we are.
+/// Position in the stream of frames.
 #[derive(Debug)]
 pub(super) struct Reading {
     pub(super) at: At,
-    /// The beginning of the head of a frame.
+    /// The start of an incomplete frame header.
     header: [u8; HEADER_BYTES],
     header_length: u8,
 }
@@ -38,7 +38,7 @@ pub(super) enum At {
     Header,
     /// Collecting the payload of this frame.
     Payload(Header),
-    /// The length of the padding of this DATA frame comes next.
+    /// The padding length of this DATA frame is next.
     PadLength(Header),
     Data {
         stream: u32,
@@ -48,12 +48,12 @@ pub(super) enum At {
     },
     /// The response on this stream has ended, or is too large.
     End(u32),
-    /// Behind a GOAWAY: streams that the peer will not process end with this code.
+    /// After a GOAWAY: streams that the peer will not process end with this code.
     Leaving(ErrorCode),
 }
 
 impl At {
-    /// Where we are in a DATA frame, or behind it.
+    /// Position in a DATA frame, or after it.
     fn data(stream: u32, left: u32, padding: u8, end: bool) -> At {
         match (left, padding, end) {
             (0, 0, true) => At::End(stream),
@@ -62,7 +62,7 @@ impl At {
         }
     }
 
-    /// Whether something is to be told before more bytes come.
+    /// Whether an event must be returned before more bytes are read.
     fn has_more(self) -> bool {
         matches!(self, At::End(_) | At::Leaving(_))
     }
@@ -75,12 +75,12 @@ impl Default for Reading {
 }
 
 impl Reading {
-    /// What of a frame's head has come.
+    /// Bytes of the incomplete frame header.
     pub(super) fn header_bytes(&self) -> &[u8] {
         &self.header[..usize::from(self.header_length)]
     }
 
-    /// The head of a frame that came cut, when its end has come.
+    /// Completes a frame header that arrived in pieces.
     #[cold]
     fn header_piece(&mut self, rest: &mut &[u8]) -> Option<[u8; HEADER_BYTES]> {
         let have = usize::from(self.header_length);
@@ -95,7 +95,7 @@ impl Reading {
         })
     }
 
-    /// What of a DATA frame of this stream has been counted and has not come.
+    /// Bytes of this stream's current DATA frame that are counted but have not arrived.
     pub(super) fn data_to_come(&self, id: u32) -> u64 {
         match self.at {
             At::Data { stream, left, .. } if stream == id => u64::from(left),
@@ -104,13 +104,13 @@ impl Reading {
     }
 }
 
-/// A header block whose end has not come.
+/// An incomplete header block.
 #[derive(Debug)]
 pub(super) struct Block {
     stream: u32,
     end_stream: bool,
     bytes: Vec<u8>,
-    /// Of its frames, with their heads.
+    /// Size of its frames, including their headers.
     wire_bytes: usize,
     continuations: u16,
 }
@@ -122,12 +122,12 @@ impl Block {
 }
 
 impl Client {
-    /// Reads `bytes` up to the next event; None when they are used up before. What they ask for is
-    /// answered in `out`. After an error every exchange has failed, nothing more is read, and `out`
-    /// says good-bye. The lines of a section lie in `room`; bytes of a body end where `bytes` goes
-    /// on.
+    /// Reads `bytes` up to the next event; `None` if they end before. Answers to control frames are
+    /// written to `out`. After an error every exchange has failed, nothing more is read, and `out`
+    /// contains a GOAWAY. The lines of a section are in `room`; bytes of a body end where the
+    /// remaining `bytes` start.
     ///
-    /// `now` lets a peer that is quiet for long ask again; it decides nothing else.
+    /// `now` restores credit over time; it affects nothing else.
     #[inline]
     pub fn next<'a: 'r, 'r>(
         &mut self,
@@ -243,7 +243,7 @@ impl Client {
         }
     }
 
-    /// A whole frame that is not DATA.
+    /// A complete frame other than DATA.
     fn frame<'a>(&mut self, header: Header, payload: &[u8], call: &mut Call<'a, '_>) -> Read<'a> {
         let kind = header.kind;
         let wrong_size = Violation::FrameSize { kind, size: header.size };
@@ -422,7 +422,7 @@ impl Client {
         Ok(Some(Event::GoAway { last: Token(last), code, debug: Excerpt::of(debug) }))
     }
 
-    /// The peer gives a stream up: alone, or as one of those that it will not process.
+    /// The peer ends a stream: alone, or as one of those that it will not process.
     #[cold]
     fn reset_by_peer(
         &mut self,
@@ -437,8 +437,8 @@ impl Client {
         Some(Event::Reset { token: Token(id), code, unprocessed })
     }
 
-    /// Where the stream is. Data or a head for one that is closed: on its way when we reset it, or
-    /// wrong.
+    /// The index of the stream. Data or a head for a closed stream was in flight when we reset it,
+    /// or is an error.
     #[inline]
     fn check_closed(&self, header: Header) -> Result<Option<usize>, Violation> {
         let Header { kind, stream: id, .. } = header;
@@ -462,8 +462,8 @@ impl Client {
         Ok(None)
     }
 
-    /// The payload of this frame is known in all: its data is checked before it comes, so that the
-    /// verdict does not depend on how the bytes are cut.
+    /// The payload size of this frame is known: its data is checked before it arrives, so that the
+    /// result does not depend on how the bytes are split.
     fn begin_data<'a>(
         &mut self,
         header: Header,
@@ -478,7 +478,7 @@ impl Client {
         if matches!(expected, Some(Ok(()))) && (left > 0 || end) {
             self.credit.earn();
         } else if left == 0 && !self.credit.spend(call.limits.control_frames_max) {
-            // Data of a stream that we have reset was on its way: that may be a lot of frames.
+            // Data of a stream that we reset was in flight: that may be many frames.
             return Err(Violation::Flood(Kind::Data));
         }
         self.reading.at = At::data(header.stream, left, padding, end);
@@ -502,7 +502,7 @@ impl Client {
         Some(Event::Reply { token: Token(stream), part: Part::Body(data) })
     }
 
-    /// Takes a DATA frame off our windows, and opens them again when they are half used up.
+    /// Subtracts a DATA frame from our windows, and opens them again when half used.
     fn account(
         &mut self,
         header: Header,
@@ -529,7 +529,7 @@ impl Client {
     }
 }
 
-/// A server begins with SETTINGS (RFC 9113, 3.4).
+/// A server starts with SETTINGS (RFC 9113, 3.4).
 fn check_preface(header: &[u8; HEADER_BYTES], shown: &[u8]) -> Result<(), Violation> {
     let read = Header::read(*header);
     if read.kind == Kind::Settings && read.stream == 0 && !read.has(ACK) {
@@ -538,7 +538,7 @@ fn check_preface(header: &[u8; HEADER_BYTES], shown: &[u8]) -> Result<(), Violat
     Err(Violation::NotHttp2(Excerpt::of(shown)))
 }
 
-/// What is wrong with a frame whatever is in it.
+/// Checks a frame header, whatever its payload.
 #[inline]
 fn check_header(header: Header, block: Option<&Block>, next_id: u32) -> Result<(), Violation> {
     let Header { size, kind, flags: _, stream: id } = header;
@@ -554,7 +554,7 @@ fn check_header(header: Header, block: Option<&Block>, next_id: u32) -> Result<(
         }
         _ => {}
     }
-    // A frame may come for a stream that was opened, whether it is open still or not.
+    // A frame may arrive for any stream that was ever opened.
     let was_opened = id % 2 == 1 && id < next_id;
     let of_stream = match kind {
         Kind::Data | Kind::Headers | Kind::RstStream | Kind::Continuation => was_opened,

@@ -1,4 +1,4 @@
-//! What frames of one stream make together: a response (RFC 9113, 8).
+//! Builds a response from the frames of one stream (RFC 9113, 8).
 
 use super::Client;
 use super::incoming::{At, Call, Read};
@@ -9,7 +9,7 @@ use crate::http2::section::{Noted, Section};
 use crate::http2::{ErrorCode, Event, Limits, Malformed, Token, Violation};
 
 impl Client {
-    /// A whole header block: a head, or trailers.
+    /// A complete header block: a head, or trailers.
     pub(super) fn head_block<'a>(
         &mut self,
         place: Option<usize>,
@@ -23,7 +23,7 @@ impl Client {
         let is_trailers = phase.is_some_and(|phase| phase != Phase::Head);
         let bytes_max = call.limits.head_bytes_max;
         let mut section = Section::new(lines, is_trailers, bytes_max);
-        // Also when nobody waits for it any more: its fields are in the table from now on.
+        // Also if the stream is gone: the fields update the header table.
         self.decoder.decode(block, &mut section).map_err(|refusal| match refusal {
             Refusal::Broken(error) => Violation::Compression(error),
             Refusal::TooLarge if is_trailers => {
@@ -47,7 +47,7 @@ impl Client {
         };
         let is_last = end || stream.too_large().is_some();
         Ok(Some(match part {
-            // There are none: it was the end alone.
+            // No trailers: only the end.
             Ok(Part::End) => self.complete(place, call.out),
             Ok(part) => {
                 if is_last {
@@ -59,7 +59,7 @@ impl Client {
         }))
     }
 
-    /// The last part of a response has been told, or a head that announces too much.
+    /// The last part of a response was returned, or a head that announces too much.
     pub(super) fn end_stream(&mut self, id: u32, out: &mut Vec<u8>) -> Option<Event<'static>> {
         self.reading.at = At::Header;
         let place = self.streams.find(id)?;
@@ -69,8 +69,7 @@ impl Client {
         })
     }
 
-    /// The response has ended. What of the request has not been sent is of no use any more
-    /// (RFC 9113, 8.1).
+    /// The response has ended. The unsent rest of the request is dropped (RFC 9113, 8.1).
     fn complete(&mut self, place: usize, out: &mut Vec<u8>) -> Event<'static> {
         let stream = self.streams.at(place);
         let token = Token(stream.id);
@@ -82,7 +81,7 @@ impl Client {
         Event::Reply { token, part: Part::End }
     }
 
-    /// One response is of no use; the connection is.
+    /// One response has failed; the connection can still be used.
     #[cold]
     pub(super) fn fail(
         &mut self,
@@ -135,7 +134,7 @@ impl Stream {
         Ok(Part::Head(head))
     }
 
-    /// A frame with `length` bytes of body begins.
+    /// A frame with `length` bytes of body starts.
     pub(super) fn expect_data(&mut self, length: u32, end: bool) -> Result<(), Violation> {
         let received = self.received + u64::from(length);
         let bytes_max = self.body_bytes_max;
@@ -159,7 +158,7 @@ impl Stream {
     }
 }
 
-/// What the fields of a head mean.
+/// Interprets the fields of a head.
 #[inline]
 fn read_head<'a>(
     kind: RequestKind,

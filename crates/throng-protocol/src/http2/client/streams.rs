@@ -1,4 +1,4 @@
-//! The open streams of one connection, in the order of their ids, which is that of their opening.
+//! The open streams of one connection, in order of their IDs.
 
 use std::collections::VecDeque;
 
@@ -6,26 +6,26 @@ use super::upload::Upload;
 use crate::http1::{HttpError, RequestKind};
 use crate::http2::Violation;
 
-/// What an idle connection may keep room for.
+/// Capacity that an idle connection keeps.
 const KEPT_STREAMS_MAX: usize = 16;
-/// So many ended streams may lie between open ones before the list is put together.
+/// This many ended streams may remain between open ones before the list is compacted.
 const GAPS_MAX: usize = 16;
 
-/// How far the response of a stream has come.
+/// Progress of a stream's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Head,
     Body,
     /// It has no body, whatever its headers say: only its end can follow.
     NoBody,
-    /// The stream has ended; its place in the list is still there.
+    /// The stream has ended; its entry is still in the list.
     Gone,
 }
 
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) id: u32,
-    /// How much of our body the peer will take; below zero after it has lowered its windows.
+    /// How much of our body the peer accepts; negative after it has reduced its windows.
     pub(super) send_window: i32,
     /// How much more the peer may send.
     pub(super) receive_window: u32,
@@ -34,24 +34,24 @@ pub(super) struct Stream {
     pub(super) informational: u16,
     /// Our end of the stream has not been sent.
     pub(super) sends: bool,
-    /// Of the body: as announced, as received, at most.
+    /// Of the body: announced, received, maximum.
     pub(super) expected: Option<u64>,
     pub(super) received: u64,
     pub(super) body_bytes_max: u64,
-    /// What of our body waits for a window.
+    /// The part of our body that waits for a window.
     pub(super) upload: Option<Box<Upload>>,
 }
 
 const _: () = assert!(size_of::<Stream>() <= 64);
 
 impl Stream {
-    /// Nothing came in response: a peer that says that it has not processed the request may be
-    /// believed.
+    /// Nothing has arrived in response: the peer's statement that it has not processed the request
+    /// is plausible.
     pub(super) fn is_untouched(&self) -> bool {
         self.phase == Phase::Head && self.informational == 0
     }
 
-    /// What is wrong where more is announced than the body may have.
+    /// The violation if the announced size exceeds the limit.
     pub(super) fn too_large(&self) -> Option<Violation> {
         let bytes_max = self.body_bytes_max;
         let violation = Violation::Http(HttpError::BodyTooLarge { bytes_max });
@@ -66,12 +66,12 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// How many are open.
+    /// The number of open streams.
     pub(super) fn open(&self) -> usize {
         self.open
     }
 
-    /// Indices from 0 up to this may be asked for.
+    /// The number of list entries.
     pub(super) fn places(&self) -> usize {
         self.list.len()
     }
@@ -80,14 +80,14 @@ impl Streams {
         self.list.capacity() * size_of::<Stream>()
     }
 
-    /// Adds a stream, whose id is above all others.
+    /// Adds a stream with the highest ID so far.
     pub(super) fn push(&mut self, stream: Stream) -> usize {
         self.open += 1;
         self.list.push_back(stream);
         self.list.len() - 1
     }
 
-    /// Where an open stream is, until the next one ends.
+    /// The index of an open stream, valid until the next one ends.
     #[inline]
     pub(super) fn find(&self, id: u32) -> Option<usize> {
         let first = self.list.front()?.id;
@@ -115,7 +115,7 @@ impl Streams {
         self.list.iter_mut().filter(|stream| stream.phase != Phase::Gone)
     }
 
-    /// The stream has ended: from the list, at once or with its neighbours.
+    /// Removes an ended stream, immediately or together with its neighbours.
     pub(super) fn remove(&mut self, place: usize) {
         let stream = &mut self.list[place];
         stream.phase = Phase::Gone;
@@ -132,19 +132,19 @@ impl Streams {
         }
     }
 
-    /// Whether a body waits only for its end to be said, which needs no window.
+    /// Whether a body waits only for its end flag, which needs no window.
     pub(super) fn any_ends(&self) -> bool {
         let mut uploads = self.iter().filter_map(|stream| stream.upload.as_ref());
         uploads.any(|upload| upload.bytes == 0)
     }
 
-    /// The first that the peer will not process, as it goes away behind the stream `last`.
+    /// The first stream that a closing peer will not process, those above `last`.
     pub(super) fn first_above(&self, last: Option<u32>) -> Option<u32> {
         self.iter().map(|stream| stream.id).find(|id| last.is_some_and(|last| *id > last))
     }
 
-    /// The windows of open streams move with the one that new streams begin with (RFC 9113, 6.9.2);
-    /// None where one becomes too large.
+    /// Resizes the windows of open streams with the initial window (RFC 9113, 6.9.2); `None` if one
+    /// overflows.
     pub(super) fn resize_windows(&mut self, change: i64) -> Option<()> {
         for stream in self.iter_mut().filter(|_| change != 0) {
             stream.send_window = i32::try_from(i64::from(stream.send_window) + change).ok()?;

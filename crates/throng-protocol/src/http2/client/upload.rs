@@ -1,4 +1,4 @@
-//! Bodies of requests, as far as the peer's windows go (RFC 9113, 5.2), and what is left of them.
+//! Request bodies: sends what the peer's windows allow (RFC 9113, 5.2), and keeps the rest.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use super::Client;
 use crate::http2::frame::{self, END_STREAM, HEADER_BYTES, Kind};
 use crate::http2::{Body, NotOpen, Token};
 
-/// So much of bodies is written ahead of the socket. The rest follows when it has taken that.
+/// Bytes of bodies written ahead of the socket. The rest follows when it has taken them.
 const AHEAD_BYTES_MAX: usize = 256 * 1024;
 
-/// What waits for a window.
+/// Body data that waits for a window.
 #[derive(Debug, Default)]
 pub(super) struct Upload {
     pieces: VecDeque<Piece>,
-    /// Of all pieces.
+    /// Total size of the pieces.
     pub(super) bytes: usize,
     /// Nothing follows them.
     last: bool,
@@ -33,7 +33,7 @@ enum Kept {
 }
 
 impl Piece {
-    /// What of `body` has not been sent, from `at` on.
+    /// The unsent part of `body`, from `at` on.
     fn of(body: Body<'_>, at: usize) -> Piece {
         match body {
             Body::Shared(bytes) => Piece { kept: Kept::Shared(Arc::clone(bytes)), at },
@@ -50,7 +50,7 @@ impl Piece {
 }
 
 impl Client {
-    /// More of the body of a request that was begun with [`Body::Open`]; with `last` its end.
+    /// More of the body of a request that was started with [`Body::Open`]; `last` ends it.
     pub fn send(
         &mut self,
         token: Token,
@@ -68,14 +68,14 @@ impl Client {
         Ok(())
     }
 
-    /// How much of a body waits for a window or for the socket. Who sends on without looking at
-    /// this keeps all of it in memory.
+    /// How much of a body waits for a window or for the socket. A caller that ignores this keeps
+    /// all of it in memory.
     pub fn backlog(&self, token: Token) -> usize {
         let stream = self.streams.find(token.0).and_then(|place| self.streams.get(place));
         stream.and_then(|stream| stream.upload.as_ref()).map_or(0, |upload| upload.bytes)
     }
 
-    /// The socket has taken all that was written so far. True when more has been written now.
+    /// The socket has taken everything written. True if more was written now.
     #[inline]
     pub fn drained(&mut self, out: &mut Vec<u8>) -> bool {
         (self.owed, self.ahead) = (0, 0);
@@ -87,7 +87,7 @@ impl Client {
         out.len() > before
     }
 
-    /// Writes what goes now and keeps the rest.
+    /// Writes what can be sent now, and keeps the rest.
     pub(super) fn upload(&mut self, place: usize, body: Body<'_>, last: bool, out: &mut Vec<u8>) {
         let bytes = body.bytes();
         if bytes.is_empty() && !last {
@@ -115,7 +115,7 @@ impl Client {
         upload.last = last;
     }
 
-    /// Writes what can go now of all bodies that wait, one frame of each in turn.
+    /// Writes what can be sent now of all waiting bodies, one frame of each in turn.
     pub(super) fn go_on(&mut self, out: &mut Vec<u8>) {
         let mut idle = 0;
         while self.uploads > 0 && idle < self.streams.places() {
@@ -128,7 +128,7 @@ impl Client {
         }
     }
 
-    /// Writes one frame of a body that waits. False when there is none that can go.
+    /// Writes one frame of a waiting body. False if it cannot be sent.
     pub(super) fn go_on_with(&mut self, place: usize, out: &mut Vec<u8>) -> bool {
         let Some(mut upload) = self.streams.at(place).upload.take() else { return false };
         let is_last = upload.last && upload.pieces.len() <= 1;
@@ -149,8 +149,8 @@ impl Client {
         taken > 0 || ended
     }
 
-    /// Writes at most one frame with the beginning of `bytes`. How much it took, and whether that
-    /// ended the request.
+    /// Writes at most one frame with the start of `bytes`. Returns how much it took, and whether
+    /// that ended the request.
     fn write_data(
         &mut self,
         place: usize,

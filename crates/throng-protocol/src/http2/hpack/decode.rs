@@ -1,20 +1,20 @@
-//! Reads header blocks. What comes out are lines of text as HTTP/1.1 has them, so that whatever
-//! looks at headers does not care which version they came by.
+//! Reads header blocks. The output is lines of text as in HTTP/1.1, so that code that reads headers
+//! does not depend on the version.
 
 use super::HpackError;
 use super::integer::{read_number, read_string};
 use super::table::{DynamicTable, STATIC};
 use crate::http2::section::{Section, Unknown};
 
-/// The size that a peer may use before it has heard of ours (RFC 9113, 6.5.2). One that never
-/// says that its table has become smaller keeps it.
+/// The table size that a peer may use before it knows ours (RFC 9113, 6.5.2). A peer that never
+/// announces a smaller table keeps it.
 const TABLE_BYTES_DEFAULT: u16 = 4096;
 
-/// Why a block was given up.
+/// Why a block was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Refusal {
     Broken(HpackError),
-    /// More than the limit of its section.
+    /// Larger than the limit of its section.
     TooLarge,
 }
 
@@ -28,7 +28,7 @@ impl From<HpackError> for Refusal {
 #[derive(Debug)]
 pub(in super::super) struct Decoder {
     table: DynamicTable,
-    /// What we have announced.
+    /// The size that we have announced.
     table_bytes_max: u16,
 }
 
@@ -46,7 +46,7 @@ impl Decoder {
         self.table.heap_bytes()
     }
 
-    /// Reads a whole block into `section`.
+    /// Reads a complete block into `section`.
     pub(in super::super) fn decode(
         &mut self,
         block: &[u8],

@@ -1,22 +1,22 @@
-//! Writes header fields: without state for what is prepared, or by a connection's table.
+//! Writes header fields: stateless ones for prepared blocks, or with a connection's table.
 
 use super::integer::{write_number, write_string};
 use super::table::{DynamicTable, Found, STATIC, find_static};
 
-/// First bytes of the forms of a field (RFC 7541, 6).
+/// First bytes of the field representations (RFC 7541, 6).
 const INDEXED: u8 = 0x80;
 const WITH_INDEXING: u8 = 0x40;
 const SIZE_UPDATE: u8 = 0x20;
 const NEVER_INDEXED: u8 = 0x10;
 const WITHOUT_INDEXING: u8 = 0;
 
-/// The most that our dynamic table holds, whatever the peer allows.
+/// Maximum size of our dynamic table, whatever the peer allows.
 const TABLE_BYTES_MAX: u16 = 2048;
-/// The size a table has before anything is said about it (RFC 9113, 6.5.2).
+/// Default size of a table (RFC 9113, 6.5.2).
 const TABLE_BYTES_DEFAULT: u16 = 4096;
 
-/// Writes a field that leaves no trace in the tables. The name is written in lower case, as
-/// HTTP/2 has it.
+/// Writes a field without changing the tables. The name is converted to lower case, as HTTP/2
+/// requires.
 pub fn write_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     match find_static(name.to_ascii_lowercase().as_bytes(), value) {
         Found::Field(index) => write_number(out, INDEXED, 7, index),
@@ -27,14 +27,14 @@ pub fn write_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     }
 }
 
-/// As [`write_field`], for a value that nobody on the way may put into a table (RFC 7541, 7.1.3).
+/// As [`write_field`], for a value that intermediaries must not put into a table (RFC 7541, 7.1.3).
 pub fn write_secret(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     write_literal_name(out, NEVER_INDEXED, name);
     write_value(out, value);
 }
 
-/// The beginning of a field whose value follows by [`write_value`], perhaps a different one in
-/// every request.
+/// Writes the start of a field whose value follows by [`write_value`], and may differ in every
+/// request.
 pub fn write_name(out: &mut Vec<u8>, name: &str) {
     write_literal_name(out, WITHOUT_INDEXING, name);
 }
@@ -54,11 +54,11 @@ fn write_literal_name(out: &mut Vec<u8>, form: u8, name: &str) {
     }
 }
 
-/// Writes fields by way of a dynamic table: one that was written before takes one byte or two.
+/// Writes fields with a dynamic table: a repeated one takes one byte or two.
 #[derive(Debug)]
 pub(in super::super) struct Encoder {
     table: DynamicTable,
-    /// Sizes that the peer has yet to be told: the smallest there was, and the present one.
+    /// Sizes that must still be announced to the peer: the smallest one, and the current one.
     untold: Option<(u16, u16)>,
 }
 
@@ -75,7 +75,7 @@ impl Encoder {
     /// The peer allows a table of this size.
     pub(in super::super) fn limit(&mut self, peer_bytes_max: u32) {
         let allowed = peer_bytes_max.min(u32::from(TABLE_BYTES_DEFAULT)) as u16;
-        // Our own limit is told with the first field that needs a table.
+        // Our own limit is announced with the first field that needs a table.
         let in_use = self.table.heap_bytes() > 0;
         let size = if in_use { allowed.min(TABLE_BYTES_MAX) } else { allowed };
         self.resize(size);
@@ -89,7 +89,7 @@ impl Encoder {
         }
     }
 
-    /// Begins a header block: says what size the table has, if that has changed.
+    /// Starts a header block: announces the size of the table if it has changed.
     #[inline]
     pub(in super::super) fn begin(&mut self, indexes: bool, out: &mut Vec<u8>) {
         if indexes && self.table.bytes_max() > TABLE_BYTES_MAX {
@@ -103,7 +103,7 @@ impl Encoder {
         }
     }
 
-    /// Writes a field, whose name has to be in lower case, and keeps it in the table.
+    /// Writes a field, whose name must be in lower case, and adds it to the table.
     pub(in super::super) fn write(&mut self, out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
         let fixed = find_static(name, value);
         if let Found::Field(index) = fixed {

@@ -1,5 +1,5 @@
-//! The Huffman code of RFC 7541, appendix B. It is canonical: the lengths of its codes are all
-//! there is to write down, the tables are made of them when this is compiled.
+//! The Huffman code of RFC 7541, appendix B. It is canonical: only the code lengths are listed, and
+//! the tables are computed from them at compile time.
 
 /// The length of each byte's code in bits.
 #[rustfmt::skip]
@@ -24,27 +24,27 @@ const LENGTHS: [u8; 256] = [
 
 const LENGTH_MIN: usize = 5;
 const LENGTH_MAX: usize = 30;
-/// So many bits are looked up at once: two codes of nearly all text.
+/// Bits that are looked up in one step: two codes of nearly all text.
 const PAIR_BITS: usize = 12;
 
-/// What a number of [`PAIR_BITS`] begins with: one code or two. None for a longer code.
+/// The codes at the start of [`PAIR_BITS`] bits: one or two. None for a longer code.
 #[derive(Clone, Copy)]
 struct Pair {
     bytes: [u8; 2],
     count: u8,
-    /// Of the codes of both.
+    /// Length of all codes.
     bits: u8,
 }
 
-/// What the lengths make.
+/// The tables computed from the lengths.
 struct Tables {
     codes: [u32; 256],
     pairs: [Pair; 1 << PAIR_BITS],
     /// The bytes in the order of their codes.
     ordered: [u8; 256],
-    /// By length: the first number of 32 bits that begins with no code of this length or below.
+    /// By length: the first 32-bit number that does not start with a code of at most this length.
     ends: [u64; LENGTH_MAX + 1],
-    /// By length: the first code, and where its byte stands in `ordered`.
+    /// By length: the first code, and the index of its byte in `ordered`.
     firsts: [(u32, u16); LENGTH_MAX + 1],
 }
 
@@ -99,7 +99,7 @@ const fn pair(tables: &Tables, bits: usize) -> Pair {
     pair
 }
 
-/// The byte whose code the window begins with, and the length of the code, if that is at most
+/// The byte whose code the window starts with, and the length of the code, if that is at most
 /// `length_max`. None for the end of string.
 const fn symbol_in(tables: &Tables, window: u64, length_max: usize) -> Option<(u8, u32)> {
     let high = window >> 32;
@@ -115,13 +115,13 @@ const fn symbol_in(tables: &Tables, window: u64, length_max: usize) -> Option<(u
     None
 }
 
-/// How many bytes `text` takes when it is coded.
+/// The coded length of `text`.
 pub(super) fn coded_length(text: &[u8]) -> usize {
     let bits: usize = text.iter().map(|byte| usize::from(LENGTHS[usize::from(*byte)])).sum();
     bits.div_ceil(8)
 }
 
-/// Writes `text` coded, padded with ones up to a whole byte.
+/// Writes `text` coded, padded with ones to a whole byte.
 pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
     let (mut window, mut bits) = (0u64, 0);
     for byte in text {
@@ -138,16 +138,16 @@ pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A string that is no Huffman code: it has the code of the end of string in it, or its padding is
-/// not that of RFC 7541, 5.2.
+/// A string that is not valid Huffman code: it contains the code of the end of string, or its
+/// padding violates RFC 7541, 5.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotHuffman;
 
-/// Adds the text that `coded` means to `out`.
+/// Appends the decoded text to `out`.
 pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), NotHuffman> {
     out.reserve(coded.len() * 8 / LENGTH_MIN + 1);
     let mut rest = coded;
-    // Bits that have not been used, from the highest on; those behind them are zero.
+    // Unused bits, from the highest on; those after them are zero.
     let (mut window, mut bits) = (0u64, 0u32);
     loop {
         if let Some(four) = rest.first_chunk::<4>().filter(|_| bits <= 32) {
@@ -173,7 +173,7 @@ pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), NotHuffman> 
                 bits -= length;
                 continue;
             }
-            // Both are written whether there is a second or not: that is faster than asking.
+            // Both are written whether there is a second or not: that is faster than a branch.
             let length = out.len() + usize::from(pair.count);
             out.extend_from_slice(&pair.bytes);
             out.truncate(length);
@@ -186,7 +186,7 @@ pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), NotHuffman> 
     }
 }
 
-/// The last codes, and the padding: fewer than eight bits, all of them ones.
+/// The last codes, and the padding: fewer than eight bits, all ones.
 fn decode_end(mut window: u64, mut bits: u32, out: &mut Vec<u8>) -> Result<(), NotHuffman> {
     while bits > 0 {
         let padded = window | (u64::MAX >> bits);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_comes_back_wherever_it_stands() {
+    fn every_byte_is_decoded_at_every_position() {
         let all: Vec<u8> = (0..=255).collect();
         assert_eq!(decoded(&coded(&all)), Ok(all));
         for byte in 0..=255 {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_those_of_the_rfc() {
+    fn codes_match_the_rfc() {
         for (byte, code, length) in [
             (0u8, 0x1ff8, 13),
             (b'\n', 0x3fff_fffc, 30),

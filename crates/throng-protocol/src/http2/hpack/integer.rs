@@ -1,14 +1,14 @@
-//! Numbers and strings as HPACK writes them (RFC 7541, 5).
+//! Integers and strings of HPACK (RFC 7541, 5).
 
 use super::HpackError;
 use super::huffman;
 
-/// Above this no number means anything here: lengths, indices and table sizes are all smaller.
+/// Larger numbers have no meaning here: lengths, indices and table sizes are all smaller.
 const NUMBER_MAX: u64 = (1 << 31) - 1;
-/// The bit that says that a string is coded.
+/// The bit of a Huffman-coded string.
 const CODED: u8 = 0x80;
 
-/// Writes `number` behind the bits of `first` that are above the lowest `prefix_bits`.
+/// Writes `number` in the lowest `prefix_bits` of `first` and the following bytes.
 pub(super) fn write_number(out: &mut Vec<u8>, first: u8, prefix_bits: u32, number: usize) {
     let mask = (1usize << prefix_bits) - 1;
     if number < mask {
@@ -23,7 +23,7 @@ pub(super) fn write_number(out: &mut Vec<u8>, first: u8, prefix_bits: u32, numbe
     out.push(rest as u8);
 }
 
-/// Takes a number off `rest`, whose first byte holds its beginning in the lowest bits.
+/// Takes a number off `rest`, which starts in the lowest bits of its first byte.
 #[inline]
 pub(super) fn read_number(rest: &mut &[u8], prefix_bits: u32) -> Result<usize, HpackError> {
     let (first, after) = rest.split_first().ok_or(HpackError::Cut)?;
@@ -60,7 +60,7 @@ pub(super) fn write_string(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// Takes a string off `rest` and adds what it says to `out`.
+/// Takes a string off `rest` and appends its text to `out`.
 #[inline]
 pub(super) fn read_string(rest: &mut &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
     let is_coded = rest.first().is_some_and(|first| first & CODED != 0);

@@ -1,8 +1,8 @@
-//! HPACK (RFC 7541): how headers are written in HTTP/2.
+//! HPACK (RFC 7541): header compression of HTTP/2.
 //!
-//! - [`write_field`] and its neighbours write fields that need no state: what they write may be
-//!   kept, and copied into any header block of any connection.
-//! - [`Encoder`] writes fields by way of the dynamic table of one connection.
+//! - [`write_field`] and related functions write stateless fields: their output can be stored, and
+//!   copied into any header block of any connection.
+//! - [`Encoder`] writes fields with the dynamic table of one connection.
 //! - [`Decoder`] reads header blocks as lines of text.
 
 mod decode;
@@ -20,8 +20,8 @@ pub(super) use decode::{Decoder, Refusal};
 pub(super) use encode::Encoder;
 pub use encode::{write_field, write_name, write_secret, write_value};
 
-/// What is wrong with a header block. The tables of both ends differ from here on, so that nothing
-/// more can be read on the connection (RFC 9113, 4.3).
+/// An error in a header block. The tables of both ends differ from here on, so that nothing more
+/// can be read on the connection (RFC 9113, 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HpackError {
     /// It ends in the middle of a field.
@@ -29,12 +29,12 @@ pub enum HpackError {
     NumberTooLarge,
     NoSuchIndex(usize),
     NotHuffman,
-    /// The table is to become larger than we allow.
+    /// The table would exceed the size that we allow.
     TableTooLarge {
         size: usize,
         size_max: u16,
     },
-    /// A new size of the table stands behind a field.
+    /// A table size update after a field.
     SizeBehindField,
 }
 

@@ -1,11 +1,11 @@
 //! The two tables of HPACK: the static one of RFC 7541, appendix A, and the dynamic one of its
-//! section 2.3.2, in one piece of text that grows as it is needed.
+//! section 2.3.2, stored in one buffer that grows as needed.
 
 use std::collections::VecDeque;
 
-/// What an entry counts beside its name and its value (RFC 7541, 4.1).
+/// Size of an entry besides its name and its value (RFC 7541, 4.1).
 pub(super) const ENTRY_OVERHEAD: usize = 32;
-/// The first growth of the text of a dynamic table.
+/// Initial capacity of a dynamic table's text.
 const TEXT_BYTES_FIRST: usize = 256;
 
 /// Names and values by index, from 1 on.
@@ -29,7 +29,7 @@ pub(super) static STATIC: [(&str, &str); 61] = [
     ("vary", ""), ("via", ""), ("www-authenticate", ""),
 ];
 
-/// Where a field stands in a table: as a whole, or its name only.
+/// The index of a field in a table, or of its name only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Field(usize),
@@ -54,14 +54,14 @@ pub(super) fn find_static(name: &[u8], value: &[u8]) -> Found {
     found
 }
 
-/// Fields that one end has told the other, the newest first. It owns no memory until the first.
+/// Fields that one end has sent to the other, newest first. Allocates nothing before the first.
 #[derive(Debug, Default)]
 pub(super) struct DynamicTable {
-    /// Names and values behind one another, oldest first.
+    /// Concatenated names and values, oldest first.
     text: Vec<u8>,
     /// Oldest first.
     entries: VecDeque<Entry>,
-    /// As the RFC counts them.
+    /// As defined by the RFC.
     bytes: usize,
     bytes_max: u16,
 }
@@ -88,12 +88,12 @@ impl DynamicTable {
         self.bytes_max
     }
 
-    /// What it keeps on the heap.
+    /// Its heap memory.
     pub(super) fn heap_bytes(&self) -> usize {
         self.text.capacity() + self.entries.capacity() * size_of::<Entry>()
     }
 
-    /// A new limit; what does not fit any more is gone, and its memory with it.
+    /// Sets a new limit; drops entries that no longer fit, and frees their memory.
     pub(super) fn resize(&mut self, bytes_max: u16) {
         self.bytes_max = bytes_max;
         self.evict(0);
@@ -129,7 +129,7 @@ impl DynamicTable {
         found
     }
 
-    /// Adds a field. One that is larger than the table empties it (RFC 7541, 4.4).
+    /// Adds a field. A field that is larger than the table empties it (RFC 7541, 4.4).
     pub(super) fn insert(&mut self, name: &[u8], value: &[u8]) {
         let length = name.len() + value.len();
         let counted = length + ENTRY_OVERHEAD;
@@ -138,7 +138,7 @@ impl DynamicTable {
             return;
         }
         self.make_room(length);
-        // All of these are below the limit, which is of 16 bits.
+        // All of these are below the limit, which has 16 bits.
         let entry = Entry {
             at: self.text.len() as u16,
             name: name.len() as u16,
@@ -150,7 +150,7 @@ impl DynamicTable {
         self.bytes += counted;
     }
 
-    /// Drops the oldest until `more` fit in.
+    /// Drops the oldest until `more` bytes fit.
     fn evict(&mut self, more: usize) {
         while self.bytes + more > usize::from(self.bytes_max) {
             let Some(oldest) = self.entries.pop_front() else { return };
@@ -158,8 +158,8 @@ impl DynamicTable {
         }
     }
 
-    /// Room for `length` bytes of text, of which there are never more than the limit: what was
-    /// dropped makes place before more is taken than that.
+    /// Makes room for `length` bytes of text. The text never exceeds the limit: dropped entries are
+    /// removed before more memory is allocated.
     fn make_room(&mut self, length: usize) {
         if self.entries.is_empty() {
             self.text.clear();
@@ -196,9 +196,9 @@ mod tests {
         assert_eq!(find_static(b"x-y", b""), Found::Nothing);
     }
 
-    /// A list of fields, as the RFC describes it, beside the one piece of text.
+    /// A simple list of fields, as in the RFC, compared with the buffer.
     #[test]
-    fn a_table_is_a_list_that_forgets_its_oldest() {
+    fn a_table_behaves_like_a_list_that_drops_its_oldest() {
         for bytes_max in [0, 33, 100, 300, 2048] {
             let mut table = DynamicTable::new(bytes_max);
             let mut model: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();

@@ -96,7 +96,7 @@ fn requests_of_the_rfc() {
     let mut encoder = Encoder::new();
     for (index, (fields, wanted)) in requests.iter().zip(wanted).enumerate() {
         let mut out = Vec::new();
-        // The size of our table is the one the peer begins with, so that there is nothing to tell.
+        // The size of our table is the peer's initial one, so there is nothing to announce.
         encoder.begin(false, &mut out);
         write_field(&mut out, ":method", b"GET");
         write_field(&mut out, ":scheme", if index < 2 { b"http" } else { b"https" });
@@ -132,7 +132,7 @@ fn single_fields_of_the_rfc() {
 }
 
 #[test]
-fn what_is_no_block_is_refused() {
+fn invalid_blocks_are_rejected() {
     let broken = |block: &str| match decoded(&mut Decoder::new(256), &bytes(block)) {
         Err(Refusal::Broken(error)) => error,
         other => panic!("{other:?}"),
@@ -152,7 +152,7 @@ fn what_is_no_block_is_refused() {
 
 /// One byte for each 4 KiB: the sum is what counts (a header bomb).
 #[test]
-fn a_bomb_is_given_up_early() {
+fn a_header_bomb_is_rejected_early() {
     let mut decoder = Decoder::new(4096);
     let mut block = bytes("40 01 61 7f 81 1e");
     block.extend([b'x'; 4000]);
@@ -161,7 +161,7 @@ fn a_bomb_is_given_up_early() {
 }
 
 #[test]
-fn the_peer_hears_of_every_size() {
+fn every_size_change_is_announced_to_the_peer() {
     let sizes = |encoder: &mut Encoder, indexes| {
         let mut out = Vec::new();
         encoder.begin(indexes, &mut out);

@@ -71,7 +71,7 @@ fn status(code: &str, words: &str) -> Vec<u8> {
 }
 
 #[test]
-fn messages_come_until_the_status() {
+fn messages_arrive_until_the_status() {
     let both = [message(b"one"), message(b"two")].concat();
     let (first, second) = both.split_at(6);
     let told = told(&[headers(1, 0, HEAD), data(1, 0, first), data(1, 0, second), status("0", "")]);
@@ -80,7 +80,7 @@ fn messages_come_until_the_status() {
 }
 
 #[test]
-fn what_is_not_ok_is_told() {
+fn a_status_other_than_ok_is_reported() {
     let end = |frames: &[Vec<u8>]| told(frames).end.unwrap().unwrap_err();
     let head = || headers(1, 0, HEAD);
     match end(&[head(), status("14", "away")]) {
@@ -133,7 +133,7 @@ fn messages_are_sent_until_the_last() {
 }
 
 #[test]
-fn what_the_peer_has_no_room_for_waits() {
+fn messages_without_room_at_the_peer_wait() {
     let (mut call, mut told) = (opened(Encoding::Identity), Told::default());
     // Room for three bytes of each stream.
     told.receive(&mut call, &settings(&[(4, 3)]));
@@ -157,7 +157,7 @@ fn compressed_messages_have_their_flag() {
 }
 
 #[test]
-fn fuzz_damaged_calls_end_or_go_on() {
+fn fuzz_damaged_calls_end_or_continue() {
     let good = [
         settings(&[]),
         headers(1, 0, HEAD),

@@ -73,7 +73,7 @@ fn play(parts: &[&[u8]], limits: &Limits) -> Shown {
     shown
 }
 
-/// What follows the end of an exchange, or comes before its head, is none of its events.
+/// Events after the end of an exchange, or before its head, do not belong to it.
 fn check_order(shown: &Shown) {
     for id in ["1 ", "3 ", "5 "] {
         let lines: Vec<&str> =
@@ -94,7 +94,7 @@ fn check_order(shown: &Shown) {
 }
 
 #[test]
-fn fuzz_connections_do_not_depend_on_the_cut() {
+fn fuzz_connections_do_not_depend_on_the_split() {
     let corpus = corpus();
     let corpus: Vec<&[u8]> = corpus.iter().map(|bytes| &bytes[..]).collect();
     mutations(&corpus, |input, random| {

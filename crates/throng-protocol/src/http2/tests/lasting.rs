@@ -1,11 +1,11 @@
-//! The one exchange of a connection of its own: what is told, what is answered, what is sent on.
+//! The only exchange of a connection: its events, its answers, and what it sends.
 
 use throng_base::Random;
 use throng_fuzz::mutations;
 
 use super::*;
 
-/// All that was told of it and answered, in a form that does not depend on how bytes were cut.
+/// All its events and answers, in a form that does not depend on how bytes were split.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Told {
     pieces: Vec<String>,
@@ -79,7 +79,7 @@ fn told(frames: &[Vec<u8>]) -> Told {
 const OK: &[(&str, &str)] = &[(":status", "200")];
 
 #[test]
-fn a_stream_begins_like_any_connection() {
+fn a_stream_starts_like_any_connection() {
     let (mut out, mut want) = (Vec::new(), Vec::new());
     let limits = Limits::default();
     Lasting::open(&get(SLASH), &limits, &mut out).unwrap();
@@ -90,7 +90,7 @@ fn a_stream_begins_like_any_connection() {
 }
 
 #[test]
-fn pieces_of_the_stream_are_told_and_the_rest_is_answered() {
+fn pieces_of_the_stream_are_returned_and_control_frames_answered() {
     let told = told(&[
         headers(1, 0, &[(":status", "103")]),
         frame(6, 0, 0, b"12345678"),
@@ -107,7 +107,7 @@ fn pieces_of_the_stream_are_told_and_the_rest_is_answered() {
     assert_eq!((told.out, told.end.as_str()), (answers, ""));
 }
 
-/// What is read opens the windows again, so that a stream may last for ever.
+/// Reading opens the windows again, so that a stream may last forever.
 #[test]
 fn windows_are_opened_again() {
     let limits = Limits { stream_window_bytes: 10, ..Limits::default() };
@@ -118,7 +118,7 @@ fn windows_are_opened_again() {
 }
 
 #[test]
-fn a_stream_that_ends_badly_tells_how() {
+fn a_stream_that_fails_reports_how() {
     let told_end = |frames: &[Vec<u8>]| {
         let told = told(frames);
         (told.pieces.last().cloned().unwrap_or_default(), told.end)
@@ -130,14 +130,14 @@ fn a_stream_that_ends_badly_tells_how() {
     assert_eq!(told_end(&[refused]), end("reset REFUSED_STREAM true", ""));
     let going = goaway(0, ErrorCode::NO_ERROR, b"");
     assert_eq!(told_end(&[going]), end("reset NO_ERROR true", ""));
-    // Who goes away after it goes on with it.
+    // A peer that closes after it still continues it.
     let going = goaway(1, ErrorCode::NO_ERROR, b"");
     assert_eq!(told_end(&[head(), going, data(1, 0, b"x")]), end("data x", ""));
     assert_eq!(told_end(&[data(1, 0, b"x")]), end("failed data-before-head", ""));
     assert_eq!(told_end(&[head(), data(3, 0, b"x")]).1, "stream-id");
 }
 
-/// What comes behind the head is left, whatever the cut.
+/// Bytes after the head are left, however they are split.
 #[test]
 fn the_head_can_be_read_alone() {
     let limits = Limits::default();
@@ -183,7 +183,7 @@ fn messages_are_sent_until_the_last() {
 }
 
 #[test]
-fn what_the_peer_has_no_window_for_waits() {
+fn messages_without_a_window_wait() {
     let limits = Limits::default();
     let mut lasting = opened(Body::Open, &limits);
     let mut told = Told::default();
@@ -198,7 +198,7 @@ fn what_the_peer_has_no_window_for_waits() {
 }
 
 #[test]
-fn fuzz_a_stream_does_not_depend_on_the_cut() {
+fn fuzz_a_stream_does_not_depend_on_the_split() {
     let whole = [
         settings(&[(4, 70_000)]),
         headers(1, 0, OK),

@@ -1,5 +1,5 @@
-//! Our client and the `h2` crate as a server, in one process, over a pipe: many exchanges at once,
-//! bodies both ways through small windows, trailers, resets, GOAWAY.
+//! Our client and the `h2` crate as a server, in one process, over a pipe: many concurrent
+//! exchanges, bodies in both directions through small windows, trailers, resets, GOAWAY.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ enum What {
     Trailers,
     Early,
     Reset,
-    /// The client gives up when the head has come.
+    /// The client cancels when the head has arrived.
     Cancelled,
 }
 
@@ -38,7 +38,7 @@ fn body(size: usize) -> Vec<u8> {
     (0..size).map(byte).collect()
 }
 
-/// Serves one exchange; answers with how many bytes of body came, and a sum of them.
+/// Serves one exchange; responds with the size of the received body, and a checksum.
 async fn serve(request: Request<h2::RecvStream>, mut respond: SendResponse<Bytes>) {
     let mut words = request.uri().path()[1..].split('/').map(str::to_owned);
     let (what, size) = (words.next().unwrap(), words.next().unwrap().parse::<usize>().unwrap());
@@ -100,7 +100,7 @@ struct Windows {
     table: u32,
 }
 
-/// Serves a connection; says good-bye after `requests` of them.
+/// Serves a connection; sends GOAWAY after `requests` of them.
 async fn server(pipe: DuplexStream, windows: Windows, requests: usize) {
     let mut builder = h2::server::Builder::new();
     builder
@@ -274,7 +274,7 @@ impl Driver {
         }
     }
 
-    /// Writes what there is and reads what has come, whichever can be done.
+    /// Writes and reads, whichever is possible.
     async fn turn(&mut self) {
         let mut buffer = [0; 5_000];
         let read = if self.out.is_empty() {
@@ -329,7 +329,7 @@ fn check(seen: &Seen) {
     assert_eq!(seen.trailers, trailers.then(|| seen.size.to_string()), "{seen:?}");
 }
 
-/// As many requests at once as the server allows, until it has had enough of them.
+/// As many concurrent requests as the server allows, until it has enough.
 async fn exchange(seed: u64, requests: usize) {
     let mut random = Random::for_owner(99, seed);
     let (near, far) = duplex(1 + random.below(30_000) as usize);
@@ -358,7 +358,7 @@ async fn exchange(seed: u64, requests: usize) {
     while !driver.going || driver.client.open_streams() > 0 {
         while random.below(3) > 0 && driver.ask(&mut random) {}
         driver.hand_on(&mut random);
-        // The server has nothing to say as long as it is asked nothing.
+        // The server sends nothing as long as it is asked nothing.
         if driver.out.is_empty() && driver.client.open_streams() == 0 && !driver.going {
             continue;
         }
@@ -372,7 +372,7 @@ async fn exchange(seed: u64, requests: usize) {
 }
 
 #[test]
-fn fuzz_the_h2_crate_understands_us_and_we_it() {
+fn fuzz_we_interoperate_with_the_h2_crate() {
     for case in throng_fuzz::cases(100) {
         let runtime = Builder::new_current_thread().build().unwrap();
         let seed = case.random().next_u64();

@@ -28,7 +28,7 @@ fn an_idle_connection_is_small() {
     let mut client = asked(&[], &limits);
     assert_eq!(client.heap_bytes(), 0);
     let mut shown = Shown::default();
-    // The size of our table is said, as servers do that have heard it.
+    // The size of our table is announced, as by servers that know it.
     receive(&mut client, &limits, &settings(&[(3, 128)]), &mut shown);
     let mut first = indexed(1, 0);
     first.splice(9..9, *b"\x3f\xe1\x0f");
@@ -38,7 +38,7 @@ fn an_idle_connection_is_small() {
     receive(&mut client, &limits, &first, &mut shown);
     assert!(client.heap_bytes() <= 1_000, "{}", client.heap_bytes());
 
-    // Many at once, and tables that are full.
+    // Many concurrent streams, and full tables.
     for round in 0..20 {
         let tokens: Vec<Token> =
             (0..100).map(|_| client.ask(&get(SLASH), &mut out).unwrap()).collect();

@@ -1,9 +1,9 @@
-//! A peer that lies: each kind of it is cut off, within limits, and named.
+//! Violations by a peer: each kind ends the connection or stream, within limits, and is named.
 
 use super::*;
 
 /// The code of the violation, after requests on the streams 1 (GET), 3 (HEAD), 5 (GET), and the
-/// code of the error that the peer is told.
+/// error code that is sent to the peer.
 fn cut_off(frames: &[Vec<u8>]) -> (String, ErrorCode) {
     let shown = after_settings(frames);
     let goodbye = shown.out.len().checked_sub(17).map(|at| &shown.out[at..]);
@@ -15,7 +15,7 @@ fn cut_off(frames: &[Vec<u8>]) -> (String, ErrorCode) {
 const OK: &[(&str, &str)] = &[(":status", "200")];
 
 #[test]
-fn frames_that_are_wrong_in_themselves_end_the_connection() {
+fn malformed_frames_end_the_connection() {
     let protocol = ErrorCode::PROTOCOL_ERROR;
     let size = ErrorCode::FRAME_SIZE_ERROR;
     let flow = ErrorCode::FLOW_CONTROL_ERROR;
@@ -81,7 +81,7 @@ fn frames_in_a_wrong_order_end_the_connection() {
 }
 
 #[test]
-fn who_does_not_speak_http2_is_told_apart() {
+fn a_peer_that_does_not_speak_http2_is_recognized() {
     let told = |bytes: &[u8]| {
         let limits = Limits::default();
         let mut client = asked(&[RequestKind::Normal], &limits);
@@ -253,9 +253,9 @@ fn floods_are_cut_off() {
     }
 }
 
-/// Hours of keepalive, and a window for each piece of a long upload, are no flood.
+/// Hours of keep-alive, and a window update for each piece of a long upload, are not a flood.
 #[test]
-fn what_is_asked_for_is_no_flood() {
+fn requested_frames_do_not_count_as_a_flood() {
     let limits = Limits::default();
     let mut client = asked(&[], &limits);
     let token = client.ask(&Ask { body: Body::Open, ..get(SLASH) }, &mut Vec::new()).unwrap();
@@ -276,7 +276,7 @@ fn what_is_asked_for_is_no_flood() {
 
 /// What was on its way when downloads were given up is read over, in however small frames.
 #[test]
-fn the_rest_of_cancelled_downloads_is_no_flood() {
+fn the_rest_of_cancelled_downloads_does_not_count_as_a_flood() {
     let limits = Limits::default();
     let mut client = asked(&[RequestKind::Normal; 2], &limits);
     let mut shown = Shown::default();
@@ -291,9 +291,9 @@ fn the_rest_of_cancelled_downloads_is_no_flood() {
     assert_eq!((shown.end.as_str(), shown.events.last().unwrap().as_str()), ("", "3 end"));
 }
 
-/// It asks, and never reads the answers: what we owe it has an end.
+/// It asks, and never reads the answers: their total size is limited.
 #[test]
-fn answers_that_nobody_reads_have_a_limit() {
+fn unread_answers_are_limited() {
     let limits =
         Limits { control_frames_max: u16::MAX, unread_bytes_max: 1_000, ..Limits::default() };
     let mut client = asked(&[], &limits);
@@ -330,7 +330,7 @@ fn more_data_than_the_window_ends_the_connection() {
 }
 
 #[test]
-fn after_a_violation_nothing_goes_on() {
+fn nothing_is_read_after_a_violation() {
     let limits = Limits::default();
     let mut client = asked(&[RequestKind::Normal], &limits);
     let mut shown = Shown::default();

@@ -6,7 +6,7 @@ use super::super::*;
 use super::written;
 use crate::websocket::{self, FrameReader, Inflater, Opcode, Role, write_frame};
 
-/// A client that says CONNECT over a WebSocket.
+/// A client that sends CONNECT over a WebSocket.
 fn carried() -> (Client, Vec<u8>) {
     let mut client = Client::new(Version::V5, Wishes::default());
     client.is_carried(FrameReader::new(Role::Client, None));
@@ -16,7 +16,7 @@ fn carried() -> (Client, Vec<u8>) {
     (client, out)
 }
 
-/// What the client makes of bytes that come cut so, and what it says.
+/// The client's events for bytes with this split, and its output.
 fn heard(client: &mut Client, parts: &[&[u8]]) -> (Vec<String>, Vec<u8>) {
     let (mut room, mut own, mut out, mut found) = (Vec::new(), Room::default(), Vec::new(), vec![]);
     let (limits, mut inflater) = (websocket::Limits::default(), Inflater::new());
@@ -59,7 +59,7 @@ fn packets_of(frames: &[u8]) -> Vec<u8> {
 
 /// Packets of a server, and messages that cut them anywhere.
 #[test]
-fn packets_are_found_however_messages_and_reads_cut_them() {
+fn packets_are_found_however_messages_and_reads_split_them() {
     let publish = |id, payload| Publish {
         topic: "a/b",
         payload,
@@ -95,7 +95,7 @@ fn packets_are_found_however_messages_and_reads_cut_them() {
 }
 
 #[test]
-fn text_messages_are_refused_and_closes_are_told() {
+fn text_messages_are_refused_and_closes_are_reported() {
     let (mut client, _) = carried();
     let mut frames = Vec::new();
     write_frame(&mut frames, Opcode::Text, true, false, None, b"hello");

@@ -1,10 +1,10 @@
-//! Sessions that hear what mosquitto said, whole and damaged, however it is cut.
+//! Sessions that receive the packets of mosquitto, intact and damaged, however they are split.
 
 use super::super::*;
 use super::session::{Bench, PLAIN};
 use super::{CAPTURED, bytes_of, packets};
 
-/// What a session makes of a stream: its events, how it ends, and what it answers.
+/// The effect of a stream on a session: its events, how it ends, and its answers.
 type Made = (Vec<String>, Option<Violation>, Vec<u8>);
 
 /// A session that waits for the replies to a SUBSCRIBE and an UNSUBSCRIBE, as the clients of the
@@ -33,7 +33,7 @@ fn made(version: Version, parts: &[&[u8]]) -> Made {
     (events, None, bench.out)
 }
 
-/// What mosquitto said to the subscriber after its CONNACK.
+/// The packets of mosquitto to the subscriber after its CONNACK.
 fn heard(version: Version) -> Vec<u8> {
     let (_, hex) = if version == Version::V3 { CAPTURED[1] } else { CAPTURED[8] };
     let stream = bytes_of(hex);
@@ -41,7 +41,7 @@ fn heard(version: Version) -> Vec<u8> {
 }
 
 #[test]
-fn what_mosquitto_said_means_the_same_however_it_is_cut() {
+fn packets_of_mosquitto_do_not_depend_on_the_split() {
     for version in [Version::V3, Version::V5] {
         let stream = heard(version);
         let whole = made(version, &[&stream]);
@@ -52,7 +52,7 @@ fn what_mosquitto_said_means_the_same_however_it_is_cut() {
 }
 
 #[test]
-fn fuzz_a_damaged_stream_means_the_same_however_it_is_cut() {
+fn fuzz_damaged_streams_do_not_depend_on_the_split() {
     let streams = [heard(Version::V3), heard(Version::V5)];
     throng_fuzz::mutations(&[&streams[0], &streams[1]], |input, random| {
         let version = if random.chance(0.5) { Version::V3 } else { Version::V5 };

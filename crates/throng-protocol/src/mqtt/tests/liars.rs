@@ -1,10 +1,10 @@
-//! Servers that lie: each is cut off, with the section of the standard.
+//! Servers that violate the standard: each connection ends, with the section of the standard.
 
 use super::super::*;
 use super::session::{Bench, PLAIN, ack, number};
 use super::{read, written};
 
-/// What an open session says to these bytes: its breach, and the section.
+/// The reaction of an open session to these bytes: the breach, and the section.
 #[track_caller]
 fn check(version: Version, bytes: &[u8], breach: Breach, section: &str) {
     let mut bench = Bench::open(version, &PLAIN, b"");
@@ -12,7 +12,7 @@ fn check(version: Version, bytes: &[u8], breach: Breach, section: &str) {
     assert_eq!((violation.breach, violation.section()), (breach, section), "{bytes:x?}");
     assert!(!violation.is_our_limit() && !violation.said().english().is_empty());
     assert!(!bench.session.is_open());
-    // A server of MQTT 5 is told, once, and nothing more is read.
+    // An MQTT 5 server is told, once, and nothing more is read.
     match version {
         Version::V3 => assert_eq!(bench.out, b""),
         Version::V5 => {
@@ -25,7 +25,7 @@ fn check(version: Version, bytes: &[u8], breach: Breach, section: &str) {
 }
 
 #[test]
-fn malformed_packets_are_cut_off() {
+fn malformed_packets_end_the_connection() {
     use Flaw as F;
     for (bytes, flaw, three, five) in [
         (&b"\x00\x00"[..], F::UnknownType(0), "2.2.1", "2.1.2"),
@@ -50,7 +50,7 @@ fn malformed_packets_are_cut_off() {
 }
 
 #[test]
-fn malformed_packets_of_mqtt_5_are_cut_off() {
+fn malformed_packets_of_mqtt_5_end_the_connection() {
     use Flaw as F;
     use PropertyId as P;
     for (bytes, flaw, section) in [
@@ -70,14 +70,14 @@ fn malformed_packets_of_mqtt_5_are_cut_off() {
     ] {
         check(Version::V5, bytes, Breach::Malformed(flaw), section);
     }
-    // So often as there are subscriptions, the identifiers of a message may come again.
+    // The identifiers in a message may repeat, once per matching subscription.
     let mut bench = Bench::open(Version::V5, &PLAIN, b"");
     let told = bench.hear_bytes(b"\x30\x09\x00\x01t\x04\x0b\x01\x0b\x02x");
     assert_eq!(told, Ok(vec!["t=x".into()]));
 }
 
 #[test]
-fn packets_out_of_order_are_cut_off() {
+fn packets_out_of_order_end_the_connection() {
     let five = |packet: Packet<'_>| written(Version::V5, &packet);
     let subscribe = b"\x82\x07\x00\x01\x00\x00\x01t\x00";
     let codes = |id, codes| Codes { id, codes, ..Codes::default() };
@@ -100,7 +100,7 @@ fn packets_out_of_order_are_cut_off() {
 }
 
 #[test]
-fn replies_must_fit_what_they_answer() {
+fn replies_must_match_their_requests() {
     let asked = |code: &[u8]| {
         let mut bench = Bench::open(Version::V5, &PLAIN, b"");
         let filters = [("a", SubscribeOptions::new(Qos::AtLeastOnce))];
@@ -123,7 +123,7 @@ fn replies_must_fit_what_they_answer() {
 }
 
 #[test]
-fn a_connection_begins_with_connack() {
+fn a_connection_starts_with_connack() {
     let begun = |packet: &Packet<'_>, clean_start| {
         let mut bench = Bench::new(Version::V5, Wishes::default());
         let connect = Connect { clean_start, ..PLAIN };
@@ -142,7 +142,7 @@ fn a_connection_begins_with_connack() {
 }
 
 #[test]
-fn more_than_was_announced_is_cut_off() {
+fn exceeding_an_announced_limit_ends_the_connection() {
     let mut announced = number(PropertyId::ReceiveMaximum, 2);
     announced.extend(number(PropertyId::MaximumPacketSize, 100));
     let properties = Properties::new(&announced, PacketType::Connect).expect("they belong");
@@ -171,7 +171,7 @@ fn more_than_was_announced_is_cut_off() {
 }
 
 #[test]
-fn a_server_of_the_old_version_says_so() {
+fn a_server_that_only_supports_3_1_1_is_recognized() {
     let mut bench = Bench::new(Version::V5, Wishes::default());
     bench.session.connect(&Connect::default(), bench.now, &mut bench.out);
     let events = bench.hear_bytes(&[0x20, 0x02, 0x00, 0x01]).expect("it may refuse so");

@@ -1,4 +1,4 @@
-//! A session step by step: what it writes, and what it makes of what comes.
+//! A session step by step: what it writes, and how it handles its input.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ impl Bench {
         self.hear_all(input, &mut events).map(|()| events)
     }
 
-    /// The same; the events before a violation are told, too.
+    /// The same, including the events before a violation.
     pub(super) fn hear_all(
         &mut self,
         mut input: &[u8],
@@ -150,14 +150,14 @@ fn messages_of_each_qos_are_acknowledged() {
     assert_eq!(bench.said().len(), 2);
     assert_eq!(bench.hear(&Packet::Pubrel(ack(6))), Ok(vec!["Released(6)".into()]));
     assert_eq!(bench.said(), [format!("{:?}", Packet::Pubcomp(ack(6)))]);
-    // Repeated on the same connection: answered, and told.
+    // Repeated on the same connection: answered, and reported.
     assert_eq!(bench.hear(&Packet::Pubrel(ack(6))), Ok(vec!["Unreleased(6)".into()]));
     assert_eq!(bench.said(), [format!("{:?}", Packet::Pubcomp(Ack { code: 0x92, ..ack(6) }))]);
     assert_eq!(bench.hear(&message(Qos::ExactlyOnce, 6)), Ok(vec!["t=m".into()]));
 }
 
 #[test]
-fn what_is_published_waits_for_room_within_the_receive_maximum() {
+fn published_messages_wait_for_room_within_the_receive_maximum() {
     let mut bench = Bench::open(Version::V5, &PLAIN, &number(PropertyId::ReceiveMaximum, 2));
     assert_eq!(bench.publish("t", Qos::AtMostOnce), Ok(Sent::Gone));
     assert_eq!(bench.publish("t", Qos::AtLeastOnce), Ok(Sent::Flying(1)));
@@ -176,7 +176,7 @@ fn what_is_published_waits_for_room_within_the_receive_maximum() {
 }
 
 #[test]
-fn a_resumed_session_sends_again_in_order() {
+fn a_resumed_session_resends_in_order() {
     let expiry = number(PropertyId::SessionExpiryInterval, 60);
     let properties = Properties::new(&expiry, PacketType::Connect).expect("it belongs");
     let lasting = Connect { clean_start: false, properties, ..PLAIN };
@@ -260,7 +260,7 @@ fn topics_get_aliases_in_both_directions() {
 }
 
 #[test]
-fn pings_go_out_by_themselves_and_must_be_answered() {
+fn pings_are_sent_automatically_and_must_be_answered() {
     let mut bench = Bench::open(Version::V5, &PLAIN, &number(PropertyId::ServerKeepAlive, 5));
     let at = |seconds: u64| Time::ZERO + Duration::from_secs(seconds);
     let Bench { session, out, .. } = &mut bench;
@@ -279,7 +279,7 @@ fn pings_go_out_by_themselves_and_must_be_answered() {
 }
 
 #[test]
-fn what_the_server_cannot_do_is_not_sent() {
+fn packets_that_the_server_does_not_support_are_not_sent() {
     let mut properties = Vec::new();
     for id in [
         PropertyId::MaximumQos,
@@ -313,7 +313,7 @@ fn what_the_server_cannot_do_is_not_sent() {
 }
 
 #[test]
-fn a_server_refuses_or_leaves_with_a_reason() {
+fn a_server_refuses_or_disconnects_with_a_reason() {
     for (version, code, name) in
         [(Version::V3, 4, "Bad user name or password"), (Version::V5, 0x8a, "Banned")]
     {
@@ -328,6 +328,6 @@ fn a_server_refuses_or_leaves_with_a_reason() {
     let told = bench.hear(&Packet::Disconnect(farewell));
     assert_eq!(told, Ok(vec!["Disconnected Session taken over".into()]));
     assert_eq!(bench.publish("t", Qos::AtMostOnce), Err(Refusal::NotConnected));
-    // What comes behind is ignored.
+    // Further input is ignored.
     assert_eq!(bench.hear_bytes(b"\xff\xff"), Ok(vec![]));
 }

@@ -6,7 +6,7 @@ use super::*;
 const SET: &[u8] = include_bytes!("edition.desc");
 
 #[test]
-fn editions_are_what_their_features_say() {
+fn editions_behave_as_their_features_say() {
     let schema = Schema::from_descriptor_set(SET).unwrap();
     let message = schema.message("shapes.edition.New").unwrap();
     let json =

@@ -23,7 +23,7 @@ fn everything() -> serde_json::Value {
 }
 
 #[test]
-fn damaged_messages_are_read_as_others_read_them() {
+fn damaged_messages_are_read_like_the_reference() {
     let (pool, schema) = (pool(), schema());
     let message = schema.message("shapes.v1.All").unwrap();
     let descriptor = pool.get_message_by_name("shapes.v1.All").unwrap();
@@ -49,7 +49,7 @@ fn damaged_messages_are_read_as_others_read_them() {
 
 /// Found by a fuzz run: prost reads a tag as 32 bits, and so does everybody else.
 #[test]
-fn numbers_of_fields_end_where_tags_have_32_bits() {
+fn field_numbers_are_limited_by_32_bit_tags() {
     let schema = schema();
     let message = schema.message("shapes.v1.All").unwrap();
     for (number, good) in [(1 << 29, false), ((1_u64 << 29) - 1, true), (0, false)] {
@@ -61,7 +61,7 @@ fn numbers_of_fields_end_where_tags_have_32_bits() {
 }
 
 #[test]
-fn messages_cut_short_are_told() {
+fn truncated_messages_are_reported() {
     let schema = schema();
     let message = schema.message("shapes.v1.All").unwrap();
     let good = bytes_of(&schema, "shapes.v1.All", &everything().to_string());
@@ -72,7 +72,7 @@ fn messages_cut_short_are_told() {
 }
 
 #[test]
-fn values_of_any_shape_are_refused_or_written() {
+fn values_of_any_shape_are_rejected_or_written() {
     let schema = schema();
     let message = schema.message("shapes.v1.All").unwrap();
     let text = everything().to_string();
@@ -97,7 +97,7 @@ fn values_of_any_shape_are_refused_or_written() {
 }
 
 #[test]
-fn damaged_descriptors_and_paths_are_answered() {
+fn damaged_descriptors_and_paths_do_not_panic() {
     let set = pool().get_file_by_name("old.proto").unwrap().encode_to_vec();
     let set = [&[0x0a, 0x80 | (set.len() & 0x7f) as u8, (set.len() >> 7) as u8], &set[..]].concat();
     assert!(Schema::from_descriptor_set(&set).is_ok());

@@ -14,7 +14,7 @@ fn told(message: &str, json: &Json) -> (String, String, String) {
     let late = schema.prepare(message, &shape).map(|template| {
         encoded(&schema, &template, &leaves, false).expect_err("it is wrong for a user as well")
     });
-    // What only a value shows is told of the same field when it is there.
+    // Errors that depend on the value are reported for the same field when it is known.
     match late {
         Ok(EncodeError::Value { field, reason }) => {
             assert_eq!((field, reason), (wrong.path.join("."), wrong.message.clone()));
@@ -26,7 +26,7 @@ fn told(message: &str, json: &Json) -> (String, String, String) {
 }
 
 #[test]
-fn unknown_fields_tell_the_nearest() {
+fn unknown_fields_suggest_the_nearest_name() {
     let (path, message, help) = told("All", &json!({"lists": {"trees": [{}, {"nmae": "x"}]}}));
     assert_eq!(path, "lists.trees.1.nmae");
     assert_eq!(message, "`shapes.v1.Tree` has no field `nmae`");
@@ -37,7 +37,7 @@ fn unknown_fields_tell_the_nearest() {
 }
 
 #[test]
-fn wrong_types_are_told_with_what_is_needed() {
+fn type_errors_name_the_expected_type() {
     for (message, json, path, wrong) in [
         ("Scalars", json!({"an_int32": "many"}), "an_int32", "expected a whole number"),
         ("Scalars", json!({"anInt32": 1.5}), "anInt32", "expected a whole number, not 1.5"),
@@ -94,7 +94,7 @@ fn members_of_a_oneof_exclude_each_other() {
 }
 
 #[test]
-fn required_fields_and_groups_are_told() {
+fn missing_required_fields_and_groups_are_reported() {
     let schema = schema();
     let old = schema.message("shapes.old.Old").unwrap();
     let wrong = schema.prepare(old, &given(&json!({"name": "x"}))).unwrap_err();
@@ -107,7 +107,7 @@ fn required_fields_and_groups_are_told() {
 }
 
 #[test]
-fn no_message_is_deeper_than_it_may_be() {
+fn nesting_is_limited() {
     let schema = schema();
     let tree = schema.message("shapes.v1.Tree").unwrap();
     let nested =
@@ -130,7 +130,7 @@ fn no_message_is_deeper_than_it_may_be() {
 }
 
 #[test]
-fn no_look_makes_more_values_than_it_may() {
+fn the_number_of_values_per_read_is_limited() {
     let schema = schema();
     let lists = schema.message("shapes.v1.Lists").unwrap();
     let mut bytes = vec![0x22, 0xa1, 0x8d, 0x06];

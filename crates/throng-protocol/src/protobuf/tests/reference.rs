@@ -154,7 +154,7 @@ fn round(pool: &DescriptorPool, seed: u64) -> (Json, MessageDescriptor, DynamicM
 }
 
 #[test]
-fn what_is_written_is_what_others_read() {
+fn the_reference_reads_our_messages() {
     let (pool, schema) = (pool(), schema());
     for seed in 0..600 {
         let (json, descriptor, theirs) = round(&pool, seed);
@@ -179,7 +179,7 @@ fn what_is_written_is_what_others_read() {
 }
 
 #[test]
-fn what_others_write_is_read() {
+fn messages_of_the_reference_are_read() {
     let (pool, schema) = (pool(), schema());
     for seed in 0..600 {
         let (json, descriptor, theirs) = round(&pool, seed);
@@ -220,7 +220,7 @@ fn walk(schema: &Schema, message: MessageType, bytes: &[u8], path: &str, value: 
 }
 
 #[test]
-fn proto2_has_its_rules() {
+fn proto2_follows_its_own_rules() {
     let (pool, schema) = (pool(), schema());
     let descriptor = pool.get_message_by_name("shapes.old.Old").unwrap();
     let message = schema.message("shapes.old.Old").unwrap();

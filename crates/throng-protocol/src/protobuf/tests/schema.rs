@@ -27,7 +27,7 @@ fn methods_are_found_by_all_their_names() {
 }
 
 #[test]
-fn unknown_methods_tell_what_is_near() {
+fn unknown_methods_suggest_similar_names() {
     let schema = schema();
     let told = |name: &str| {
         let wrong = schema.find_method(name).unwrap_err();
@@ -49,7 +49,7 @@ fn unknown_methods_tell_what_is_near() {
 }
 
 #[test]
-fn descriptor_sets_are_read_as_protoc_writes_them() {
+fn descriptor_sets_of_protoc_are_read() {
     let schema = Schema::from_descriptor_set(&pool().encode_to_vec()).unwrap();
     assert!(schema.find_method("Painter/Paint").is_ok());
     assert!(Schema::from_descriptor_set(b"\x0a\xff").is_err());

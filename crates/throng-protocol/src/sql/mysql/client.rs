@@ -18,14 +18,14 @@ const PREPARE: u8 = 0x16;
 const EXECUTE: u8 = 0x17;
 const CLOSE: u8 = 0x19;
 
-/// What the server says of itself behind each result (`SERVER_…`).
+/// Status flags of the server after each result (`SERVER_…`).
 const IN_TRANSACTION: u16 = 1;
 const MORE_RESULTS: u16 = 8;
 
-/// The server does not know a prepared statement.
+/// The error of an unknown prepared statement.
 const UNKNOWN_STATEMENT: &[u8] = b"#1243\0";
 
-/// A server has no table with more.
+/// No table has more columns.
 const COLUMNS_MAX: u64 = u16::MAX as u64;
 
 /// See the module.
@@ -35,17 +35,17 @@ pub struct Client {
     session: Session,
 }
 
-/// The connection behind its packets.
+/// The connection above its packets.
 #[derive(Debug)]
 struct Session {
     doing: Doing,
-    /// The number that the next packet of the server has; None takes any.
+    /// The sequence number of the server's next packet; `None` accepts any.
     expects: Option<u8>,
-    /// What the server has prepared: the numbers of statements, and their ids.
+    /// Prepared statements: their numbers, and their IDs on the server.
     prepared: Vec<(u16, u32)>,
-    /// What follows when the server has answered.
+    /// The statement that follows when the server has answered.
     later: Option<Box<Later>>,
-    /// It is forgotten behind its result.
+    /// The statement to close after its result.
     closes: Option<u32>,
     status: u16,
     /// The transaction is rolled back when the running request has ended.
@@ -57,7 +57,7 @@ struct Session {
     found: Found,
 }
 
-/// What a connection does.
+/// The state of a connection.
 #[derive(Debug)]
 enum Doing {
     LogsIn(Box<LogIn>),
@@ -65,12 +65,12 @@ enum Doing {
     Asks(Stage),
 }
 
-/// What comes next of the answer to a command.
+/// The expected next part of a response.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     RolledBack,
     Prepared,
-    /// So many packets describe a prepared statement.
+    /// This many packets describe a prepared statement.
     Described {
         id: u32,
         left: u32,
@@ -83,10 +83,10 @@ enum Stage {
     Rows,
 }
 
-/// A statement that is executed when the server is ready for it.
+/// A statement that runs when the server is ready for it.
 #[derive(Debug)]
 struct Later {
-    /// Empty where it is prepared already.
+    /// Empty if it is prepared already.
     sql: Vec<u8>,
     values: Values,
     number: Option<u16>,
@@ -113,7 +113,7 @@ impl Client {
         Client { packets, session }
     }
 
-    /// Writes what is asked for.
+    /// Writes a statement.
     pub fn ask(&mut self, ask: &Ask<'_>, out: &mut Vec<u8>) {
         let session = &mut self.session;
         session.forget_result();
@@ -128,7 +128,7 @@ impl Client {
         self.packets.expects = self.session.expects;
     }
 
-    /// Rolls back the transaction that is open, if there is one.
+    /// Rolls back the open transaction, if any.
     pub fn roll_back(&mut self, out: &mut Vec<u8>) {
         self.session.roll_back(out);
         self.packets.expects = self.session.expects;
@@ -138,15 +138,15 @@ impl Client {
         self.session.status & IN_TRANSACTION != 0
     }
 
-    /// Says that no more follows.
+    /// Ends the connection.
     pub fn terminate(&self, out: &mut Vec<u8>) {
         write_packet(0, out, |out| out.push(QUIT));
     }
 
-    /// Reads up to what came next; what it borrows is copied to `kept`.
+    /// Reads up to the next event; data that it borrows is copied to `kept`.
     ///
     /// # Errors
-    /// The connection is of no more use.
+    /// The connection can no longer be used.
     pub fn next<'r>(
         &mut self,
         input: &mut &[u8],
@@ -177,7 +177,7 @@ impl Client {
         }
     }
 
-    /// How many bytes of a packet have come that is not complete.
+    /// Bytes of an incomplete packet.
     pub fn half(&self) -> usize {
         self.packets.half()
     }
@@ -190,7 +190,7 @@ impl Client {
     }
 }
 
-/// A row may begin with the same byte, but is longer.
+/// A row may start with the same byte, but is longer.
 fn is_eof(first: u8, length: usize) -> bool {
     first == 0xfe && length < 9
 }
@@ -215,7 +215,7 @@ impl Session {
         matches!(&self.doing, Doing::LogsIn(login) if login.begins())
     }
 
-    /// Whether somebody looks at packets that are neither errors nor ends.
+    /// Whether packets other than errors and ends are needed.
     fn wants_all(&self) -> bool {
         match self.doing {
             Doing::Asks(Stage::Columns { .. } | Stage::Rows) => self.keeps && !self.found.has_row,
@@ -224,7 +224,7 @@ impl Session {
         }
     }
 
-    /// Writes a command, and says what comes of it.
+    /// Writes a command, and sets the expected response.
     fn command(
         &mut self,
         stage: Stage,
@@ -239,7 +239,7 @@ impl Session {
         (self.doing, self.expects) = (Doing::Asks(stage), Some(1));
     }
 
-    /// Begins a statement: as text where it has no values.
+    /// Starts a statement: as text if it has no values.
     fn begin(
         &mut self,
         sql: &[u8],
@@ -267,7 +267,7 @@ impl Session {
     fn execute(&mut self, id: u32, values: &Values, out: &mut Vec<u8>) {
         self.command(Stage::Result, EXECUTE, out, |out| {
             out.extend_from_slice(&id.to_le_bytes());
-            // No cursor, once.
+            // No cursor, one iteration.
             out.extend_from_slice(&[0, 1, 0, 0, 0]);
             let types = &values.types;
             out.extend(types.chunks(8).map(|types| {
@@ -382,7 +382,7 @@ impl Session {
                 Some(number) => self.prepared.push((number, id)),
                 None => self.closes = Some(id),
             }
-            // Noted where the descriptions do not matter any more.
+            // Set when the descriptions no longer matter.
             later.sql.clear();
             if parameters != u64::from(later.values.count) {
                 later.sql.extend_from_slice(b"?");
@@ -443,7 +443,7 @@ impl Session {
         }
     }
 
-    /// A statement failed; those behind it were not executed.
+    /// A statement failed; the following ones were not executed.
     fn failed(&mut self, error: Vec<u8>, out: &mut Vec<u8>) -> Step {
         if error.windows(UNKNOWN_STATEMENT.len()).any(|part| part == UNKNOWN_STATEMENT) {
             self.prepared.clear();
@@ -454,7 +454,7 @@ impl Session {
         self.ended(status, out)
     }
 
-    /// A result is complete, and with the last one the answer.
+    /// A result is complete, and with the last one the response.
     fn ended(&mut self, status: u16, out: &mut Vec<u8>) -> Step {
         self.status = status;
         if status & MORE_RESULTS != 0 {
@@ -479,7 +479,7 @@ impl Session {
     }
 }
 
-/// What an OK packet says.
+/// The content of an OK packet.
 struct Done {
     /// Rows that were changed.
     rows: u64,

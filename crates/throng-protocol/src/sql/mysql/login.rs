@@ -1,5 +1,5 @@
-//! The login: the server's greeting, the response with its capabilities, and the methods to prove
-//! that a client knows the password.
+//! The login: the server's greeting, the response with the client's capabilities, and the
+//! authentication methods.
 
 use ring::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY as SHA1, SHA256, digest};
 use throng_base::Said;
@@ -18,8 +18,8 @@ const SSL: u32 = 1 << 11;
 const SECURE_CONNECTION: u32 = 1 << 15;
 const PLUGIN_AUTH: u32 = 1 << 19;
 
-/// What throng is capable of: among others long flags, transactions, several statements and their
-/// results. It sends no local files, and results end with EOF packets.
+/// The client's capabilities: among others long flags, transactions, multiple statements and
+/// results. Without local files; results end with EOF packets.
 const CAPABILITIES: u32 = 1 | 1 << 2 | PROTOCOL_41 | 1 << 13 | SECURE_CONNECTION | 0b111 << 16;
 
 /// The longest packet that a client sends.
@@ -28,12 +28,12 @@ const PACKET_BYTES_MAX: u32 = 1 << 30;
 /// utf8mb4_general_ci, which MySQL and MariaDB have.
 const CHARSET: u8 = 45;
 
-/// No greeting is longer.
+/// Maximum size of a greeting.
 pub(super) const GREETING_BYTES_MAX: usize = 1024;
 
 const SALT_BYTES: usize = 20;
 
-/// Asks for TLS behind the greeting of the server. What follows has the next number.
+/// Requests TLS after the server's greeting. The next packet has the next number.
 pub const SSL_REQUEST: [u8; 36] = {
     let (mut request, flags) = ([0; 36], (CAPABILITIES | SSL | PLUGIN_AUTH).to_le_bytes());
     (request[0], request[3]) = (32, 1);
@@ -47,10 +47,10 @@ pub const SSL_REQUEST: [u8; 36] = {
     request
 };
 
-/// Whether the server's greeting offers TLS; None where it is not complete.
+/// Whether the server's greeting offers TLS; `None` if it is incomplete.
 ///
 /// # Errors
-/// It is no greeting of MySQL, or the server refuses the connection.
+/// It is not a MySQL greeting, or the server refuses the connection.
 pub fn offers_tls(bytes: &[u8]) -> Result<Option<bool>, SqlError> {
     let Some((&[a, b, c, sequence], rest)) = bytes.split_first_chunk() else { return Ok(None) };
     let length = usize::from(a) | usize::from(b) << 8 | usize::from(c) << 16;
@@ -98,13 +98,13 @@ impl<'p> Greeting<'p> {
         let mut salt = [0; SALT_BYTES];
         salt[..8].copy_from_slice(first);
         salt[8..].copy_from_slice(second);
-        // Some servers do not end it.
+        // Some servers do not terminate it.
         let plugin = parts.0.split(|byte| *byte == 0).next().unwrap_or_default();
         Some(Greeting { flags, salt, plugin })
     }
 }
 
-/// A login on its way.
+/// A login in progress.
 #[derive(Debug)]
 pub(super) struct LogIn {
     login: Login,
@@ -115,14 +115,14 @@ pub(super) struct LogIn {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stage {
-    /// The greeting has not come.
+    /// Waits for the greeting.
     Begins,
     Responded,
-    /// The server has been asked for its key.
+    /// The server's key was requested.
     AsksForKey,
 }
 
-/// How a client proves that it knows the password.
+/// The authentication methods.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Plugin {
     Native,
@@ -152,8 +152,8 @@ impl LogIn {
         self.stage == Stage::Begins
     }
 
-    /// Answers what the server sent; the number of the answer where there is one. An OK or an ERR
-    /// is not for it.
+    /// Answers a message of the server; returns the sequence number of the answer, if any. OK and
+    /// ERR are handled elsewhere.
     pub(super) fn came(
         &mut self,
         packet: &Packet<'_>,
@@ -164,7 +164,7 @@ impl LogIn {
             (Stage::Begins, _) => return self.greeted(packet, out).map(Some),
             (_, 0xfe) => {
                 let mut parts = Parts(&body[1..]);
-                // Servers before 4.1 name nothing.
+                // Servers before 4.1 send no name.
                 let name = parts.text().unwrap_or(b"mysql_old_password");
                 (_, self.plugin) = Plugin::named(name).ok_or(SqlError::Plugin(shown(name)))?;
                 let salt = parts.take(SALT_BYTES).unwrap_or(&[0; SALT_BYTES]);
@@ -187,7 +187,7 @@ impl LogIn {
     fn greeted(&mut self, greeting: &Packet<'_>, out: &mut Vec<u8>) -> Result<u8, SqlError> {
         let Greeting { flags, salt, plugin } = Greeting::read(greeting.body)?;
         (self.stage, self.salt) = (Stage::Responded, salt);
-        // To one that throng does not know, the server switches if the user needs it.
+        // If throng does not support it, the server switches if the user requires it.
         let (name, known) = Plugin::named(plugin).unwrap_or(Plugin::ALL[0]);
         self.plugin = if known == Plugin::Clear { Plugin::Native } else { known };
         let proof = self.proof()?;
@@ -220,7 +220,7 @@ impl LogIn {
         self.login.password.as_deref().unwrap_or_default().as_bytes()
     }
 
-    /// What the plugin sends first.
+    /// The first message of the plugin.
     fn proof(&self) -> Result<Vec<u8>, SqlError> {
         Ok(match self.plugin {
             Plugin::Clear if self.login.carrier == Carrier::Plain => {
@@ -232,7 +232,7 @@ impl LogIn {
         })
     }
 
-    /// The server does not have the password in its cache, and needs all of it.
+    /// The server does not have the password in its cache, and needs the password itself.
     fn proves_all(&mut self, sequence: u8, out: &mut Vec<u8>) {
         let is_plain = self.login.carrier == Carrier::Plain;
         if is_plain {
@@ -260,7 +260,7 @@ fn hash<const BYTES: usize>(algorithm: &'static Algorithm, parts: &[&[u8]]) -> [
     std::array::from_fn(|at| hash.as_ref().get(at).copied().unwrap_or(0))
 }
 
-/// The proof of `mysql_native_password`.
+/// The response of `mysql_native_password`.
 pub(super) fn native_proof(password: &[u8], salt: &[u8]) -> Vec<u8> {
     if password.is_empty() {
         return Vec::new();
@@ -271,7 +271,7 @@ pub(super) fn native_proof(password: &[u8], salt: &[u8]) -> Vec<u8> {
     once.iter().zip(salted).map(|(a, b)| a ^ b).collect()
 }
 
-/// The first proof of `caching_sha2_password`.
+/// The first response of `caching_sha2_password`.
 pub(super) fn caching_proof(password: &[u8], salt: &[u8]) -> Vec<u8> {
     if password.is_empty() {
         return Vec::new();

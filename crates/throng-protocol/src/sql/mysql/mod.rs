@@ -1,5 +1,5 @@
 //! MySQL and MariaDB (MySQL source code documentation, "Client/Server Protocol", version 10), in
-//! the form that all servers since MySQL 5.0 speak: results end with EOF packets.
+//! the form that all servers since MySQL 5.0 support: results end with EOF packets.
 
 mod client;
 mod login;

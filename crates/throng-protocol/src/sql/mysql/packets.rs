@@ -1,5 +1,5 @@
-//! Cuts what the server sends into packets, and joins those that do not fit into one. Only those
-//! that somebody looks at are kept.
+//! Splits the server's data into packets, and joins those that continue. Only packets that are
+//! needed are kept.
 
 use throng_base::Said;
 
@@ -7,25 +7,25 @@ use crate::sql::error::SqlError;
 
 const HEAD_BYTES: usize = 4;
 
-/// A packet of so many bytes goes on in the next one.
+/// A packet of this size continues in the next one.
 pub(super) const FULL_BYTES: usize = 0xff_ffff;
 
-/// What is kept of the room for packets that come in pieces.
+/// Capacity that is kept for packets that arrive in pieces.
 const HELD_BYTES_MAX: usize = 4 * 1024;
 
 #[derive(Debug, Default)]
 pub(super) struct Packets {
-    /// The number that the next packet has; None takes any.
+    /// The sequence number of the next packet; `None` accepts any.
     pub(super) expects: Option<u8>,
-    /// Of the last packet, or of the one that comes.
+    /// Of the last packet, or of the current one.
     pub(super) head: [u8; HEAD_BYTES],
-    /// So many bytes of the head have come.
+    /// Bytes of the head that have arrived.
     head_bytes: usize,
-    /// So many bytes of this part have not come.
+    /// Bytes of this part that are missing.
     left: usize,
-    /// Of all parts so far.
+    /// Size of all parts so far.
     all: usize,
-    /// The first byte, and whether somebody looks at the packet.
+    /// The first byte, and whether the packet is needed.
     first: Option<(u8, bool)>,
     held: Vec<u8>,
 }
@@ -34,9 +34,9 @@ pub(super) struct Packets {
 pub(super) struct Packet<'p> {
     pub(super) sequence: u8,
     pub(super) first: u8,
-    /// How long it is.
+    /// Its length.
     pub(super) bytes: usize,
-    /// With the first byte; empty of one that nobody looks at.
+    /// Includes the first byte; empty if the packet is not needed.
     pub(super) body: &'p [u8],
 }
 
@@ -45,8 +45,8 @@ impl Packets {
         Packets { expects: Some(number), ..Packets::default() }
     }
 
-    /// Reads the next packet, and calls `take` with it; None where it is not complete. `wants` is
-    /// told the first byte and the length.
+    /// Reads the next packet, and calls `take` with it; `None` if it is incomplete. `wants` gets
+    /// the first byte and the length.
     pub(super) fn next<T>(
         &mut self,
         input: &mut &[u8],
@@ -54,7 +54,7 @@ impl Packets {
         wants: impl Fn(u8, usize) -> bool,
         take: impl FnOnce(&Packet<'_>) -> T,
     ) -> Result<Option<T>, SqlError> {
-        // One that is there is not copied.
+        // A complete one is not copied.
         if self.is_between()
             && let Some((head, rest)) = input.split_first_chunk()
             && let Some((body, rest)) = rest.split_at_checked(length(head))
@@ -128,7 +128,7 @@ impl Packets {
         self.head_bytes == 0 && self.first.is_none()
     }
 
-    /// How many bytes of a packet have come that is not complete.
+    /// Bytes of an incomplete packet.
     pub(super) fn half(&self) -> usize {
         match self.is_between() {
             true => 0,
@@ -145,7 +145,7 @@ fn length(head: &[u8; HEAD_BYTES]) -> usize {
     usize::from(head[0]) | usize::from(head[1]) << 8 | usize::from(head[2]) << 16
 }
 
-/// Writes what `body` writes as a packet; as several where it does not fit into one.
+/// Writes a packet with the output of `body`; several if it does not fit into one.
 pub(super) fn write_packet(sequence: u8, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     let (mut at, mut sequence) = (out.len(), sequence);
     out.extend_from_slice(&[0; HEAD_BYTES]);

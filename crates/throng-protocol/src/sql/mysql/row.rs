@@ -1,4 +1,4 @@
-//! Columns, rows and errors of MySQL, in the form in which PostgreSQL sends them.
+//! Converts columns, rows and errors of MySQL to the format of PostgreSQL.
 
 use std::io::Write as _;
 
@@ -6,13 +6,13 @@ use crate::sql::error::NUMBER;
 use crate::sql::parts::Parts;
 use crate::sql::reply::{Kind, describe};
 
-/// What a value of a column looks like.
+/// The format of a column's values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Column {
     /// `enum_field_types`.
     kind: u8,
     is_unsigned: bool,
-    /// Digits behind the point of seconds.
+    /// Decimal places of seconds.
     decimals: u8,
 }
 
@@ -30,13 +30,13 @@ const DATETIME: u8 = 12;
 const YEAR: u8 = 13;
 const BIT: u8 = 16;
 
-/// Seconds without a fixed number of digits behind the point.
+/// Seconds without a fixed number of decimal places.
 const NOT_FIXED: u8 = 31;
 
-/// Reads the description of a column, and adds it to what is kept.
+/// Reads the description of a column, and appends it to what is kept.
 pub(super) fn column(body: &[u8], kept: &mut Vec<u8>) -> Option<Column> {
     let mut parts = Parts(body);
-    // Catalog, schema, table and the table's own name.
+    // Catalog, schema, table and original table.
     for _ in 0..4 {
         parts.counted_text()?;
     }
@@ -57,7 +57,7 @@ pub(super) fn column(body: &[u8], kept: &mut Vec<u8>) -> Option<Column> {
     Some(column)
 }
 
-/// Adds a row to what is kept: of the text protocol, or of the binary one.
+/// Appends a row of the text or binary protocol to what is kept.
 pub(super) fn row(
     body: &[u8],
     columns: &[Column],
@@ -98,12 +98,12 @@ pub(super) fn row(
     parts.0.is_empty().then_some(())
 }
 
-/// Writes a value as the text protocol has it.
+/// Writes a value in the text protocol's format.
 fn binary(column: Column, parts: &mut Parts<'_>, out: &mut Vec<u8>) -> Option<()> {
     let mut integer = |bytes: usize, out: &mut Vec<u8>| {
         let number = parts.little(bytes)?;
         let unused = 64 - 8 * bytes as u32;
-        // Vectors take all that is written.
+        // Writing to a vector does not fail.
         let _ = match column.is_unsigned {
             true => write!(out, "{number}"),
             false => write!(out, "{}", (number << unused) as i64 >> unused),
@@ -130,7 +130,7 @@ fn binary(column: Column, parts: &mut Parts<'_>, out: &mut Vec<u8>) -> Option<()
     Some(())
 }
 
-/// `2026-11-28`, `2026-11-28 13:11:00.25` or `-25:00:00`; of zeros, nothing is sent.
+/// `2026-11-28`, `2026-11-28 13:11:00.25` or `-25:00:00`; trailing zeros are not sent.
 fn date_or_time(column: Column, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let mut padded = [0; 12];
     padded.get_mut(..value.len())?.copy_from_slice(value);
@@ -166,11 +166,11 @@ fn date_or_time(column: Column, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// What an ERR packet says, as an ErrorResponse.
+/// The content of an ERR packet, as an ErrorResponse.
 pub(super) fn error_of(body: &[u8]) -> Vec<u8> {
     let mut parts = Parts(body.get(1..).unwrap_or_default());
     let number = parts.little(2).unwrap_or(0);
-    // A server that refuses a connection at once may leave it out.
+    // A server that refuses a connection immediately may omit it.
     let (code, message) = match parts.0 {
         [b'#', a, b, c, d, e, message @ ..] => ([*a, *b, *c, *d, *e], message),
         message => (*b"HY000", message),

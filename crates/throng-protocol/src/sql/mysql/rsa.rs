@@ -1,11 +1,11 @@
-//! Encrypts a password with the RSA key of a server (RFC 8017: RSAES-OAEP with SHA-1). Only the
-//! public operation: nothing here is secret to whoever measures its time but the password.
+//! Encrypts a password with a server's RSA key (RFC 8017: RSAES-OAEP with SHA-1). Only the public
+//! operation: apart from the password, there is nothing that a timing attack could reveal.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
-/// Of a key. A longer one would keep a thread busy.
+/// Maximum key size. A longer key would block a thread.
 const KEY_BYTES_MAX: usize = 512;
 
 const HASH_BYTES: usize = 20;
@@ -38,7 +38,7 @@ impl Key {
         Some(Key { modulus: limbs(modulus), exponent, bytes: modulus.len() })
     }
 
-    /// None where the message is too long for the key. The seed is chance.
+    /// `None` if the message is too long for the key. The seed must be random.
     pub(super) fn encrypt(&self, message: &[u8], seed: [u8; HASH_BYTES]) -> Option<Vec<u8>> {
         let padding = self.bytes.checked_sub(2 * HASH_BYTES + 2 + message.len())?;
         let mut data = digest(&SHA1_FOR_LEGACY_USE_ONLY, b"").as_ref().to_vec();
@@ -55,7 +55,7 @@ impl Key {
     }
 }
 
-/// What is in an element of DER with this tag.
+/// The content of a DER element with this tag.
 fn element<'d>(der: &mut &'d [u8], tag: u8) -> Option<&'d [u8]> {
     let (&[found, length], mut rest) = der.split_first_chunk()?;
     let length = match length {
@@ -83,7 +83,7 @@ fn mask(seed: &[u8], data: &mut [u8]) {
     }
 }
 
-/// A number, its lowest limb first.
+/// A number as limbs, lowest first.
 fn limbs(bytes: &[u8]) -> Vec<u64> {
     let digits = |chunk: &[u8]| chunk.iter().fold(0, |limb, digit| limb << 8 | u64::from(*digit));
     bytes.rchunks(8).map(digits).collect()
@@ -102,7 +102,7 @@ fn power(base: &[u64], exponent: &[u8], modulus: &[u64]) -> Vec<u64> {
     result
 }
 
-/// Of two numbers less than the modulus: by doubling and adding.
+/// Of two numbers below the modulus: by doubling and adding.
 fn product(a: &[u64], b: &[u64], modulus: &[u64]) -> Vec<u64> {
     let (mut result, mut doubled) = (vec![0; modulus.len()], vec![0; modulus.len()]);
     for bit in a.iter().rev().flat_map(|limb| (0..64).rev().map(move |bit| limb >> bit & 1)) {

@@ -1,5 +1,5 @@
-//! Logins, results and errors as MySQL and MariaDB send them, cut and damaged; and servers that
-//! lie.
+//! Logins, results and errors as MySQL and MariaDB send them, split and damaged; and protocol
+//! violations.
 
 use super::login::{caching_proof, native_proof};
 use super::packets::{FULL_BYTES, write_packet};
@@ -80,7 +80,7 @@ fn result() -> Vec<u8> {
     packets(1, &[&[3], id, name, price, EOF, b"\x017\0\x037.5", b"\x018\xfb\xfb", EOF])
 }
 
-/// The same in the binary one, behind the answer to COM_STMT_PREPARE.
+/// The same in the binary protocol, after the response to COM_STMT_PREPARE.
 fn prepared() -> Vec<u8> {
     let [id, name, price] =
         &[column("id", 3, 0, 0), column("name", 253, 0, 0), column("price", 5, 0, 31)];
@@ -92,7 +92,7 @@ fn prepared() -> Vec<u8> {
     [begin, packets(1, &[&[3], id, name, price, EOF, &row, &nulls, EOF])].concat()
 }
 
-/// A client that hears bytes in pieces: what came, in words, and what it said.
+/// A client that receives bytes in pieces: its events in readable form, and its output.
 struct Bench {
     client: Client,
     kept: Vec<u8>,
@@ -134,7 +134,7 @@ impl Bench {
         (told, None)
     }
 
-    /// What the client said since the last time.
+    /// The client's output since the last call.
     fn said(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.said)
     }
@@ -161,7 +161,7 @@ fn hex(bytes: &[u8]) -> String {
 const ROW: &str = "2 rows [Some(Number(7)), Some(Bytes([])), Some(Float(7.5))]";
 
 #[test]
-fn a_text_and_its_result_mean_the_same_however_they_are_cut() {
+fn a_text_statement_has_the_same_result_however_it_is_split() {
     throng_fuzz::splits(&result(), |parts| {
         let mut bench = Bench::open();
         bench.ask("select …", None);
@@ -214,7 +214,7 @@ fn a_wrong_number_of_values_is_not_sent() {
 
 /// Of each type what the binary protocol sends, and what a check sees.
 #[test]
-fn values_of_all_types_look_as_in_the_text_protocol() {
+fn values_of_all_types_look_like_those_of_the_text_protocol() {
     let date = [7, 0xea, 7, 11, 28, 13, 11, 9];
     let micros = [11, 0xea, 7, 11, 28, 13, 11, 9, 0x90, 0xd0, 3, 0];
     for (kind, flags, decimals, value, wanted) in [
@@ -255,7 +255,7 @@ fn values_of_all_types_look_as_in_the_text_protocol() {
 }
 
 #[test]
-fn rows_are_what_was_changed_and_of_several_statements_the_sum() {
+fn rows_count_changes_summed_over_several_statements() {
     let mut bench = Bench::open();
     bench.ask("update …; select …; update …", None);
     let more = [0xfe, 0, 0, 10, 0];
@@ -267,7 +267,7 @@ fn rows_are_what_was_changed_and_of_several_statements_the_sum() {
 }
 
 #[test]
-fn an_error_is_the_result_and_an_unasked_one_ends_the_connection() {
+fn an_error_is_a_result_and_an_unsolicited_one_ends_the_connection() {
     let mut bench = Bench::open();
     throng_fuzz::splits(&packets(1, &[&error(1062, "#23000Duplicate entry")]), |parts| {
         bench.ask("insert …", None);
@@ -283,7 +283,7 @@ fn an_error_is_the_result_and_an_unasked_one_ends_the_connection() {
 }
 
 #[test]
-fn an_open_transaction_is_rolled_back_in_front_of_what_follows() {
+fn an_open_transaction_is_rolled_back_before_the_next_statement() {
     let mut bench = Bench::open();
     let open = |bench: &mut Bench| {
         bench.ask("begin", None);
@@ -303,7 +303,7 @@ fn an_open_transaction_is_rolled_back_in_front_of_what_follows() {
     assert_eq!(bench.said(), b"\x09\0\0\0\x03select 1");
     assert_eq!(bench.hear(&[&packets(1, &[&ok(1, IDLE)])]).0.len(), 1);
     assert!(!rolls_back(&mut bench), "nothing is open");
-    // It comes while nobody waits.
+    // It arrives while no request waits.
     open(&mut bench);
     assert!(rolls_back(&mut bench));
     throng_fuzz::splits(&packets(1, &[&ok(0, IDLE)]), |parts| {
@@ -313,7 +313,7 @@ fn an_open_transaction_is_rolled_back_in_front_of_what_follows() {
         assert!(rolls_back(&mut bench));
     });
     bench.hear(&[&packets(1, &[&ok(0, IDLE)])]);
-    // A statement is on its way: behind it.
+    // A statement is in flight: after it.
     open(&mut bench);
     bench.ask("do 1", None);
     bench.said();
@@ -345,7 +345,7 @@ fn changed_rows_and_the_key_of_the_last_one_are_read() {
 
 /// The vectors of go-sql-driver's tests, and what `openssl pkeyutl` decrypts.
 #[test]
-fn passwords_are_proved_as_others_do() {
+fn password_proofs_match_other_clients() {
     let proof = caching_proof(b"secret", &SALT);
     assert_eq!(hex(&proof), "f490e76f66d9d86665ce54d98c78d0acfe2fb0b08b423da807144873d30b312c");
     let proof = native_proof(b"secret", &SALT);
@@ -370,7 +370,7 @@ MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQDLirZRUKQjD0QzI5B7GYXZ3V5/
 -----END PUBLIC KEY-----\n";
 
 #[test]
-fn logins_go_as_far_as_the_server_asks() {
+fn logins_follow_the_requests_of_the_server() {
     // Its cache has the password.
     let mut bench = Bench::new(login());
     let hello = packets(0, &[&greeting("caching_sha2_password")]);
@@ -426,7 +426,7 @@ fn parts_of_16_mib_are_one_packet() {
 }
 
 #[test]
-fn servers_that_lie_are_cut_off() {
+fn protocol_violations_end_the_connection() {
     let text = |error: SqlError| error.said().english().to_string();
     let of = |stream: &[u8]| Bench::new(login()).hear(&[stream]).1.expect("it is not allowed");
     for (stream, part) in [
@@ -491,13 +491,13 @@ fn servers_that_lie_are_cut_off() {
     assert!(text(unasked).contains("without a statement"));
 }
 
-/// What was said instead of this.
+/// The message that was sent instead.
 fn text_of(told: String, part: &str) -> Option<String> {
     (!told.contains(part)).then_some(told)
 }
 
 #[test]
-fn whether_tls_is_offered_is_seen_when_the_greeting_is_complete() {
+fn the_tls_offer_is_read_once_the_greeting_is_complete() {
     let hello = packets(0, &[&greeting("mysql_native_password")]);
     for bytes in 0..hello.len() {
         assert_eq!(offers_tls(&hello[..bytes]), Ok(None));
@@ -508,7 +508,7 @@ fn whether_tls_is_offered_is_seen_when_the_greeting_is_complete() {
 }
 
 #[test]
-fn fuzz_a_damaged_stream_means_the_same_however_it_is_cut() {
+fn fuzz_damaged_streams_do_not_depend_on_the_split() {
     let hello = packets(0, &[&greeting("caching_sha2_password")]);
     let logs_in = [&hello[..], &packets(2, &[b"\x01\x03", &ok(0, IDLE)])].concat();
     let failed = packets(1, &[&error(1062, "#23000Duplicate entry")]);

@@ -9,10 +9,10 @@ use crate::sql::found::{Found, Step};
 use crate::sql::parts::Parts;
 use crate::sql::reply::Came;
 
-/// What a connection does.
+/// The state of a connection.
 #[derive(Debug)]
 enum Doing {
-    /// Logs in; the flag says that the server has accepted that.
+    /// The login; the flag is set once the server has accepted it.
     LogsIn {
         login: Box<Login>,
         scram: Option<Box<Scram>>,
@@ -22,7 +22,7 @@ enum Doing {
     Asks,
 }
 
-/// What statements are called that change rows, in front of their number.
+/// Tags of statements that change rows, before their count.
 const CHANGES: [&[u8]; 4] = [b"INSERT ", b"UPDATE ", b"DELETE ", b"MERGE "];
 
 /// See the module.
@@ -32,23 +32,23 @@ pub struct Client {
     frames: Frames,
     /// By number: the server has prepared it.
     prepared: Vec<u64>,
-    /// What the server is asked to prepare.
+    /// The statement that the server is asked to prepare.
     preparing: Option<u16>,
-    /// A `rollback` was sent whose result has not come; that of a request comes behind it.
+    /// A `rollback` was sent whose result has not arrived; that of the request follows it.
     rolls_back: bool,
     /// The transaction is rolled back when the running request has ended.
     is_given_up: bool,
     is_extended: bool,
     keeps: bool,
-    /// As the server says: `I` for none, `T` for an open one, `E` for a failed one.
+    /// The server's status: `I` for none, `T` for an open one, `E` for a failed one.
     transaction: u8,
-    /// Rows of a statement whose end has not come.
+    /// Rows of a statement whose end has not arrived.
     open_rows: u64,
     found: Found,
 }
 
 impl Client {
-    /// A client that logs in, and what it says first.
+    /// Creates a client that logs in, and writes its first message.
     pub fn new(login: Login, out: &mut Vec<u8>) -> Client {
         write::startup(&login.user, &login.database, out);
         Client {
@@ -66,7 +66,7 @@ impl Client {
         }
     }
 
-    /// Writes what is asked for.
+    /// Writes a statement.
     pub fn ask(&mut self, ask: &Ask<'_>, out: &mut Vec<u8>) {
         self.found.clear();
         self.open_rows = 0;
@@ -80,7 +80,7 @@ impl Client {
         write::execute(ask.number, values, ask.keeps, out);
     }
 
-    /// Rolls back the transaction that is open, if there is one.
+    /// Rolls back the open transaction, if any.
     pub fn roll_back(&mut self, out: &mut Vec<u8>) {
         self.is_given_up = matches!(self.doing, Doing::Asks);
         if self.is_in_transaction() && !self.rolls_back && !self.is_given_up {
@@ -93,7 +93,7 @@ impl Client {
         self.transaction != b'I'
     }
 
-    /// Says that no more follows.
+    /// Ends the connection.
     pub fn terminate(&self, out: &mut Vec<u8>) {
         write::message(b'X', out, |_| {});
     }
@@ -112,11 +112,11 @@ impl Client {
         self.prepared[word] |= 1 << (number % 64);
     }
 
-    /// Reads up to what came next; what it borrows is copied to `kept`. What has to be sent for it
-    /// is added to `out`.
+    /// Reads up to the next event; data that it borrows is copied to `kept`. Data to send is
+    /// appended to `out`.
     ///
     /// # Errors
-    /// The connection is of no more use.
+    /// The connection can no longer be used.
     pub fn next<'r>(
         &mut self,
         input: &mut &[u8],
@@ -138,7 +138,7 @@ impl Client {
                 b'T' | b'D' => keeps_row,
                 _ => false,
             };
-            // The client is not shared with what takes a message: that is looked at behind it.
+            // The closure cannot borrow the client: the message is processed afterwards.
             let read = self.frames.next(input, bytes_max, wants, |Frame { kind, body }| {
                 kept.clear();
                 kept.extend_from_slice(body);
@@ -156,7 +156,7 @@ impl Client {
     fn came(&mut self, kind: u8, body: &[u8], out: &mut Vec<u8>) -> Result<Step, SqlError> {
         match (&self.doing, kind) {
             (Doing::LogsIn { .. }, _) => self.login_came(kind, body, out),
-            // Settings, notices and notifications come at any time.
+            // Settings, notices and notifications may arrive at any time.
             (_, b'S' | b'N' | b'A') => Ok(Step::More),
             (_, b'E') => self.error_came(body).map(|()| Step::More),
             _ if self.is_asked() => self.answer_came(kind, body, out),
@@ -190,7 +190,7 @@ impl Client {
             return Err(SqlError::Server(Box::new(error)));
         }
         if error.code == "26000" {
-            // It has forgotten what it had prepared, as after DISCARD ALL.
+            // It has lost its prepared statements, as after DISCARD ALL.
             self.prepared.clear();
         }
         if !self.rolls_back && !self.found.is_error {
@@ -244,7 +244,7 @@ impl Client {
                 }
                 return Ok(Step::Done);
             }
-            // COPY FROM STDIN: there is nothing to copy. A Sync before that was ignored.
+            // COPY FROM STDIN: there is nothing to copy. An earlier Sync was ignored.
             b'G' => {
                 write::message(b'f', out, |out| write::text(b"throng sends no data", out));
                 if self.is_extended {
@@ -257,12 +257,12 @@ impl Client {
         Ok(Step::More)
     }
 
-    /// Whether a result is to come.
+    /// Whether a result is expected.
     fn is_asked(&self) -> bool {
         self.rolls_back || matches!(self.doing, Doing::Asks)
     }
 
-    /// How many bytes of a message have come that is not complete.
+    /// Bytes of an incomplete message.
     pub fn half(&self) -> usize {
         self.frames.half()
     }
@@ -273,7 +273,7 @@ impl Client {
     }
 }
 
-/// Answers a request for authentication. True when the login is accepted.
+/// Answers an authentication request. True when the login is accepted.
 fn authenticate(
     login: &Login,
     scram: &mut Option<Box<Scram>>,

@@ -1,30 +1,30 @@
-//! Cuts what the server sends into messages. Only those that somebody looks at are kept.
+//! Splits the server's data into messages. Only messages that are needed are kept.
 
 use crate::sql::error::SqlError;
 
-/// Kind and length.
+/// Type and length.
 const HEAD_BYTES: usize = 5;
 
-/// What is kept of the room for messages that come in pieces.
+/// Capacity that is kept for messages that arrive in pieces.
 const HELD_BYTES_MAX: usize = 4 * 1024;
 
 #[derive(Debug, Default)]
 pub(super) struct Frames {
-    /// The beginning of a message that is not complete.
+    /// The start of an incomplete message.
     held: Vec<u8>,
-    /// So many bytes of a message remain that nobody looks at.
+    /// Remaining bytes of a message that is not needed.
     skip: usize,
 }
 
 /// A message.
 pub(super) struct Frame<'f> {
     pub(super) kind: u8,
-    /// Empty of one that nobody looks at: the rest of it may not have come.
+    /// Empty if it is not needed: the rest of it may not have arrived.
     pub(super) body: &'f [u8],
 }
 
 impl Frames {
-    /// Reads the next message, and calls `take` with it; None where it is not complete.
+    /// Reads the next message, and calls `take` with it; `None` if it is incomplete.
     pub(super) fn next<T>(
         &mut self,
         input: &mut &[u8],
@@ -73,7 +73,7 @@ impl Frames {
         Ok(Some(taken))
     }
 
-    /// Whether so many bytes are there: in the input, or else in what is held.
+    /// Whether this many bytes are available, in the input or in what is held.
     fn fill(&mut self, input: &mut &[u8], bytes: usize) -> bool {
         if self.held.is_empty() && input.len() >= bytes {
             return true;
@@ -85,7 +85,7 @@ impl Frames {
         self.held.len() == bytes
     }
 
-    /// How many bytes of a message have come that is not complete.
+    /// Bytes of an incomplete message.
     pub(super) fn half(&self) -> usize {
         self.held.len() + usize::from(self.skip > 0)
     }

@@ -1,4 +1,4 @@
-//! A login by SCRAM-SHA-256 as PostgreSQL frames it, and MD5 passwords.
+//! A SCRAM-SHA-256 login in PostgreSQL's framing, and MD5 passwords.
 
 use throng_base::Said;
 use throng_expression::scram::{self, Hash};
@@ -8,9 +8,9 @@ use crate::sql::error::SqlError;
 /// One login.
 #[derive(Debug)]
 pub(super) struct Scram {
-    /// The first message. The name of the user is that of the startup message.
+    /// The first message. The user name is that of the startup message.
     first: String,
-    /// What the server has to say last.
+    /// The server's expected last message.
     signature: Option<String>,
 }
 
@@ -19,7 +19,7 @@ impl Scram {
         Scram { first: scram::first("", nonce), signature: None }
     }
 
-    /// The first message, behind the name of the mechanism.
+    /// The first message, after the name of the mechanism.
     pub(super) fn first(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&(self.first.len() as u32).to_be_bytes());
         out.extend_from_slice(self.first.as_bytes());

@@ -1,4 +1,4 @@
-//! Logins, results and errors as PostgreSQL sends them, cut and damaged; and servers that lie.
+//! Logins, results and errors as PostgreSQL sends them, split and damaged; and protocol violations.
 
 use super::scram::{Scram, md5_password};
 use super::write::message;
@@ -67,7 +67,7 @@ fn result() -> Vec<u8> {
     [&begin[..], &rows.concat(), &one(b'C', b"SELECT 2\0"), &one(b'Z', b"I")].concat()
 }
 
-/// A client that hears bytes in pieces: what came, in words, and what it said.
+/// A client that receives bytes in pieces: its events in readable form, and its output.
 struct Bench {
     client: Client,
     kept: Vec<u8>,
@@ -127,7 +127,7 @@ fn in_words(came: &Came<'_>) -> String {
 }
 
 #[test]
-fn a_statement_is_prepared_once_and_its_result_means_the_same_however_it_is_cut() {
+fn a_statement_is_prepared_once_and_has_the_same_result_however_it_is_split() {
     throng_fuzz::splits(&result(), |parts| {
         let mut bench = Bench::open();
         let mut values = Values::default();
@@ -145,7 +145,7 @@ fn a_statement_is_prepared_once_and_its_result_means_the_same_however_it_is_cut(
 }
 
 #[test]
-fn rows_are_what_was_changed_and_of_several_statements_the_sum() {
+fn rows_count_changes_summed_over_several_statements() {
     let mut bench = Bench::open();
     bench.ask("begin; insert …; update …; commit", None);
     let tags: Vec<u8> = ["BEGIN", "INSERT 0 5", "UPDATE 2", "COMMIT"]
@@ -161,7 +161,7 @@ fn rows_are_what_was_changed_and_of_several_statements_the_sum() {
 }
 
 #[test]
-fn an_error_is_the_result_and_a_fatal_one_ends_the_connection() {
+fn an_error_is_a_result_and_a_fatal_one_ends_the_connection() {
     let mut bench = Bench::open();
     let failed = [error("ERROR", "23505", "duplicate key"), one(b'Z', b"E")].concat();
     throng_fuzz::splits(&failed, |parts| {
@@ -177,7 +177,7 @@ fn an_error_is_the_result_and_a_fatal_one_ends_the_connection() {
 }
 
 #[test]
-fn what_a_connection_pooler_causes_is_told_with_its_cure() {
+fn errors_of_a_connection_pooler_include_a_fix() {
     let message = "prepared statement \"throng_0\" already exists".into();
     let (severity, code) = ("ERROR".into(), "42P05".into());
     let error = ServerError { severity, code, message, ..ServerError::default() };
@@ -186,7 +186,7 @@ fn what_a_connection_pooler_causes_is_told_with_its_cure() {
 }
 
 #[test]
-fn an_open_transaction_is_rolled_back_in_front_of_what_follows() {
+fn an_open_transaction_is_rolled_back_before_the_next_statement() {
     let mut bench = Bench::open();
     let open = |bench: &mut Bench| {
         bench.ask("begin", None);
@@ -206,7 +206,7 @@ fn an_open_transaction_is_rolled_back_in_front_of_what_follows() {
     let (told, _) = bench.hear(&[&rolled_back, &one(b'C', b"SELECT 1\0"), &one(b'Z', b"I")]);
     assert_eq!(told, ["1 rows [None, None, None]"]);
     assert!(!rolls_back(&mut bench), "nothing is open");
-    // It comes while nobody waits; bytes of it are not those of the next result.
+    // It arrives while no request waits; its bytes do not belong to the next result.
     open(&mut bench);
     assert!(rolls_back(&mut bench));
     throng_fuzz::splits(&rolled_back, |parts| {
@@ -216,7 +216,7 @@ fn an_open_transaction_is_rolled_back_in_front_of_what_follows() {
         assert!(rolls_back(&mut bench));
     });
     bench.hear(&[&rolled_back]);
-    // A request is on its way: behind it.
+    // A request is in flight: after it.
     open(&mut bench);
     bench.ask("select 1", None);
     bench.said.clear();
@@ -227,7 +227,7 @@ fn an_open_transaction_is_rolled_back_in_front_of_what_follows() {
 }
 
 #[test]
-fn rows_that_are_changed_are_counted_for_themselves() {
+fn changed_rows_are_counted_separately() {
     let mut bench = Bench::open();
     let tags: [(&[u8], u64, u64); 7] = [
         (b"SELECT 3\0", 3, 0),
@@ -260,7 +260,7 @@ fn nothing_is_copied_from_the_client() {
 
 /// The example of RFC 7677, 3, with the name of the user that PostgreSQL ignores.
 #[test]
-fn scram_derives_what_the_rfc_does() {
+fn scram_matches_the_example_of_the_rfc() {
     let mut scram = Scram::new("rOprNGfwEbeRWgbNEkqO");
     let challenge = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
                      s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
@@ -278,7 +278,7 @@ fn scram_derives_what_the_rfc_does() {
 }
 
 #[test]
-fn passwords_are_sent_as_they_are_asked_for() {
+fn passwords_are_sent_in_the_requested_form() {
     let mut bench = Bench::new();
     bench.said.clear();
     bench.hear(&[&authentication(3, b"")]);
@@ -295,7 +295,7 @@ fn passwords_are_sent_as_they_are_asked_for() {
 }
 
 #[test]
-fn servers_that_lie_are_cut_off() {
+fn protocol_violations_end_the_connection() {
     let of = |stream: &[u8]| Bench::new().hear(&[stream]).1.expect("it is not allowed");
     let text = |error: SqlError| error.said().english().to_string();
     for (stream, part) in [
@@ -327,7 +327,7 @@ fn servers_that_lie_are_cut_off() {
 }
 
 #[test]
-fn fuzz_a_damaged_stream_means_the_same_however_it_is_cut() {
+fn fuzz_damaged_streams_do_not_depend_on_the_split() {
     let failed = [error("ERROR", "23505", "duplicate"), one(b'Z', b"E")].concat();
     let stream = [greeting(), result()].concat();
     throng_fuzz::mutations(&[&stream, &result(), &failed, &greeting()], |input, random| {

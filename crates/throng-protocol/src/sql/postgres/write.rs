@@ -2,18 +2,18 @@
 
 use crate::sql::ask::Values;
 
-/// Asks for TLS before anything else; the answer is one byte.
+/// Requests TLS before anything else; the answer is one byte.
 pub const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
 const VERSION_3: u32 = 3 << 16;
 
-/// A message with its kind and the length of what `body` writes.
+/// A message with its type and the length of its body, written by `body`.
 pub(super) fn message(kind: u8, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     out.push(kind);
     counted(out, body);
 }
 
-/// A length that counts itself, and what `body` writes.
+/// The output of `body` after its length, which includes itself.
 fn counted(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     let begin = out.len();
     out.extend_from_slice(&[0; 4]);
@@ -51,18 +51,18 @@ pub(super) fn query(sql: &[u8], out: &mut Vec<u8>) {
     message(b'Q', out, |out| text(sql, out));
 }
 
-/// What a statement is called on the server; nothing of one that is forgotten by the next.
+/// The name of a statement on the server; empty for one that the next replaces.
 fn name(number: Option<u16>, out: &mut Vec<u8>) {
     if let Some(number) = number {
         out.extend_from_slice(b"throng_");
-        // In hexadecimal digits, which cost less than formatting.
+        // Hexadecimal digits are cheaper than formatting.
         let digit = |shift: u16| b"0123456789abcdef"[usize::from(number >> shift & 15)];
         out.extend_from_slice(&[12, 8, 4, 0].map(digit));
     }
     out.push(0);
 }
 
-/// The types of parameters are left to the server.
+/// The server infers the types of parameters.
 pub(super) fn parse(number: Option<u16>, sql: &[u8], out: &mut Vec<u8>) {
     message(b'P', out, |out| {
         name(number, out);
@@ -71,7 +71,7 @@ pub(super) fn parse(number: Option<u16>, sql: &[u8], out: &mut Vec<u8>) {
     });
 }
 
-/// Executes a prepared statement; with its columns described where they are of interest.
+/// Executes a prepared statement; requests the column descriptions if they are needed.
 pub(super) fn execute(number: Option<u16>, values: &Values, describes: bool, out: &mut Vec<u8>) {
     message(b'B', out, |out| {
         out.push(0);

@@ -1,4 +1,4 @@
-//! The request as it goes out, and every way in which an answer can be wrong.
+//! The request as sent, and every way in which a response can be invalid.
 
 use super::*;
 
@@ -6,7 +6,7 @@ const NOTHING: DeflateOffer = DeflateOffer::Nothing;
 const BROWSERS: DeflateOffer = DeflateOffer::AsBrowsers;
 const SINGLE: DeflateOffer = DeflateOffer::NoContextTakeover;
 
-/// The key and the answer of RFC 6455, 1.3.
+/// The key and the accept value of RFC 6455, 1.3.
 const ACCEPT: &[u8; 28] = b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
 fn sample_key() -> Key {
@@ -14,7 +14,7 @@ fn sample_key() -> Key {
 }
 
 #[test]
-fn the_key_and_the_answer_are_those_of_rfc_6455() {
+fn the_key_and_the_accept_value_match_rfc_6455() {
     assert_eq!(sample_key().as_bytes(), b"dGhlIHNhbXBsZSBub25jZQ==");
     assert_eq!(&sample_key().expected_accept(), ACCEPT);
     let mut random = Random::new(1);
@@ -41,7 +41,7 @@ fn request(
 }
 
 #[test]
-fn the_request_is_whole() {
+fn the_request_is_complete() {
     let plain = request("im.example:8080", "/im?room=1", &[], &[], NOTHING);
     let expected = "GET /im?room=1 HTTP/1.1\r\nHost: im.example:8080\r\nUpgrade: websocket\r\n\
         Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
@@ -63,7 +63,7 @@ fn the_request_is_whole() {
 }
 
 #[test]
-fn what_would_break_the_request_is_not_sent() {
+fn parts_that_would_break_the_request_are_rejected() {
     use RequestError as E;
     let header = |name, value| request("h", "/", &[("A", "b"), (name, value)], &[], NOTHING);
     let long = "x\n".repeat(200);
@@ -89,7 +89,7 @@ fn what_would_break_the_request_is_not_sent() {
     assert!(header("X", "tab\tis fine").is_ok());
 }
 
-/// A good answer with some headers more.
+/// A valid response with additional headers.
 fn answer(more: &[(&str, &str)]) -> Result<Accepted, UpgradeError> {
     let good = [
         ("Upgrade", "WebSocket"),
@@ -110,7 +110,7 @@ fn check_answer(
 }
 
 #[test]
-fn good_answers_are_accepted() {
+fn valid_responses_are_accepted() {
     let plain = Accepted { protocol: None, deflate: None };
     assert_eq!(answer(&[]), Ok(plain));
     let chosen = answer(&[("SEC-WEBSOCKET-PROTOCOL", "chat")]);
@@ -131,7 +131,7 @@ fn good_answers_are_accepted() {
 }
 
 #[test]
-fn a_server_may_answer_the_offer_of_a_browser_as_it_likes() {
+fn a_server_may_answer_a_browsers_offer_freely() {
     let agreed =
         |own_window_bits, peer_takeover_bits| Some(Deflate { own_window_bits, peer_takeover_bits });
     for (parameters, expected) in [
@@ -157,7 +157,7 @@ fn a_server_may_answer_the_offer_of_a_browser_as_it_likes() {
 }
 
 #[test]
-fn wrong_answers_are_refused() {
+fn invalid_responses_are_refused() {
     use UpgradeError as E;
     let upgrade = ("Upgrade", "websocket");
     let connection = ("Connection", "Upgrade");
@@ -277,7 +277,7 @@ fn errors_are_short() {
 }
 
 #[test]
-fn fuzz_answers_never_panic_and_never_pass_by_accident() {
+fn fuzz_responses_never_panic_or_pass_by_accident() {
     let corpus: &[&[u8]] = &[
         b"permessage-deflate; server_no_context_takeover; server_max_window_bits=\"10\"",
         b"permessage-deflate;client_no_context_takeover , permessage-deflate",

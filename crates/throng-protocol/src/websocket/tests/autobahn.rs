@@ -1,6 +1,6 @@
 //! The cases of Autobahn's test suite (github.com/crossbario/autobahn-testsuite) for a client,
-//! which Python's package `kosoku` serves: what comes is echoed, and the suite judges that and how
-//! the connection ends.
+//! served by Python's package `kosoku`: messages are echoed, and the suite judges that and how the
+//! connection ends.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -51,7 +51,7 @@ impl Server {
         Server { child, out, port }
     }
 
-    /// Opens a WebSocket and echoes until it ends; the last text that came.
+    /// Opens a WebSocket and echoes until it ends; returns the last text received.
     fn echo(&self, path: &str) -> String {
         let mut socket = TcpStream::connect(("127.0.0.1", self.port)).expect("a connection");
         let mut out = Vec::new();
@@ -134,7 +134,7 @@ impl Echo {
 }
 
 #[test]
-fn autobahn_is_content_with_what_the_client_answers() {
+fn the_client_passes_autobahn() {
     let mut server = Server::start();
     let count: usize = server.echo("/getCaseCount").parse().expect("a number");
     assert!(count > 240, "{count} cases");

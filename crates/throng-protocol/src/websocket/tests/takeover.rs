@@ -44,7 +44,7 @@ fn messages_refer_to_earlier_ones() {
         for bytes in cut(&frame, &mut random) {
             bench.feed(bytes).expect("a message");
         }
-        // A message that is not compressed is no part of what the next one may refer to.
+        // An uncompressed message is not part of what the next one may refer to.
         bench.feed(b"\x81\x02hi\x89\x00").expect("a message");
         assert!(bench.reader.is_idle());
         assert_eq!(
@@ -92,7 +92,7 @@ fn bench_bytes(bits: u8, parts: &[&[u8]]) -> usize {
 }
 
 #[test]
-fn the_limit_is_that_of_the_message() {
+fn the_limit_applies_to_the_message_only() {
     let zeros = vec![0; 40_000];
     let limits = Limits { message_bytes_max: 40_000, ..Limits::default() };
     let (mut sender, mut bench) = (Sender::new(), bench(15, Some(15)));
@@ -105,7 +105,7 @@ fn the_limit_is_that_of_the_message() {
 }
 
 #[test]
-fn our_messages_keep_to_the_window_of_the_peer() {
+fn our_messages_respect_the_window_of_the_peer() {
     let mut random = Random::new(3);
     let mut deflater = Deflater::default();
     // What repeats does so after 300 bytes: within 512, beyond 256.
@@ -127,7 +127,7 @@ fn our_messages_keep_to_the_window_of_the_peer() {
 }
 
 #[test]
-fn fuzz_takeover_survives_every_cut() {
+fn fuzz_takeover_does_not_depend_on_the_split() {
     for case in throng_fuzz::cases(30) {
         let mut random = case.random();
         let bits = 8 + random.below(8) as u8;

@@ -1,5 +1,4 @@
-//! Duels against targets whose differences are known, on a machine that is as noisy as one that
-//! others use as well.
+//! Tests duels between targets with known differences, on a simulated noisy machine.
 
 use throng_base::random::Random;
 use throng_metrics::duel::Outcome;
@@ -32,13 +31,13 @@ fn plan(seed: u64, within: f64, conditions: &[&str]) -> Plan {
     }
 }
 
-/// A value of the normal distribution, nearly.
+/// An approximately normal random value.
 fn normal(random: &mut Random) -> f64 {
     (0..12).map(|_| random.unit()).sum::<f64>() - 6.0
 }
 
-/// What the machine gives to a second: a slow drift, the mood of a slice, the noise of a second,
-/// and now and then something that takes a third of it for some seconds.
+/// Noise of the machine: a slow drift, an offset per slice, noise per second, and occasional
+/// seconds in which a third of the performance is lost.
 struct Machine {
     random: Random,
     drift: f64,
@@ -62,19 +61,20 @@ impl Machine {
     }
 }
 
-/// The throughput of a target with two threads, to one of which each of 8 connections belongs: a
-/// closed loop over few connections leaves the thread with fewer of them idle now and then.
+/// The throughput of a target with two threads that share 8 connections: with few connections, the
+/// thread that has fewer of them is idle now and then.
 fn dealt(random: &mut Random) -> f64 {
     let on_one = (0..8).filter(|_| random.chance(0.5)).count();
     1.0 - 0.02 * on_one.abs_diff(4) as f64
 }
 
-/// Requests of B cost so much more; the seconds until the duel was over, and what it found.
+/// Requests of B cost `costs` times as much. Returns the length of the duel in seconds, and its
+/// result.
 fn duel(seed: u64, costs: f64, plan: Plan) -> (u64, Duel) {
     duel_over(seed, costs, plan, |_, _| 1.0)
 }
 
-/// As [`duel`]; `share` is what a side makes of its target in a slice, by its connections.
+/// Like [`duel`]; `share` is the throughput of a side in a slice, which depends on its connections.
 fn duel_over(
     seed: u64,
     costs: f64,
@@ -127,8 +127,8 @@ fn a_target_does_not_differ_from_itself() {
 }
 
 #[test]
-fn a_few_connections_are_no_difference_if_each_slice_has_its_own() {
-    // How many of 60 duels of a target with itself name a difference.
+fn few_connections_cause_no_difference_if_each_slice_opens_new_ones() {
+    // The number of 60 duels of a target with itself that find a difference.
     let differ = |is_new_in_each_slice: bool| {
         let differs = |seed: &u64| {
             let mut random = Random::for_owner(*seed, 7);
@@ -163,7 +163,7 @@ fn three_percent_are_found_in_five_minutes() {
 }
 
 #[test]
-fn a_figure_of_the_target_alone_is_found_sooner() {
+fn a_difference_in_the_target_s_cpu_time_is_found_sooner() {
     let (_, found) = duel(3, 0.02, plan(3, 0.03, &[]));
     let cpu = found.figures.iter().find(|it| it.figure == "target_cpu_per_attempt").expect("CPU");
     let change = cpu.change.expect("an interval");
@@ -172,14 +172,14 @@ fn a_figure_of_the_target_alone_is_found_sooner() {
 }
 
 #[test]
-fn the_warm_up_and_the_first_second_of_a_slice_do_not_count() {
+fn the_warm_up_and_the_first_second_of_a_slice_are_not_counted() {
     let mut referee = Referee::new(&info(), plan(5, 0.01, &[]));
     for second in 0..8 * SLICE_S {
         let side = Side::of_slice(5, second / SLICE_S);
         let is_counted = second >= 2 * SLICE_S && !second.is_multiple_of(SLICE_S);
         let count = if is_counted { 100 } else { 7_000 };
         let row = StepInterval { count, ok: count, ..StepInterval::default() };
-        // What a side ends while it rests does not count either.
+        // Attempts that end in the other side's slice do not count, either.
         for machine in 0..2u16 {
             let works = side == Side::BOTH[usize::from(machine)];
             let steps = vec![if works {
@@ -197,7 +197,7 @@ fn the_warm_up_and_the_first_second_of_a_slice_do_not_count() {
 }
 
 #[test]
-fn conditions_are_judged_by_all_pairs() {
+fn conditions_use_all_pairs() {
     let texts = ["rate < -5%", "http p99 > +1%", "\"GET /\" mean > +50%", "cpu_per_attempt > +5%"];
     let (_, slow) = duel(1, 0.10, plan(1, 0.01, &texts));
     let words: Vec<_> = slow.conditions.iter().map(|one| one.fails.word()).collect();
@@ -210,7 +210,7 @@ fn conditions_are_judged_by_all_pairs() {
 }
 
 #[test]
-fn a_side_that_never_answers_is_told_after_its_first_slice() {
+fn a_side_without_responses_is_reported_after_its_first_slice() {
     let mut referee = Referee::new(&info(), plan(2, 0.01, &[]));
     let answers = StepInterval { count: 5, ok: 5, ..StepInterval::default() };
     for second in 0..2 * SLICE_S {

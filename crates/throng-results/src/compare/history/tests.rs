@@ -1,4 +1,4 @@
-//! Folders of runs that are drawn from known distributions.
+//! Tests folders with runs drawn from known distributions.
 
 use std::fs;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use throng_metrics::capacity::Capacity;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What a run is made of.
+/// Properties of a generated run.
 #[derive(Clone)]
 struct Made {
     scenario: &'static str,
@@ -25,7 +25,7 @@ struct Made {
     mean_ns: f64,
     seconds: u64,
     ended: bool,
-    /// The lower end of its interval, where it looked for the highest load.
+    /// The lower end of its capacity interval.
     carries: Option<f64>,
 }
 
@@ -37,7 +37,7 @@ impl Default for Made {
     }
 }
 
-/// Writes a run with some forty answers in a second; returns its directory.
+/// Writes a run with about forty responses per second, and returns its directory.
 fn write(folder: &Path, made: &Made) -> PathBuf {
     let directory = folder.join(format!("{:03}-{}", made.number, made.scenario));
     let mut random = Random::new(made.number);
@@ -105,7 +105,7 @@ fn by(run: &Past, measure: Quantity) -> Option<f64> {
 }
 
 #[test]
-fn runs_are_held_against_the_one_before_and_lasting_changes_are_named() {
+fn runs_are_compared_with_the_previous_one_and_lasting_changes_are_named() {
     let folder = tempfile::tempdir().unwrap();
     several(folder.path(), &[1e6, 1e6, 1e6, 1e6, 1.3e6, 1.3e6, 1.3e6]);
     let history = History::read(folder.path(), &asked()).unwrap();
@@ -118,7 +118,7 @@ fn runs_are_held_against_the_one_before_and_lasting_changes_are_named() {
     };
     let counts: Vec<usize> = trend.runs.iter().map(named).collect();
     assert_eq!([&counts[..4], &counts[5..]].concat(), [0; 6]);
-    // The median lies in the gap between two steps: it is noise.
+    // The median is between two steps of the distribution: it is noise.
     assert_eq!(counts[4], 4, "mean, p90, p95 and p99: {:#?}", trend.runs[4].figures);
     let p99 = by(&trend.runs[4], Quantity::Quantile(0.99)).unwrap();
     assert!((0.25..0.35).contains(&p99), "{p99}");
@@ -134,7 +134,7 @@ fn runs_are_held_against_the_one_before_and_lasting_changes_are_named() {
 }
 
 #[test]
-fn what_cannot_be_used_is_named_and_is_no_reference() {
+fn unusable_runs_are_listed_and_not_compared() {
     let folder = tempfile::tempdir().unwrap();
     several(folder.path(), &[1e6, 1e6, 1e6, 1e6, 1e6]);
     let at = |number: u64| folder.path().join(format!("{number:03}-shop"));
@@ -169,7 +169,7 @@ fn what_cannot_be_used_is_named_and_is_no_reference() {
 }
 
 #[test]
-fn scenarios_steps_labels_and_the_newest_are_chosen() {
+fn scenarios_steps_labels_and_the_newest_runs_are_selected() {
     let folder = tempfile::tempdir().unwrap();
     several(folder.path(), &[1e6, 1e6, 1e6, 1e6]);
     write(folder.path(), &Made { scenario: "chat", number: 9, ..Made::default() });
@@ -184,7 +184,7 @@ fn scenarios_steps_labels_and_the_newest_are_chosen() {
     assert_eq!(names(&Asked { last: Some(2), ..asked() }), both(1, 2));
     let labels = vec![("parity".to_string(), "odd".to_string())];
     assert_eq!(names(&Asked { labels, ..asked() }), both(1, 2));
-    // The oldest that is shown has one before it all the same.
+    // The oldest displayed run is also compared with its predecessor.
     let last = Asked { last: Some(1), ..asked() };
     let history = History::read(folder.path(), &last).unwrap();
     assert!(by(&history.scenarios[1].runs[0], Quantity::Rate).is_some());
@@ -204,7 +204,7 @@ fn scenarios_steps_labels_and_the_newest_are_chosen() {
 }
 
 #[test]
-fn all_may_be_held_against_one_baseline() {
+fn all_runs_are_compared_with_one_baseline() {
     let folder = tempfile::tempdir().unwrap();
     several(folder.path(), &[1e6, 1.3e6, 1.3e6]);
     write(folder.path(), &Made { scenario: "chat", number: 9, ..Made::default() });
@@ -221,7 +221,7 @@ fn all_may_be_held_against_one_baseline() {
 }
 
 #[test]
-fn conditions_are_those_of_the_newest_run() {
+fn conditions_apply_to_the_newest_run() {
     let folder = tempfile::tempdir().unwrap();
     several(folder.path(), &[1e6, 1.3e6, 1.3e6]);
     write(folder.path(), &Made { scenario: "chat", number: 9, ..Made::default() });
@@ -238,7 +238,7 @@ fn conditions_are_those_of_the_newest_run() {
 }
 
 #[test]
-fn what_else_has_changed_is_told_where_it_has() {
+fn other_differences_are_listed_where_they_occur() {
     let folder = tempfile::tempdir().unwrap();
     several(folder.path(), &[1e6, 1e6]);
     write(folder.path(), &Made { number: 2, text: "name: shop\n# other\n", ..Made::default() });
@@ -249,7 +249,7 @@ fn what_else_has_changed_is_told_where_it_has() {
 }
 
 #[test]
-fn what_others_have_named_is_no_markup() {
+fn names_are_not_interpreted_as_markup() {
     let folder = tempfile::tempdir().unwrap();
     let scenario = "<b>a|b`c\u{1b}[31m";
     for number in 0..2 {
@@ -268,7 +268,7 @@ fn what_others_have_named_is_no_markup() {
 }
 
 #[test]
-fn capacities_are_a_trend_of_their_own() {
+fn capacities_have_their_own_trend() {
     let folder = tempfile::tempdir().unwrap();
     for (number, carries) in (0..).zip([Some(860.0), None, Some(880.0), Some(700.0)]) {
         write(folder.path(), &Made { number, carries, ..Made::default() });

@@ -1,4 +1,4 @@
-//! Figures that grow a second at a time: they come to those that are told at once, and are bounded.
+//! Tests that incremental data equals the complete data, and is limited in size.
 
 use serde_json::{Value, json};
 use throng_metrics::Interval;
@@ -19,7 +19,7 @@ fn page(intervals: &[Interval]) -> LivePage {
 }
 
 #[test]
-fn seconds_that_are_appended_come_to_what_is_told_at_once() {
+fn appended_seconds_equal_the_complete_data() {
     let intervals = sample::intervals();
     let mut page = LivePage::new(Arc::new(sample::info()));
     let first = page.all();
@@ -44,7 +44,7 @@ fn seconds_that_are_appended_come_to_what_is_told_at_once() {
 }
 
 #[test]
-fn a_long_run_is_bounded_and_its_sums_are_exact() {
+fn a_long_run_has_limited_data_and_exact_sums() {
     let (one, mut page) = (sample::intervals()[5].clone(), page(&[]));
     let each: u64 = one.steps.iter().map(|row| row.ok).sum();
     let mut coarser = 0;
@@ -67,7 +67,7 @@ fn a_long_run_is_bounded_and_its_sums_are_exact() {
     let counted: u64 = cells.chunks(3).map(|cell| cell[2].as_u64().unwrap()).sum();
     assert_eq!(counted, one.steps.iter().map(|row| row.latency.count()).sum::<u64>() * seconds);
     assert!(cells.chunks(3).all(|cell| cell[0].as_u64().unwrap() < HEAT_COLUMNS as u64));
-    // All seconds are alike, so a percentile of many is that of one.
+    // All seconds are equal, so a percentile of many is that of one.
     let wanted = sample_p99(&one);
     assert_eq!(series["times"]["p99"][7], wanted);
 }
@@ -77,12 +77,12 @@ fn sample_p99(one: &Interval) -> Value {
 }
 
 #[test]
-fn a_record_may_tell_of_any_second() {
+fn any_second_in_a_line_is_accepted() {
     let mut page = page(&sample::intervals());
     let far = Interval { second: u64::MAX / 2, ..sample::intervals()[0].clone() };
     assert!(page.line(far));
     assert!(page.all()["series"]["ok"].as_array().unwrap().len() <= POINTS_MAX);
-    // What comes late counts to the point that goes on.
+    // Late results count toward the current point.
     page.line(sample::intervals()[1].clone());
     assert!(page.second()["seconds"].as_u64() > Some(u64::MAX / 2));
 }

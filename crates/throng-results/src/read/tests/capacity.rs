@@ -1,4 +1,4 @@
-//! The answer of a search in a record, and the verdict of its run.
+//! Tests the recorded result of a search, and the verdict of its run.
 
 use throng_base::Secrets;
 use throng_metrics::Percentile;
@@ -8,7 +8,7 @@ use crate::Event;
 use crate::tests::sample::capacity::capacity;
 
 #[test]
-fn an_event_of_it_is_read_back() {
+fn a_capacity_event_is_read_back() {
     let event = Event::Capacity { at_ns: 1, capacity: Box::new(capacity()) };
     let text = serde_json::to_string(&event).unwrap();
     assert!(
@@ -19,7 +19,7 @@ fn an_event_of_it_is_read_back() {
 }
 
 #[test]
-fn a_report_of_the_record_alone_has_it() {
+fn a_report_from_the_run_directory_contains_the_capacity() {
     let directory = tempfile::tempdir().unwrap();
     let mut before = crate::tests::sample::capacity::searched(capacity());
     let mut info = before.info.clone();
@@ -41,7 +41,7 @@ fn a_report_of_the_record_alone_has_it() {
 }
 
 #[test]
-fn what_levels_were_judged_by_does_not_make_the_run_invalid() {
+fn problems_within_levels_do_not_make_the_run_invalid() {
     use crate::verdict::{exit_code, stamp, validity};
     let mut summary = crate::tests::sample::capacity::searched(capacity());
     summary.generator.lateness.percentiles_ns[Percentile::P99 as usize] = 300_000_000;
@@ -70,7 +70,7 @@ fn what_levels_were_judged_by_does_not_make_the_run_invalid() {
 }
 
 #[test]
-fn the_last_one_counts_and_is_masked_and_moved() {
+fn the_last_capacity_counts_and_is_masked_and_shifted() {
     let first = Capacity { ended_by: EndedBy::Asked, carries: None, ..capacity() };
     let mut events = crate::tests::sample::events();
     for (at_ns, capacity) in [(1, first), (2, capacity())] {

@@ -1,4 +1,4 @@
-//! Runs in segments: whole, killed, changed.
+//! Tests runs in segments: complete, killed, changed.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::read::Run;
 use crate::record::Recorder;
 use crate::tests::sample;
 
-/// The sample of a million users, more than ten minutes of it, in segments of so many bytes.
+/// The sample run with a million users, more than ten minutes, in segments of this size.
 fn record(directory: &Path, segment_bytes: u64) {
     let info = sample::im_info();
     let mut recorder = Recorder::create(directory, &info, "name: x").unwrap();
@@ -43,7 +43,7 @@ fn sums(directory: &Path, seconds: u64) -> Vec<Interval> {
 }
 
 #[test]
-fn a_run_in_segments_says_what_the_same_run_in_one_piece_says() {
+fn a_run_in_segments_has_the_same_summary_as_in_one_file() {
     let parent = tempfile::tempdir().unwrap();
     let (whole, pieces) = (parent.path().join("whole"), parent.path().join("pieces"));
     record(&whole, u64::MAX);
@@ -76,7 +76,7 @@ fn a_run_in_segments_says_what_the_same_run_in_one_piece_says() {
     }
 }
 
-/// Sums of one time are parts of it: a segment ends within a minute.
+/// Adds sums of the same time, because a segment can end within a minute.
 fn together(seconds: u64, sums: Vec<Interval>) -> BTreeMap<(u64, u16), Interval> {
     let mut all: BTreeMap<(u64, u16), Interval> = BTreeMap::new();
     for sum in sums {
@@ -89,9 +89,9 @@ fn together(seconds: u64, sums: Vec<Interval>) -> BTreeMap<(u64, u16), Interval>
     all
 }
 
-/// What a kill or a full disk may leave behind.
+/// What a kill or a full disk can leave behind.
 #[test]
-fn whatever_is_not_done_yet_is_read_as_lines() {
+fn an_unfinished_segment_is_read_as_lines() {
     let parent = tempfile::tempdir().unwrap();
     let run = parent.path().join("run");
     record(&run, 100_000);
@@ -104,19 +104,19 @@ fn whatever_is_not_done_yet_is_read_as_lines() {
         open(&packed_path(&run, number)).unwrap().read_to_end(&mut lines).unwrap();
         fs::write(plain_path(&run, number), lines).unwrap();
     };
-    // The packed file got its name, the plain one is not removed yet.
+    // The compressed file is complete, and the plain one was not removed yet.
     unpack(2);
     assert_eq!((told(&run), told_of_lines(&run)), (want.clone(), want.clone()));
-    // Nothing is packed yet.
+    // Nothing is compressed yet.
     fs::remove_file(packed_path(&run, 2)).unwrap();
     fs::remove_file(minutes_path(&run, 2)).unwrap();
     assert_eq!(told(&run), want);
-    // There is no checkpoint, or a piece of one.
+    // The checkpoint is missing or incomplete.
     fs::write(&checkpoint, &fs::read(&checkpoint).unwrap()[..1_000]).unwrap();
     assert_eq!(told(&run), want);
     fs::remove_file(&checkpoint).unwrap();
     assert_eq!(told(&run), want);
-    // Between the two names of a file.
+    // The file is being renamed.
     unpack(last);
     fs::remove_file(packed_path(&run, last)).unwrap();
     let rest = fs::read(run.join(INTERVALS_FILE)).unwrap();
@@ -126,7 +126,7 @@ fn whatever_is_not_done_yet_is_read_as_lines() {
 }
 
 #[test]
-fn a_segment_that_was_changed_or_is_gone_is_noticed() {
+fn a_changed_or_missing_segment_is_detected() {
     let parent = tempfile::tempdir().unwrap();
     let run = parent.path().join("run");
     record(&run, 100_000);
@@ -146,7 +146,7 @@ fn a_segment_that_was_changed_or_is_gone_is_noticed() {
 }
 
 #[test]
-fn sums_take_parts_of_a_second_and_what_is_late() {
+fn sums_include_parts_of_a_second_and_late_lines() {
     let line = |second: u64, phase: u16, online: u64| Interval {
         second,
         phase,

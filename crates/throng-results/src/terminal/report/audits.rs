@@ -1,4 +1,4 @@
-//! What audits found.
+//! The findings of audits.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::super::columns::{Columns, NOTHING};
 use crate::audits::{AuditRow, ViewRow};
 use crate::summary::Summary;
 
-/// So many wrong users are listed; JSON has more.
+/// Maximum number of wrong users listed; JSON has more.
 const WRONG_SHOWN: usize = 8;
 
 pub(super) fn audits(summary: &Summary, style: &Style) -> String {
@@ -21,7 +21,7 @@ pub(super) fn audits(summary: &Summary, style: &Style) -> String {
     texts.chain(books.map(|row| of_books(row, style))).collect::<Vec<_>>().join("\n")
 }
 
-/// Figures of the worst round of each view.
+/// Values of the worst round of each view.
 fn of_presence(row: &AuditRow, style: &Style) -> String {
     let title = Said::of_others(style.say(say!("audit {}", clean(&row.name))));
     let count = |figure: AuditFigure| {
@@ -52,7 +52,7 @@ fn of_presence(row: &AuditRow, style: &Style) -> String {
 fn remarks(view: &ViewRow, style: &Style) -> Vec<String> {
     let name = clean(&view.name);
     let mut said = Vec::new();
-    // What belongs to the line before it.
+    // Continuations of the line before.
     let mut below = Vec::new();
     if let (Some((at_ns, round)), true) = (&view.worst, view.read > 1) {
         let (at, wrong) = (time(*at_ns), format_count(round.wrong_users()));
@@ -99,7 +99,7 @@ fn wrong_text(wrong: &Wrong) -> Said {
     say!("user {user}: {what}; last event: {last}, at {at}")
 }
 
-/// Which of two views is wrong where they disagree.
+/// Which of two views is wrong if they disagree.
 fn quarrel(row: &AuditRow, pair: &Pair) -> Vec<Said> {
     let name = |place: u16| row.views.get(usize::from(place)).map(|view| clean(&view.name));
     let (Some(one), Some(other)) = (name(pair.one), name(pair.other)) else { return Vec::new() };

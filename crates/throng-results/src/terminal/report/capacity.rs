@@ -1,4 +1,4 @@
-//! What a search for the highest load found: the answer, its picture, its levels, and the zones.
+//! The result of a capacity search: the answer, its chart, its levels, and the zones.
 
 mod chart;
 
@@ -13,12 +13,12 @@ use throng_metrics::capacity::{Capacity, Level, LevelVerdict, number};
 
 pub(in crate::terminal) use chart::picture;
 
-/// The sentence.
+/// The answer in one sentence.
 pub(in crate::terminal) fn answer(found: &Capacity, style: &Style) -> String {
     style.paragraph(Ink::Bold, &style.say(found.sentence()))
 }
 
-/// The zones of the load, and machines for a peak.
+/// The zones of the load, and the number of machines for a peak.
 pub(in crate::terminal) fn zones(found: &Capacity, style: &Style) -> String {
     let said = found.zones().into_iter().chain(found.machines_text());
     said.map(|said| style.paragraph(Ink::Plain, &style.say(said))).collect()

@@ -1,4 +1,4 @@
-//! The section about messages that had to reach an audience. Runs without such have none.
+//! The section about deliveries; omitted in runs without them.
 
 use super::super::columns::Columns;
 use super::super::text::{clean, nanos};
@@ -7,7 +7,7 @@ use super::{EXAMPLE_CHARS_MAX, TimedRow, dim, left_out, pick};
 use crate::summary::{DeliveryRow, Example, Summary};
 use throng_metrics::Percentile;
 
-/// Every row of the ledger, and below the table what is not so in most runs.
+/// Every row of the ledger, and notes about rare conditions.
 pub(super) fn delivered(summary: &Summary, style: &Style) -> String {
     let rows = &summary.messages.deliveries;
     if rows.iter().all(is_empty) {
@@ -40,7 +40,7 @@ pub(crate) fn columns<'a>() -> Columns<'a, DeliveryRow> {
         .bad(say!("out of order"), |row| row.counts.out_of_order)
 }
 
-/// The latencies of deliveries, beside those of the steps.
+/// The latencies of deliveries, below those of steps.
 pub(super) fn latencies(summary: &Summary, style: &Style) -> impl Iterator<Item = TimedRow> {
     let timed: Vec<&DeliveryRow> =
         summary.messages.deliveries.iter().filter(|row| !row.latency.is_empty()).collect();
@@ -59,7 +59,7 @@ fn is_empty(row: &DeliveryRow) -> bool {
     c.sent + c.expected + c.stray + c.foreign + c.unwatched + without_id == 0
 }
 
-/// The first of what went wrong in each way; what was lost stands with the errors.
+/// The first example of each irregularity; losses are in the errors.
 fn examples(row: &DeliveryRow, style: &Style) -> Vec<String> {
     let text = |(_, example): &(_, Example)| {
         let told = clean(&example.detail.render(style.language));
@@ -69,7 +69,7 @@ fn examples(row: &DeliveryRow, style: &Style) -> Vec<String> {
     row.examples.iter().map(text).collect()
 }
 
-/// What hardly ever happens, in a sentence each.
+/// Rare conditions, one sentence each.
 fn rare(row: &DeliveryRow, style: &Style) -> Vec<String> {
     let c = &row.counts;
     style.counts(&[

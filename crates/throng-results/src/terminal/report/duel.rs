@@ -1,4 +1,4 @@
-//! What a duel found: both sides, and what is more than noise.
+//! The result of a duel: both sides, and significant differences.
 
 use throng_base::clean;
 
@@ -9,7 +9,7 @@ use super::super::{Ink, Style};
 use super::{NOTHING, known_text, note};
 use throng_metrics::duel::{Compared, Duel, DuelCondition, DuelEnd, Fails};
 
-/// Columns of what stands before a target.
+/// Width of the text before a target.
 const INDENT: usize = 4;
 
 pub(in crate::terminal) fn duel(found: &Duel, style: &Style) -> String {
@@ -32,7 +32,7 @@ pub(in crate::terminal) fn duel(found: &Duel, style: &Style) -> String {
     out + &note(ended, style)
 }
 
-/// Both sides of each figure.
+/// Both sides of each value.
 pub(crate) fn table(found: &Duel, style: &Style) -> Table {
     let by = |figure: &Compared, by| percent_text(figure.unit(), by);
     let between = |figure: &Compared| {

@@ -1,4 +1,4 @@
-//! What failed, why and by whose fault; and what was sent again and has not failed.
+//! Failures with their cause and blame; and requests that were sent again without a failure.
 
 use throng_base::Said;
 use throng_base::units::format_count;
@@ -8,7 +8,8 @@ use super::super::{Ink, Style};
 use super::{EXAMPLE_CHARS_MAX, ROWS_MAX, hung, labelled, more};
 use crate::summary::{ErrorRow, Row, Summary};
 
-/// Failed attempts, whose shares have one base, and apart from them what failed and is none.
+/// Failed attempts, whose shares have the same base, and, separately, failures that are not
+/// attempts.
 pub(super) fn errors(summary: &Summary, style: &Style) -> String {
     let shown = &summary.steps.errors[..summary.steps.errors.len().min(ROWS_MAX)];
     let (attempts, besides): (Vec<&ErrorRow>, Vec<&ErrorRow>) =
@@ -45,7 +46,7 @@ fn error_list(head: Said, base: &str, rows: &[&ErrorRow], style: &Style) -> Stri
     out
 }
 
-/// What went wrong, where, by whose fault, and an example.
+/// Number, cause, place, blame and an example.
 fn error_lines(row: &ErrorRow, columns: usize, style: &Style) -> Vec<(Ink, String)> {
     let (text, blame) = (style.say(row.cause.text()), style.say(row.blame.text()));
     let why = style.say(say!("{} ({}, blame: {})", text, row.cause.word(), blame));
@@ -64,7 +65,7 @@ fn error_lines(row: &ErrorRow, columns: usize, style: &Style) -> Vec<(Ink, Strin
     lines
 }
 
-/// Requests that were sent once more, and why; they are no errors.
+/// Requests that were sent again, and why; they are not errors.
 pub(super) fn resent(summary: &Summary, style: &Style) -> String {
     let all: Vec<&Row> = summary.steps.rows.iter().filter(|row| row.resent > 0).collect();
     let line = |row: &&Row| {

@@ -1,5 +1,5 @@
-//! What happened at set times: each event with how it ended and what it changed, and the figures
-//! before, during and after it.
+//! The events of a run with their results and effects, and the results of the load before, during
+//! and after them.
 
 use throng_base::Said;
 use throng_metrics::Unit;
@@ -14,12 +14,12 @@ use crate::actions::ActionRow;
 use crate::event::ActionStatus;
 use crate::summary::Summary;
 
-/// Events that are shown; the JSON has all.
+/// Maximum number of events; JSON has all.
 const ROWS_MAX: usize = 20;
-/// Lines of an event's output.
+/// Maximum number of lines of an event's output.
 const OUTPUT_LINES_MAX: usize = 6;
 
-/// Empty where nothing was set or marked.
+/// Empty without events and marks.
 pub(super) fn events(summary: &Summary, style: &Style) -> String {
     let all = &summary.events.actions;
     if all.is_empty() {
@@ -63,7 +63,7 @@ fn ink(status: ActionStatus) -> Ink {
     }
 }
 
-/// What changed, and what a command wrote.
+/// The effect, and the output of a command.
 fn paragraph(row: &ActionRow, style: &Style) -> String {
     let mut out = String::new();
     let name = clean(&row.name);
@@ -102,7 +102,7 @@ fn around(rows: &[ActionRow], style: &Style) -> String {
     format!("\n{}{}", table.render(style), note(explained, style))
 }
 
-/// A time before, in or after an event, with its name.
+/// A named time before, during or after an event.
 pub(crate) type Part<'a> = (String, &'a Stretch);
 
 pub(crate) fn parts<'a>(rows: &'a [ActionRow], style: &Style) -> Vec<Part<'a>> {

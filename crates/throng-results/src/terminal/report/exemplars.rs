@@ -1,4 +1,4 @@
-//! The slowest attempts, to be looked for in the logs and the tracing of the service. Shown with
+//! The slowest attempts, to find them in the logs and traces of the service. Shown with
 //! `--details`.
 
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::super::columns::Columns;
 use super::super::text::nanos;
 use crate::summary::{SlowRow, Summary};
 
-/// So many are shown; JSON and the record have more.
+/// Maximum number of attempts; JSON and the run directory have more.
 const SHOWN_MAX: usize = 10;
 
 pub(super) fn exemplars(summary: &Summary, style: &Style) -> String {

@@ -1,4 +1,4 @@
-//! What the generator says of itself, and the host that it ran on.
+//! The generator's own metrics, and those of its host.
 
 use throng_base::Said;
 use throng_base::units::{format_bytes, format_count};
@@ -54,7 +54,7 @@ pub(super) fn generator(summary: &Summary, style: &Style) -> String {
     labelled(say!("generator"), &lines, style)
 }
 
-/// What went out in one waking, where that was more than one thing at a time.
+/// Events per wake-up, if there was more than one.
 fn together(summary: &Summary, style: &Style) -> Option<Vec<String>> {
     let own = &summary.generator.together;
     let mean = own.mean().filter(|_| own.max > 1)?;
@@ -65,10 +65,10 @@ fn together(summary: &Summary, style: &Style) -> Option<Vec<String>> {
     ])
 }
 
-/// Where the generator was short of something in its worst second, where its memory went, and what
-/// was left: lines of which most runs have none.
+/// Scarce resources in the generator's worst second, its memory, and remaining resources: lines
+/// that most runs do not have.
 fn resources(summary: &Summary, style: &Style) -> Vec<Vec<String>> {
-    /// Less than this in the busiest second, and less waiting, is nothing to look at.
+    /// A smaller share of waiting in the busiest second is not shown.
     const BUSY_SHARE_MIN: f64 = 0.01;
     const WAITED_SHARE_MIN: f64 = 0.05;
     let r = &summary.generator.resources;

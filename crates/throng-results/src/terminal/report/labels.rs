@@ -1,5 +1,4 @@
-//! The figures of machines that have a label alike, where others have another: what of the load was
-//! in which region.
+//! Results by machine label, for example by region.
 
 use throng_metrics::Percentile;
 
@@ -22,7 +21,7 @@ impl Line<'_> {
     }
 }
 
-/// With the steps of each label, where there are several.
+/// Includes the steps of each label, if there are several.
 pub(crate) fn lines(summary: &Summary) -> Vec<Line<'_>> {
     let lines = summary.parts.labels.iter().flat_map(|label| {
         let steps = label.steps.iter().filter(move |_| label.steps.len() > 1);
@@ -67,7 +66,7 @@ pub(super) fn labels(summary: &Summary, style: &Style) -> String {
     best_left_out(&totals, weight, &columns(summary, &BRIEF, style), more, style) + &steps
 }
 
-/// The label with its value; of those that do not have it, and of values that are together, words.
+/// The label and its value; a description for machines without it and for merged values.
 fn name(row: &LabelRow, style: &Style) -> String {
     let label = clean(&row.label);
     match &row.value {

@@ -1,4 +1,4 @@
-//! What each step did at each level of the load, and the response time of the levels.
+//! The results of each step at each level of the load, and the response times of the levels.
 
 use throng_base::Said;
 use throng_base::units::format_count;
@@ -11,19 +11,19 @@ use super::super::{Ink, Style};
 use super::{known, left_out, note, pick_some};
 use crate::summary::{LEVELS_DRAWN_MIN, LevelRow, Row, Summary};
 
-/// Rows of steps of one level; the JSON has all.
+/// Maximum number of steps per level; JSON has all.
 const STEPS_MAX: usize = 10;
 const BAR_COLUMNS: usize = 40;
 
-/// A line of the table of levels; empty where it has no figures.
+/// A row of the table of levels; empty without values.
 pub(crate) struct Line<'a> {
-    /// Of the level, with its step if that has no column of its own.
+    /// The level, with its step unless that has its own column.
     pub(crate) name: String,
     pub(crate) step: String,
     ink: Ink,
     /// All steps of a level, or one of them.
     row: Option<&'a Row>,
-    /// What only the level as a whole has.
+    /// Values that exist only for the whole level.
     pub(crate) level: Option<&'a LevelRow>,
 }
 
@@ -37,7 +37,7 @@ impl Line<'_> {
     }
 }
 
-/// What each line did, behind the columns that name it.
+/// The columns after those with names.
 pub(crate) fn columns<'a>(names: Columns<'a, Line<'a>>) -> Columns<'a, Line<'a>> {
     let time = |time: Time| move |line: &Line| line.of_row(|row| time.cell(&row.latency));
     let cores =
@@ -60,7 +60,7 @@ pub(crate) fn columns<'a>(names: Columns<'a, Line<'a>>) -> Columns<'a, Line<'a>>
         .if_any(|line| line.level.is_some_and(|level| level.target_cpu_s.is_some()))
 }
 
-/// Lines whose steps have a column of their own; none for a run whose load was the same throughout.
+/// Rows with a separate column for steps; empty if the load never changed.
 pub(crate) fn all_lines<'a>(summary: &'a Summary, style: &Style) -> Vec<Line<'a>> {
     let levels = summary.parts.levels.iter().filter(|_| summary.parts.levels.len() > 1);
     let lines = levels.flat_map(|level| {
@@ -83,7 +83,7 @@ pub(crate) fn all_lines<'a>(summary: &'a Summary, style: &Style) -> Vec<Line<'a>
     lines.collect()
 }
 
-/// Empty for a run whose load was the same throughout.
+/// Empty if the load never changed.
 pub(in crate::terminal) fn load_levels(summary: &Summary, style: &Style) -> String {
     if !summary.has_levels() {
         return String::new();
@@ -107,7 +107,7 @@ pub(in crate::terminal) fn load_levels(summary: &Summary, style: &Style) -> Stri
     text + &drawn(summary, style) + &memory(summary, style)
 }
 
-/// The memory of the target by the number of connections.
+/// The target's memory per connection.
 fn memory(summary: &Summary, style: &Style) -> String {
     let levels = summary.parts.levels.iter();
     let levels: Vec<&LevelRow> = levels.filter(|it| it.target_memory_bytes.is_some()).collect();
@@ -141,7 +141,7 @@ fn explained(level: &LevelRow) -> String {
     }
 }
 
-/// A line for all steps of a level, and one for each if there are several.
+/// A row for all steps of a level, and one for each if there are several.
 fn lines<'a>(summary: &Summary, level: &'a LevelRow, style: &Style) -> Vec<Line<'a>> {
     let ink = if level.measured { Ink::Plain } else { Ink::Dim };
     let name = format!("{} {}", style.say(level.label(&summary.info)), span(level.lasted));
@@ -167,7 +167,7 @@ fn lines<'a>(summary: &Summary, level: &'a LevelRow, style: &Style) -> Vec<Line<
     lines
 }
 
-/// The 99th percentile of each level as a bar, by load.
+/// The p99 of each level as a bar, by load.
 fn drawn(summary: &Summary, style: &Style) -> String {
     let (varied, levels) = summary.levels_by_load();
     if levels.len() < LEVELS_DRAWN_MIN {

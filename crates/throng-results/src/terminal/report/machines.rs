@@ -1,4 +1,4 @@
-//! The section about the machines of a run, where there are several.
+//! The section about several machines.
 
 use std::cmp::Reverse;
 
@@ -12,7 +12,7 @@ use super::super::text::{clean, nanos, share};
 use super::{left_out, pick};
 use crate::summary::{MachineRow, Summary};
 
-/// Each machine for itself, the latest first where there are many.
+/// Each machine; if there are many, those with the most lateness first.
 pub(super) fn machines(summary: &Summary, style: &Style) -> String {
     if summary.parts.machines.is_empty() {
         return String::new();

@@ -1,4 +1,4 @@
-//! What other sources said meanwhile.
+//! The readings of monitors.
 
 use super::super::Style;
 use super::super::columns::{Columns, NOTHING};
@@ -9,9 +9,9 @@ use crate::summary::Summary;
 use throng_base::units::{format_bytes, format_count};
 use throng_metrics::host::is_bytes;
 
-/// Columns of a figure.
+/// Width of a value.
 const FIGURE: usize = 9;
-/// Columns that the name of a series has beside four figures.
+/// Width of a series name next to four values.
 const NAME: usize = 32;
 
 pub(super) fn monitors(summary: &Summary, style: &Style) -> String {
@@ -56,7 +56,7 @@ fn monitor(row: &MonitorRow, style: &Style) -> String {
     text
 }
 
-/// A series with its labels cut to their end, so that its name stays whole.
+/// Truncates the labels of a series, so that its name stays complete.
 fn short(series: &str) -> String {
     let Some((name, labels)) = series.split_once('{').filter(|_| width(series) > NAME) else {
         return series.to_string();
@@ -66,7 +66,7 @@ fn short(series: &str) -> String {
     format!("{name}{{…{}", end.chars().rev().collect::<String>())
 }
 
-/// A counter's figure is per second.
+/// The value of a counter is per second.
 fn figure_text(series: &SeriesRow, figure: f64) -> String {
     let text = match figure.abs() {
         _ if is_bytes(&series.name) && figure >= 0.0 => format_bytes(figure),
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_series_keeps_its_name() {
+    fn a_long_series_name_is_not_truncated() {
         assert_eq!(short("up{job=\"shop\"}"), "up{job=\"shop\"}");
         let queue = "throng_listen_queue_max{address=\"127.0.0.1\",port=\"42001\"}";
         assert_eq!(short(queue), "throng_listen_queue_max{…42001\"}");
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_short() {
+    fn values_are_short() {
         let told = |name: &str, counter, figure| {
             let name = name.to_string();
             figure_text(&SeriesRow { name, counter, ..SeriesRow::default() }, figure)

@@ -1,4 +1,4 @@
-//! The networks of users, and what became of their packets.
+//! Simulated networks of users, and their packets.
 
 use super::super::Style;
 use super::super::text::clean;

@@ -1,4 +1,4 @@
-//! The section about what is done once, before and after the load.
+//! The section about setup and teardown.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::left_out;
 use crate::once::{OnceOutcome, OnceRun, OnceStep};
 use crate::summary::Summary;
 
-/// Of all that is done once.
+/// Maximum number of steps of both.
 const ROWS_MAX: usize = 20;
 
 /// The setup and the teardown, each with its steps.

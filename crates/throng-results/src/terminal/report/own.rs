@@ -1,4 +1,4 @@
-//! The section about what a scenario counts and measures of its own.
+//! The section about counters and trends of the scenario.
 
 use super::super::Style;
 use super::super::columns::{Columns, NOTHING, P50, P95, P99, Time};
@@ -6,7 +6,7 @@ use super::super::text::clean;
 use super::{best_left_out, figure_text};
 use crate::summary::{OwnRow, Summary};
 
-/// Every counter and trend that something was added to.
+/// The counters and trends that have values.
 pub(super) fn own(summary: &Summary, style: &Style) -> String {
     if summary.steps.own.iter().all(|own| own.row.count == 0) {
         return String::new();
@@ -22,7 +22,7 @@ pub(super) fn own(summary: &Summary, style: &Style) -> String {
     best_left_out(&summary.steps.own, |own| own.row.count, &columns, more, style)
 }
 
-/// A figure of a trend, in its unit.
+/// A value of a trend in its unit.
 fn value(own: &OwnRow, time: Time) -> String {
     let Some(unit) = own.unit.filter(|_| !own.row.latency.is_empty()) else {
         return String::new();

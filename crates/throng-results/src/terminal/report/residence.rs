@@ -1,4 +1,4 @@
-//! How long connections were there, by who ended them. Shown with `--details`.
+//! Lifetimes of connections by the side that closed them. Shown with `--details`.
 
 use super::super::Style;
 use super::super::columns::{BRIEF, Columns, Time};

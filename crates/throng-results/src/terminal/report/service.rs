@@ -1,10 +1,10 @@
-//! Service times beside the response times of the table above, with `--details`.
+//! Service times, to compare with the response times in the table above. Shown with `--details`.
 
 use super::super::Style;
 use super::{TimedRow, ink_of, note, step_name, times_table, worst_steps};
 use crate::summary::{Row, Summary};
 
-/// Steps whose attempts waited before they were sent; of all others both are the same.
+/// Steps whose attempts waited before they were sent; for others, both times are the same.
 pub(super) fn service(summary: &Summary, style: &Style) -> String {
     let waits = |row: &&Row| !row.service.is_empty() && row.service != row.latency;
     let rows = worst_steps(summary).into_iter().filter(waits).map(|row| TimedRow {

@@ -1,4 +1,4 @@
-//! Iterations by their session, where a scenario has several.
+//! Iterations by session, if a scenario has several.
 
 use throng_metrics::Percentile;
 

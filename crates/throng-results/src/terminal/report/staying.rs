@@ -1,5 +1,5 @@
-//! Sections about users who stay on their connections: how far they came, how many were online,
-//! and how their connections ended. Runs without such users have none of them.
+//! Sections about long-lived connections: the stages that users reached, how many were online, and
+//! how connections ended. Omitted in runs without such users.
 
 use throng_base::Said;
 use throng_base::units::{format_bytes, format_count};
@@ -12,7 +12,7 @@ use super::super::{Ink, Style};
 use super::{ROWS_MAX, best_left_out, labelled, more, note, section};
 use crate::summary::{PhaseRow, Row, StageRow, Summary};
 
-/// Every part of a connection's life with all who came to it, and why some got no further.
+/// Each stage of a connection's life, with the users that reached it and the failures.
 pub(super) fn funnel(summary: &Summary, style: &Style) -> String {
     if !summary.is_long_lived() {
         return String::new();
@@ -40,7 +40,7 @@ fn stage_name(stage: Stage) -> Said {
     }
 }
 
-/// Why stages failed, and by whose fault; what the causes mean stands with the errors of steps.
+/// The failures of stages and their blame. The meaning of causes is in the errors of steps.
 fn stage_failures(summary: &Summary, style: &Style) -> String {
     type Failed = (Stage, Cause, u64);
     let failures = |row: &StageRow| -> Vec<Failed> {
@@ -61,7 +61,7 @@ fn stage_failures(summary: &Summary, style: &Style) -> String {
     format!("\n{}{}", table.render(style), more(rows.len(), style))
 }
 
-/// How many were online, phase by phase.
+/// Users online by phase.
 pub(super) fn online(summary: &Summary, style: &Style) -> String {
     if !summary.is_long_lived() {
         return String::new();
@@ -98,7 +98,7 @@ pub(super) fn online(summary: &Summary, style: &Style) -> String {
     best_left_out(&phases, weight, &columns, more, style) + &held
 }
 
-/// Messages that nobody asked for.
+/// Unsolicited messages.
 pub(super) fn pushed(summary: &Summary, style: &Style) -> String {
     if summary.steps.pushed.iter().all(|row| row.count == 0) {
         return String::new();
@@ -107,7 +107,7 @@ pub(super) fn pushed(summary: &Summary, style: &Style) -> String {
         .count(say!("messages"), |row| row.count)
         .rate(say!("per second"), |row| row.ok_per_s)
         .cell(say!("in"), |row| format_bytes(row.bytes_in as f64));
-    // Streams of messages have times between them.
+    // Streams of messages have times between messages.
     for (head, time) in [(say!("gap p50"), P50), (P99.head(), P99), (Time::Max.head(), Time::Max)] {
         columns = columns
             .cell(head, move |row| time.text(&row.latency))
@@ -117,7 +117,7 @@ pub(super) fn pushed(summary: &Summary, style: &Style) -> String {
     best_left_out(&summary.steps.pushed, |row| row.count, &columns, more, style)
 }
 
-/// Who ended connections first, and how; how many lives were whole; what hearts and kernel said.
+/// Which side closed connections, and how; complete lives; heartbeats and kernel data.
 pub(super) fn lives(summary: &Summary, style: &Style) -> String {
     let connections = &summary.connections.counts;
     let ends = [

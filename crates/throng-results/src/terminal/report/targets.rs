@@ -1,4 +1,4 @@
-//! What went to which address, where there are several: which of them is slow, or fails.
+//! Results by address, if there are several, to find slow or failing ones.
 
 use throng_metrics::Percentile;
 
@@ -31,7 +31,7 @@ fn not_opened(row: &TargetRow) -> u64 {
     row.counts.connections_failed.saturating_add(row.counts.connections_passed_over)
 }
 
-/// What each instance behind a load balancer responded, the worst first.
+/// Responses of each instance behind a load balancer, the worst first.
 pub(super) fn instances(summary: &Summary, style: &Style) -> String {
     let more =
         say!("… and {{}} instances with better results; `throng report --json` lists all of them");
@@ -54,7 +54,7 @@ pub(crate) fn by_instance<'a>(summary: &'a Summary, which: &[Time]) -> Columns<'
         .times(which, |row| row.latency)
 }
 
-/// The address; with its target, where others share it or it has none.
+/// The address; with its target if several share it or it has no address.
 fn name(row: &TargetRow, summary: &Summary) -> String {
     let shared =
         summary.parts.targets.iter().filter(|other| other.address == row.address).count() > 1;

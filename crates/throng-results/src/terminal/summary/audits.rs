@@ -1,4 +1,4 @@
-//! What audits found, a line each.
+//! The findings of audits, one line each.
 
 use throng_base::Said;
 
@@ -6,7 +6,7 @@ use super::super::Style;
 use super::labelled;
 use crate::summary::Summary;
 
-/// Lines that are shown; the report has all.
+/// Maximum number of lines; the report has all.
 const SHOWN_MAX: usize = 3;
 
 pub(super) fn audits(summary: &Summary, style: &Style) -> String {

@@ -1,5 +1,4 @@
-//! What persons changed while it ran, in a line: figures of a run that was steered are of no load
-//! that its scenario has.
+//! Load changes by the operator, in one line: the results then belong to no load of the scenario.
 
 use throng_base::Said;
 
@@ -8,7 +7,7 @@ use super::super::text::{clean, nanos, width};
 use super::{LABEL_COLUMNS, labelled};
 use crate::summary::{Change, ChangeOf, Summary};
 
-/// As many changes as there is room for, and how many more there were.
+/// As many changes as fit, and the number of others.
 pub(super) fn changes(summary: &Summary, style: &Style) -> String {
     let changes = &summary.events.changes;
     let texts: Vec<String> = changes.first.iter().map(|change| text(change, style)).collect();

@@ -1,4 +1,4 @@
-//! What the events of the run changed, a line each.
+//! The effects of the run's events, one line each.
 
 use throng_base::Said;
 
@@ -7,7 +7,7 @@ use super::super::text::{clean, nanos, wrap};
 use super::{LABEL_COLUMNS, labelled};
 use crate::summary::Summary;
 
-/// Events that are told; the report has all.
+/// Maximum number of events; the report has all.
 const SHOWN_MAX: usize = 5;
 
 pub(super) fn events(summary: &Summary, style: &Style) -> String {

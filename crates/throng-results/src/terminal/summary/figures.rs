@@ -1,4 +1,4 @@
-//! How much was done, and how long it took.
+//! Counts and times.
 
 use throng_base::Said;
 use throng_base::units::format_count;
@@ -27,7 +27,7 @@ pub(super) fn counts(summary: &Summary, style: &Style) -> String {
     if joined(&items, columns) != items.join(" · ") {
         items[2] = style.say(say!("{} failed", failed));
     }
-    // Without it, the rate and the failures would not add up to all of them.
+    // Without these, rate and failures would not add up to all attempts.
     let after = summary.ok_after_told().map(format_count);
     items.extend(after.map(|after| style.say(say!("{} ok after the load ended", after))));
     items.extend((total.interrupted > 0).then_some(cut_off));
@@ -39,7 +39,7 @@ pub(super) fn counts(summary: &Summary, style: &Style) -> String {
     format!("{}{pad}{text}\n", style.paint(Ink::Bold, &label))
 }
 
-/// What was due and was not begun; most runs have nothing of it.
+/// Starts that were due and did not happen; empty in most runs.
 pub(super) fn starts(summary: &Summary, style: &Style) -> String {
     let population = &summary.users.population;
     let missed = population.unmet + population.dropped;
@@ -59,7 +59,7 @@ pub(super) fn starts(summary: &Summary, style: &Style) -> String {
     labelled(say!("schedule"), &joined(&items, style.columns() - LABEL_COLUMNS), style)
 }
 
-/// Who was there, where users live on connections, and what became of those.
+/// Users on long-lived connections, and how their connections ended.
 pub(super) fn users(summary: &Summary, style: &Style) -> String {
     if !summary.is_long_lived() {
         return String::new();
@@ -92,7 +92,7 @@ pub(super) fn users(summary: &Summary, style: &Style) -> String {
     out
 }
 
-/// What became of messages that had to reach an audience; those that were lost first.
+/// Deliveries; losses first.
 pub(super) fn deliveries(summary: &Summary, most: usize, style: &Style) -> String {
     let is_used = |row: &&DeliveryRow| {
         let unused = DeliveryInterval { step: row.counts.step, ..DeliveryInterval::default() };
@@ -121,7 +121,8 @@ pub(super) fn deliveries(summary: &Summary, most: usize, style: &Style) -> Strin
     out
 }
 
-/// What became of all that was expected, in so many columns: what adds up to it is never left out.
+/// The results of expected deliveries in at most `columns` columns. Counts that add up to the total
+/// are never omitted.
 fn expected(row: &DeliveryRow, columns: usize, style: &Style) -> Vec<String> {
     let c = &row.counts;
     let [all, delivered, lost, open] =
@@ -140,8 +141,8 @@ fn expected(row: &DeliveryRow, columns: usize, style: &Style) -> Vec<String> {
     ways.iter().find(fits).unwrap_or(&ways[2]).clone()
 }
 
-/// The response times: of all steps, of the worst of them, of transactions and of deliveries; and
-/// where most of the time went.
+/// The response times: of all steps, the worst steps, transactions and deliveries; and the steps
+/// with the most time.
 pub(super) fn times(summary: &Summary, most: usize, style: &Style) -> String {
     let mut table = Columns::of(say!("response time"), |row: &TimedRow| row.name.clone())
         .inked(|row| row.ink)
@@ -173,7 +174,7 @@ fn timed(summary: &Summary, most: usize, style: &Style) -> Vec<TimedRow> {
         let name = style.say(say!("all {} steps", format_count(attempts as u64)));
         rows.push(TimedRow { name, ink: Ink::Plain, latency: summary.steps.total.latency });
     }
-    // Of a single step there is no other row.
+    // A single step has no total row.
     let shown = if attempts > 1 { most } else { most.max(1) };
     for row in pick_some(&steps, shown, |row| (row.latency.at(Percentile::P99), row.count)) {
         rows.push(TimedRow {
@@ -182,7 +183,7 @@ fn timed(summary: &Summary, most: usize, style: &Style) -> Vec<TimedRow> {
             latency: row.latency,
         });
     }
-    // What is beside the steps has a row at least, but where hardly anything has.
+    // Other rows than steps get at least one line, except with minimal space.
     let limit = rows.len().max(most) + usize::from(most > 0);
     let deliveries = summary.messages.deliveries.iter().filter(|row| !row.latency.is_empty());
     rows.extend(deliveries.map(|row| TimedRow {

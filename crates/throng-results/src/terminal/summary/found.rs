@@ -9,7 +9,7 @@ use super::{labelled, line};
 use crate::summary::Summary;
 use throng_why::Trend;
 
-/// The surest of them; nothing where there is nothing.
+/// The most certain findings; empty if there are none.
 pub(super) fn findings(summary: &Summary, most: usize, style: &Style) -> String {
     let mut out = String::new();
     for (at, finding) in beside_verdict(summary).take(most).enumerate() {
@@ -29,7 +29,7 @@ pub(super) fn findings(summary: &Summary, most: usize, style: &Style) -> String 
     out
 }
 
-/// Whether a long load stayed as it was, and what did not; nothing of a load that is not long.
+/// Whether a long load was stable, and what was not; empty for other loads.
 pub(super) fn stability(summary: &Summary, style: &Style) -> String {
     let judged = summary.verdict.why.as_ref();
     let Some(found) = judged.and_then(|judged| judged.stability.as_ref()) else {
@@ -48,7 +48,7 @@ pub(super) fn stability(summary: &Summary, style: &Style) -> String {
     line(ink, labelled(say!("stability"), &clean(&told), style).trim_end(), style)
 }
 
-/// What gave way at the border of a search.
+/// What limited the service at the border of a search.
 pub(super) fn gave_way(summary: &Summary, most: usize, style: &Style) -> String {
     let judged = summary.verdict.why.iter();
     let all = judged.flat_map(|judged| &judged.gave_way).take(most);

@@ -1,4 +1,4 @@
-//! The first lines: the verdict, what ran against what, and whatever makes the figures doubtful.
+//! The first lines: the verdict, the run and its target, and reasons to doubt the results.
 
 use throng_base::{Diagnostic, Said, Severity};
 
@@ -9,14 +9,14 @@ use super::{Room, joined, line};
 use crate::summary::Summary;
 use crate::verdict::{Stamp, Tone, ports_scarce, stamp};
 
-/// Of the name of the run, whatever is said of it.
+/// Minimum width of the run's name.
 const NAME_COLUMNS_MIN: usize = 12;
-/// Of the names of machines that were lost.
+/// Maximum width of the names of lost machines.
 const LOST_COLUMNS_MAX: usize = 24;
-/// That nothing succeeded is the verdict, and what to do about it stands with the errors.
+/// The verdict states that nothing succeeded, and the errors contain the help.
 const TOLD_ELSEWHERE: [&str; 1] = ["nothing-succeeded"];
 
-/// The name, the verdict in a word, why, and the exit code.
+/// The name, the verdict in one word, the reason, and the exit code.
 pub(super) fn title(summary: &Summary, style: &Style) -> String {
     let Stamp { tone, word, why } = stamp(summary);
     let ink = match tone {
@@ -37,12 +37,12 @@ pub(super) fn title(summary: &Summary, style: &Style) -> String {
     format!("{name} · {word}{why}{pad}{}\n", style.paint(ink, &exit))
 }
 
-/// What ran against what, with how many, how long and when.
+/// The target, the size, the duration and the time of the run.
 pub(super) fn facts(summary: &Summary, lines: usize, style: &Style) -> String {
     let info = &summary.info;
     let mut facts = Vec::new();
     facts.extend(info.targets.urls.first().map(|target| {
-        // Room for what else stands in its line.
+        // Leave space for the rest of the line.
         let target = cut_middle(&clean(target), style.columns() / 2);
         target_fact(target, summary, style)
     }));
@@ -71,7 +71,7 @@ pub(super) fn facts(summary: &Summary, lines: usize, style: &Style) -> String {
     out
 }
 
-/// How many there were, where there were several, and which of them were lost.
+/// The number of machines if there are several, and those that were lost.
 fn machines(summary: &Summary) -> Option<Said> {
     let all = summary.parts.machines.len();
     let lost = summary.parts.machines.iter().filter(|machine| machine.lost.is_some());
@@ -87,7 +87,7 @@ fn machines(summary: &Summary) -> Option<Said> {
     }
 }
 
-/// The moment as people write it; what is none stays what it is.
+/// Formats the start time; other text is unchanged.
 fn when(started: &str) -> String {
     let is_utc = started.len() == "2026-11-21T12:03:01.000Z".len() && started.ends_with('Z');
     match started.split_once('T').zip(started.get(11..19)).filter(|_| is_utc) {
@@ -96,7 +96,7 @@ fn when(started: &str) -> String {
     }
 }
 
-/// What makes the figures doubtful, the generator first: what it is and what to do about it.
+/// Reasons to doubt the results, the generator first, with help.
 pub(super) fn notices(summary: &Summary, room: &Room, style: &Style) -> String {
     let mut told = summary.diagnostics();
     told.retain(|one| !TOLD_ELSEWHERE.contains(&one.code));
@@ -117,8 +117,8 @@ pub(super) fn notices(summary: &Summary, room: &Room, style: &Style) -> String {
     }
 }
 
-/// The first and the last of its notes say most: what happened, and the cause. Where there is no
-/// room for both, the cause stays; where none is known, what happened.
+/// The first and last notes are the most useful: what happened, and the cause. If only one fits, it
+/// is the cause or, if that is unknown, what happened.
 fn notice(told: &Diagnostic, lines: usize, style: &Style) -> String {
     const INDENT: usize = 2;
     let ink = if told.severity == Severity::Error { Ink::Bad } else { Ink::Warn };

@@ -1,4 +1,4 @@
-//! What was wanted and not met, and what failed: why, by whose fault, and what to do next.
+//! Thresholds that were not met, and failures: their causes, blame, and what to do next.
 
 use std::cmp::Reverse;
 
@@ -13,12 +13,12 @@ use super::super::{Ink, Style};
 use super::{LABEL_COLUMNS, Room, labelled, line};
 use crate::summary::{ErrorRow, Summary, ThresholdRow};
 
-/// Of the name of a step, before its share and its blame are left out.
+/// Minimum width of a step's name; below it, its share and blame are omitted.
 const STEP_COLUMNS_MIN: usize = 10;
-/// Of an example, before it is cut to its line.
+/// Maximum length of an example before it is truncated to its line.
 const EXAMPLE_CHARS_MAX: usize = 300;
 
-/// A few thresholds, those that were not met first.
+/// Selected thresholds; those that were not met come first.
 pub(super) fn thresholds(summary: &Summary, most: usize, style: &Style) -> String {
     let is_met = |threshold: &ThresholdRow| matches!(threshold.verdict, Verdict::Met(_));
     let mut thresholds: Vec<&ThresholdRow> = summary.verdict.thresholds.iter().collect();
@@ -56,7 +56,7 @@ pub(super) fn thresholds(summary: &Summary, most: usize, style: &Style) -> Strin
     table.render(style) + &line(Ink::Dim, &style.say(text), style)
 }
 
-/// The same that went wrong, in one step or in several of them: those with the most first.
+/// The same failure in one or several steps, those with the most first.
 struct Kind<'a> {
     rows: Vec<&'a ErrorRow>,
     count: u64,
@@ -112,7 +112,7 @@ pub(super) fn errors(summary: &Summary, room: &Room, style: &Style) -> String {
     }
 }
 
-/// How many, of what cause, in which steps, by whose fault: as much of it as there is room for.
+/// Number, cause, steps and blame, as much as fits.
 fn first_line(kind: &Kind<'_>, label: Said, style: &Style) -> String {
     let room = style.columns() - LABEL_COLUMNS;
     let first = kind.rows[0];
@@ -136,7 +136,7 @@ fn first_line(kind: &Kind<'_>, label: Said, style: &Style) -> String {
     format!("{}{pad}{line}\n", style.paint(Ink::Bold, &label))
 }
 
-/// The steps by name, each of several with its count: as many as there is room for.
+/// The names of the steps, with counts if there are several: as many as fit.
 fn steps(kind: &Kind<'_>, columns: usize, style: &Style) -> String {
     if let [only] = kind.rows[..] {
         return cut_middle(&clean(&only.step), columns);
@@ -159,8 +159,7 @@ fn blame(row: &ErrorRow, style: &Style) -> String {
     style.say(say!("blame: {}", style.say(row.blame.text())))
 }
 
-/// What the cause means, and what was seen of it first; where there is no room for both, what was
-/// seen.
+/// The meaning of the cause, and the first example. If only one fits, it is the example.
 fn why(kind: &Kind<'_>, style: &Style) -> String {
     let text = style.say(kind.rows[0].cause.text());
     let Some(example) = kind.rows.iter().find_map(|row| row.example.as_ref()) else { return text };

@@ -1,4 +1,4 @@
-//! What a search for the highest load found, whole.
+//! Tests the complete text of a capacity search.
 
 use super::*;
 use crate::tests::sample::capacity::{capacity, searched};
@@ -6,7 +6,7 @@ use expect_test::expect;
 use throng_metrics::capacity::{Basis, Capacity, EndedBy, GeneratorLimit, LevelVerdict, LoadUnit};
 
 #[test]
-fn the_answer_with_its_picture() {
+fn the_answer_with_its_chart() {
     let found = Capacity { peak: Some(20_000.0), ..capacity() };
     let text = summary_text(&searched(found), &Style::plain());
     expect![[r#"
@@ -168,7 +168,7 @@ fn a_bracket_of_users_in_ascii() {
 }
 
 #[test]
-fn details_have_every_level_and_no_line_is_too_wide() {
+fn details_have_every_level_and_fit_on_the_page() {
     let mut found = capacity();
     found.levels.extend(found.levels.clone());
     let levels = found.levels.len();
@@ -190,7 +190,7 @@ fn details_have_every_level_and_no_line_is_too_wide() {
 }
 
 #[test]
-fn odd_figures_do_no_harm() {
+fn unusual_values_cause_no_errors() {
     let mut found = capacity();
     found.levels.iter_mut().for_each(|level| (level.p99_s, level.served) = (None, 0.0));
     found.levels[0].offered = f64::NAN;

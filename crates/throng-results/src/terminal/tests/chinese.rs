@@ -1,4 +1,4 @@
-//! What a Chinese-speaking person sees, whole.
+//! Tests the complete text in Chinese.
 
 use super::*;
 use expect_test::expect;
@@ -81,7 +81,7 @@ fn the_summary_in_chinese() {
     assert_fits(&text, 80);
 }
 
-/// The sections of a summary that begin with one of these words.
+/// The sections of a summary that start with one of these words.
 fn sections(text: &str, begin: &[&str]) -> String {
     let sections = text.split("\n\n").map(str::trim_end);
     let wanted = sections.filter(|section| begin.iter().any(|word| section.starts_with(word)));
@@ -121,7 +121,7 @@ fn transactions_and_a_stop_in_chinese() {
 }
 
 #[test]
-fn a_run_that_does_not_stand_in_chinese() {
+fn an_invalid_run_in_chinese() {
     let text = summary_text(&overloaded(), &chinese(80));
     expect![[r#"
         quick check · 结果无效
@@ -159,7 +159,7 @@ fn a_run_that_does_not_stand_in_chinese() {
 }
 
 #[test]
-fn the_lines_in_chinese() {
+fn the_live_lines_in_chinese() {
     let mut live = Live::new(chinese(80), &sample::info());
     live.add(&sample::interval(0, 0));
     assert_eq!(
@@ -184,7 +184,7 @@ fn the_lines_in_chinese() {
         .assert_eq(&progress_line(&progress, &chinese(80)));
 }
 
-/// Names, and what strangers and the scenario said.
+/// Names, and text from targets and the scenario.
 const FOREIGN: &str = "quick check warm up load log out basket address and payment doors open is \
                        empty though it was filled half of the baskets are try again later errors \
                        connections reset bytes rate upgrade http https in with pauses trixie box \
@@ -197,11 +197,11 @@ const CODES: &str = "status unexpected timeout rendezvous stopped by rule throng
                      late limited record incomplete ip local port range ms ns refused";
 
 #[test]
-fn nothing_is_left_in_english() {
+fn no_english_text_is_left() {
     let kept: Vec<&str> = [FOREIGN, CODES].iter().flat_map(|words| words.split(' ')).collect();
     for summary in [sample::summary(), sample::shop(true), overloaded(), sample::im()] {
         let text = summary_text(&summary, &chinese(100));
-        // What follows an escape would look like one word with its end.
+        // The letters after an escape would be read as one word with its end.
         let escapes = ["\\u{1b}[31m", "\\r", "\\n"];
         let text = escapes.iter().fold(text, |text, escape| text.replace(escape, " "));
         let words = text.split(|c: char| !c.is_ascii_alphabetic());

@@ -1,9 +1,9 @@
-//! What is said about messages that had to reach an audience.
+//! Tests the text about deliveries.
 
 use super::*;
 use expect_test::expect;
 
-/// The sections of a summary that begin with one of these words, and the head.
+/// The head of a summary, and the sections that start with one of these words.
 fn sections(summary: &Summary, style: &Style, begin: &[&str]) -> String {
     let text = summary_text(summary, style);
     assert_fits(&text, style.width);
@@ -96,7 +96,7 @@ fn the_summary_of_a_chat_room_in_chinese() {
 }
 
 #[test]
-fn what_is_not_watched_meets_no_threshold() {
+fn untracked_deliveries_meet_no_threshold() {
     let wanted = ["live", "error[", "warning[", "deliveries"];
     let with_threshold = sample::chat_unwatched(2);
     expect![[r#"
@@ -143,7 +143,7 @@ fn what_is_not_watched_meets_no_threshold() {
 }
 
 #[test]
-fn a_ledger_that_finds_no_id_is_told_with_an_example() {
+fn a_ledger_without_ids_is_reported_with_an_example() {
     let wanted = ["live", "error["];
     let sent = sample::chat_blind(true);
     expect![[r#"
@@ -170,9 +170,9 @@ fn a_ledger_that_finds_no_id_is_told_with_an_example() {
     assert_eq!((exit_of(&sent), exit_of(&received)), (5, 5));
 }
 
-/// The records that could not be separated may be those that are missing.
+/// The missing messages may be in the records that could not be separated.
 #[test]
-fn losses_beside_joined_records_are_the_scenario_s_with_the_way_out() {
+fn losses_beside_unseparated_records_are_blamed_on_the_scenario() {
     let joined = sample::chat_joined();
     expect![[r#"
         live chat room · the result is invalid
@@ -195,7 +195,7 @@ fn losses_beside_joined_records_are_the_scenario_s_with_the_way_out() {
 }
 
 #[test]
-fn what_was_dropped_here_meets_no_threshold() {
+fn messages_dropped_by_the_generator_meet_no_threshold() {
     let wanted = ["error[", "warning[", "messages"];
     expect![[r#"
         error[messages-dropped]: throng dropped incoming messages
@@ -229,7 +229,7 @@ fn exit_of(summary: &Summary) -> u8 {
 }
 
 #[test]
-fn a_line_has_what_was_delivered() {
+fn a_live_line_shows_deliveries() {
     let mut live = Live::new(full(), &sample::chat_info());
     let mut out = String::new();
     for (second, interval) in (1..).zip(&sample::chat_intervals()).skip(4).take(2) {

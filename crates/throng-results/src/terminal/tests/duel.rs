@@ -1,4 +1,4 @@
-//! What a person sees of a duel.
+//! Tests the text of a duel.
 
 use super::*;
 use crate::tests::sample::duel::{duel, dueled};
@@ -27,7 +27,7 @@ fn a_duel_shows_both_sides_and_its_verdict() {
 }
 
 #[test]
-fn a_duel_without_a_difference_is_good_news() {
+fn a_duel_without_a_difference_passes() {
     let mut same = duel();
     same.conditions.clear();
     same.figures.truncate(2);

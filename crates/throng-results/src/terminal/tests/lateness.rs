@@ -1,8 +1,8 @@
-//! What is said of a generator that was late beside its own target.
+//! Tests the text about a generator that was late on the same host as its target.
 
 use super::*;
 
-/// A run at which other processes of this machine, the target among them, used the processors.
+/// A run during which other processes, including the target, used the processors.
 pub(super) fn beside_its_target() -> Summary {
     let mut intervals = sample::intervals();
     for interval in &mut intervals {
@@ -17,7 +17,7 @@ pub(super) fn beside_its_target() -> Summary {
 }
 
 #[test]
-fn a_target_on_this_machine_that_used_its_processors_is_named() {
+fn a_local_target_that_used_the_processors_is_named() {
     let text = summary_text(&beside_its_target(), &full());
     let told = text.split("\n\n").nth(2).unwrap();
     expect![[r#"
@@ -28,7 +28,7 @@ fn a_target_on_this_machine_that_used_its_processors_is_named() {
           = cause: throng used 0.4 of 2 cores on average, and other processes used 1.6
           = help: run throng on a different machine from the target, or lower the load"#]]
     .assert_eq(told);
-    // That throng itself used them is said of throng.
+    // If throng itself used them, the text blames throng.
     let mut own = beside_its_target();
     own.generator.cores = 1.6;
     let text = summary_text(&own, &full());

@@ -1,9 +1,9 @@
-//! The line that a running load prints every second.
+//! Tests the line that a run prints every second.
 
 use super::*;
 
 #[test]
-fn a_line_every_second() {
+fn one_line_per_second() {
     let mut live = Live::new(full(), &sample::info());
     let mut out = String::new();
     let seconds: [&[(u16, u64)]; 5] = [
@@ -18,7 +18,7 @@ fn a_line_every_second() {
         out += &live.line(Time::from_secs(second + 1));
         out.push('\n');
     }
-    // What two shards bring, and what two phases bring, is one line.
+    // Results of two shards and of two phases share a line.
     let (mut half, mut next) = (live_interval(5, 5, &[(200, 5)]), live_interval(5, 7, &[(200, 7)]));
     live.add(&half);
     live.add(&half);
@@ -28,7 +28,7 @@ fn a_line_every_second() {
     out.push('\n');
     out += &live.line(Time::from_secs(7));
     assert_fits(&out, 80);
-    // The frame keeps the space at the begin, which is taken off expected texts.
+    // The frame keeps leading spaces, which expected texts lose.
     let framed: String = out.lines().map(|line| format!("|{line}\n")).collect();
     expect![[r#"
         |  time   users       ok failed    ok/s    p50    p99    max bytes/s codes
@@ -44,7 +44,7 @@ fn a_line_every_second() {
 }
 
 #[test]
-fn codes_that_do_not_fit_are_counted_in_words_where_there_is_room() {
+fn codes_that_do_not_fit_are_counted() {
     for (width, end) in [(80, "200:99000 +1"), (85, "200:99000 +1 more"), (90, "503:1000")] {
         let mut live = Live::new(Style { width, ..full() }, &sample::info());
         live.add(&live_interval(0, 100_000, &[(200, 99_000), (503, 1_000)]));
@@ -73,7 +73,7 @@ fn a_line_counts_attempts_and_shows_the_most_frequent_code() {
 }
 
 #[test]
-fn a_narrow_line_leaves_columns_out_and_breaks_no_number() {
+fn a_narrow_line_omits_columns_instead_of_truncating_numbers() {
     let mut chat = sample::info();
     chat.tables.steps[0] =
         StepInfo { name: "connect".into(), kind: "connect".into(), ..StepInfo::default() };

@@ -1,4 +1,4 @@
-//! What is said about the networks of users and their packets.
+//! Tests the text about simulated networks and their packets.
 
 use throng_metrics::Packets;
 
@@ -16,7 +16,7 @@ fn summary_with(packets: &Packets) -> Summary {
 }
 
 #[test]
-fn networks_are_named_and_what_throng_did_to_them_is_told() {
+fn networks_are_listed_with_dropped_and_late_packets() {
     let in_time = Packets { carried: 1_000, lost: 12, late: 10, ..Packets::default() };
     let text = summary_text(&summary_with(&in_time), &full());
     for said in ["mobile · delay 50ms, loss 1%", "5,000 delivered", "60 lost by the network"] {

@@ -1,10 +1,10 @@
-//! What is seen of users who stay on their connections.
+//! Tests the text about users on long-lived connections.
 
 use super::*;
 use crate::tests::sample::im;
 use expect_test::expect;
 
-/// A summary in two parts: the tables, and what stands below them.
+/// A summary in two parts: the tables, and the text below them.
 fn halves(style: &Style) -> (String, String) {
     let text = summary_text(&im(), style);
     assert_fits(&text, style.width);
@@ -90,9 +90,9 @@ fn the_tables_of_a_million_users() {
     .assert_eq(&halves(&full()).0);
 }
 
-/// Messages of a stream have times between them, and others beside them have none.
+/// Messages of a stream have times between them; others do not.
 #[test]
-fn streams_have_times_between_their_messages() {
+fn streams_have_times_between_messages() {
     let mut summary = im();
     summary.steps.pushed[0].latency = summary.steps.rows[1].latency;
     let text = summary_text(&summary, &full());
@@ -106,7 +106,7 @@ fn streams_have_times_between_their_messages() {
 }
 
 #[test]
-fn what_stands_below_the_tables_of_a_million_users() {
+fn the_text_below_the_tables_of_a_million_users() {
     expect![[r#"
         users        1,000,000 online at peak · 1,000,000 started · 1,000,000 finished
         connections  1,000,000 open at peak · 1,000,003 opened
@@ -239,7 +239,7 @@ fn the_tables_of_a_million_users_in_chinese() {
 }
 
 #[test]
-fn what_stands_below_the_tables_of_a_million_users_in_chinese() {
+fn the_text_below_the_tables_of_a_million_users_in_chinese() {
     let chinese = Style { language: Language::Chinese, ..full() };
     expect![[r#"
         用户         最高在线 1,000,000 · 启动 1,000,000 · 完成 1,000,000
@@ -293,11 +293,11 @@ fn what_stands_below_the_tables_of_a_million_users_in_chinese() {
 }
 
 #[test]
-fn a_line_of_a_million_users() {
+fn a_live_line_of_a_million_users() {
     let mut live = Live::new(full(), &sample::im_info());
     let mut out = String::new();
     for mut interval in sample::im_intervals() {
-        // Some are still on their way while users come.
+        // Some users are still connecting.
         let coming = if interval.second < 49 { 1_234 } else { 0 };
         interval.gauges.users_online -= coming;
         live.add(&interval);
@@ -322,7 +322,7 @@ fn a_line_of_a_million_users() {
         |11m10s       0       0  24.2M   1203  50000      –      –      –     0 B
     "#]]
     .assert_eq(&framed);
-    // Users of HTTP have one column, which holds as many.
+    // For HTTP users, one column of the same width is sufficient.
     let mut live = Live::new(full(), &sample::info());
     let mut interval = live_interval(0, 5, &[(200, 5)]);
     interval.gauges.users_online = 1_000_000;
@@ -334,7 +334,7 @@ fn last_line(text: &str) -> &str {
     text.lines().last().unwrap_or_default()
 }
 
-/// The sections of a summary that begin with one of these words.
+/// The sections of a summary that start with one of these words.
 fn sections(text: &str, begin: &[&str]) -> String {
     let wanted = |section: &&str| begin.iter().any(|word| section.starts_with(word));
     let sections = text.split("\n\n").filter(wanted).map(str::trim_end);
@@ -342,7 +342,7 @@ fn sections(text: &str, begin: &[&str]) -> String {
 }
 
 #[test]
-fn a_generator_at_its_limit_is_told() {
+fn a_generator_at_its_limit_is_reported() {
     let summary = sample::im_held(false);
     let text = summary_text(&summary, &full());
     assert_fits(&text, 80);
@@ -392,7 +392,7 @@ fn a_generator_at_its_limit_is_told() {
 }
 
 #[test]
-fn every_way_in_which_a_connection_ends_is_told() {
+fn every_way_a_connection_can_end_is_reported() {
     let mut intervals = sample::im_intervals();
     intervals.truncate(100);
     let connections = &mut intervals[60].connections.counts;

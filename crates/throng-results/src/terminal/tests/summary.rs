@@ -1,4 +1,4 @@
-//! The short summary: whole, and never longer or wider than a terminal.
+//! Tests the short summary: complete, and never longer or wider than a terminal.
 
 use throng_base::LoadPart;
 
@@ -8,7 +8,7 @@ use crate::summary::{ChangeOf, ErrorRow, Example, InvalidReason, Row, ThresholdR
 use crate::tests::sample::{chat, chat_blind, im, im_held, shop};
 use throng_metrics::{Blame, Percentile, Unit, Verdict};
 
-/// In few lines, none too wide. Returns it.
+/// Checks the height and width of the summary, and returns it.
 pub(super) fn assert_short(summary: &Summary, style: &Style) -> String {
     let text = summary_text(summary, style);
     let plain = if style.colour { without_colours(&text) } else { text.clone() };
@@ -23,7 +23,7 @@ pub(super) fn assert_short(summary: &Summary, style: &Style) -> String {
     text
 }
 
-/// Everything at once that may be long: 1,000 steps, ten thresholds, twenty errors, deliveries,
+/// A run with everything that can be long: 1,000 steps, ten thresholds, twenty errors, deliveries,
 /// transactions, a late generator, and names of any length.
 fn crowded() -> Summary {
     let mut summary = chat_blind(false);
@@ -83,7 +83,7 @@ fn crowded() -> Summary {
     summary
 }
 
-/// A run of a second, of which there is no curve.
+/// A run of one second, which has no curve.
 fn brief() -> Summary {
     let mut info = sample::info();
     info.tables.phases.remove(0);
@@ -103,7 +103,7 @@ fn interrupted() -> Summary {
     sample::summary_of(sample::info(), &sample::intervals()[..7], &events)
 }
 
-/// What three machines made and was merged: one was late, and one was lost in the middle.
+/// A merged run of three machines: one was late, and one was lost.
 fn merged() -> Summary {
     let long = "generator-2.of-a-very-long.internal.domain.that.goes.on.example";
     let machine = |(name, first): (&str, u64)| MachineInfo {
@@ -140,7 +140,7 @@ fn merged() -> Summary {
     summary
 }
 
-/// Nothing was begun: the record has no line.
+/// A run without any lines.
 fn never_began() -> Summary {
     sample::summary_of(sample::info(), &[], &[Event::RunEnded { at_ns: 0 }])
 }
@@ -165,7 +165,7 @@ fn shapes() -> Vec<(&'static str, Summary)> {
 }
 
 #[test]
-fn every_shape_fits_a_terminal() {
+fn every_kind_of_run_fits_on_a_terminal() {
     for (name, summary) in shapes() {
         for width in [20, 60, 80, 110, 200] {
             for language in [Language::English, Language::Chinese] {
@@ -182,7 +182,7 @@ fn every_shape_fits_a_terminal() {
 }
 
 #[test]
-fn what_is_crowded_still_says_what_matters() {
+fn a_crowded_summary_keeps_the_important_lines() {
     let text = assert_short(&crowded(), &Style::plain());
     for part in [
         "INVALID",
@@ -350,9 +350,9 @@ fn a_merged_run_on_a_dumb_terminal() {
     );
 }
 
-/// The page is named where there is room for it.
+/// The page is named if there is space.
 #[test]
-fn the_page_of_a_run_is_named() {
+fn the_html_page_is_named() {
     let last = |style: Style| {
         let text = assert_short(&sample::summary(), &style);
         text.lines().next_back().unwrap_or_default().trim().to_string()
@@ -711,7 +711,7 @@ fn a_crowded_run_in_short() {
 }
 
 #[test]
-fn what_goes_wrong_in_several_steps_is_told_once() {
+fn the_same_failure_in_several_steps_is_shown_once() {
     let mut summary = sample::summary();
     let mut more: Vec<_> = ["log in", "check out"].map(|_| summary.steps.errors[0].clone()).into();
     (more[0].step, more[0].count, more[0].share) = ("log in".into(), 1_200, Some(0.012));
@@ -736,9 +736,9 @@ fn what_goes_wrong_in_several_steps_is_told_once() {
     .assert_eq(&errors(60));
 }
 
-/// With a notice, whatever room there is for it.
+/// In any space for notices.
 #[test]
-fn the_cause_of_lateness_is_never_cut() {
+fn the_cause_of_lateness_is_never_omitted() {
     let late = |mut summary: Summary| {
         let own = lateness::beside_its_target();
         (summary.generator, summary.info.targets.same_host) = (own.generator, true);
@@ -757,16 +757,16 @@ fn the_cause_of_lateness_is_never_cut() {
     assert!(text.contains("https://127.0.0.1:8443 (same host)"), "{text}");
 }
 
-/// Whatever is in the line, it comes to all attempts, deliveries and users.
+/// The shown counts add up to all attempts, deliveries and users.
 #[test]
-fn figures_of_the_summary_add_up() {
+fn counts_in_the_summary_add_up() {
     let mut summary = sample::summary();
     (summary.steps.total.count, summary.steps.total.ok, summary.steps.total.failed) = (79, 39, 40);
     (summary.steps.total.ok_after, summary.steps.total.ok_per_s) = (21, 1.8);
     let text = assert_short(&summary, &Style::plain());
     let line = "requests     79 · 1.80 ok/s · 40 failed (50.6 %) · 21 ok after the load ended";
     assert!(text.contains(line), "{text}");
-    // A few that came late change no rate that is shown.
+    // A few late successes do not visibly change a rate.
     (summary.steps.total.ok, summary.steps.total.ok_after) = (10_000, 21);
     assert!(!assert_short(&summary, &Style::plain()).contains("after the load"));
     let mut summary = chat();
@@ -777,9 +777,9 @@ fn figures_of_the_summary_add_up() {
     assert!(text.contains("5,222 of 5,232 delivered · 7 lost · 3 undetermined"), "{text}");
 }
 
-/// A table shows no p99 of forty values, and a threshold on it says what it is.
+/// Tables show no p99 of forty values; a threshold on it explains its value.
 #[test]
-fn a_threshold_on_few_values_says_that_it_is_the_largest() {
+fn a_threshold_on_few_values_states_that_it_is_the_largest() {
     let mut info = sample::info();
     info.tables.phases.remove(0);
     let mut interval = Interval { shards: 1, ..Interval::default() };
@@ -799,7 +799,7 @@ fn a_threshold_on_few_values_says_that_it_is_the_largest() {
 }
 
 #[test]
-fn what_was_changed_while_it_ran_stands_in_the_summary() {
+fn load_changes_by_the_operator_are_in_the_summary() {
     let mut summary = sample::summary();
     let changes = [(3, true, "times 2"), (4, false, "deploy"), (5, true, "pause")];
     for (at, is_change, what) in changes {

@@ -1,11 +1,11 @@
-//! A run that searched for the capacity.
+//! A run with a capacity search.
 
 use crate::Summary;
 use crate::event::Event;
 use throng_metrics::Capacity;
 pub(crate) use throng_metrics::capacity::sample::capacity;
 
-/// A run with this answer, and without thresholds of its own.
+/// A run with this result, and without other thresholds.
 pub(crate) fn searched(capacity: Capacity) -> Summary {
     let mut info = super::info();
     info.tables.thresholds.clear();

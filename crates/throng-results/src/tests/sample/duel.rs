@@ -1,4 +1,4 @@
-//! A run that was a duel.
+//! A duel.
 
 use throng_metrics::duel::{Compared, Duel, DuelChange, DuelCondition, DuelEnd, Fails};
 

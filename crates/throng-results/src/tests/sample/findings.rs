@@ -1,11 +1,11 @@
-//! What was found in a run, and what was not.
+//! Findings of a run.
 
 use throng_base::Said;
 use throng_why::{
     Code, Figure, Finding, GaveWay, Judged, Level, Measured, Rival, Span, Stability, Trend, Unknown,
 };
 
-/// Two findings, and two rules that could not judge.
+/// Two findings, and two rules that lacked data.
 pub(crate) fn judged() -> Judged {
     let told = |text: &str| Said::of_others(text);
     let when = Span::new(2.0, 12.0);

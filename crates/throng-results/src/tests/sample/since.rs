@@ -1,4 +1,4 @@
-//! The tables of documents that tell since which format records have what.
+//! Tables of documents with the first format of each field.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +22,8 @@ pub(crate) fn gauges<T: 'static>(
     gauges.filter_map(|it| Some((name(it)?.to_string(), it.since))).collect()
 }
 
-/// The document with a row for each format that brought fields, below a head. An object is named
-/// as a whole where it came; what came into it later, field by field.
+/// The document with a row for each format that added fields, below a heading. New objects are
+/// named as a whole, later additions by field.
 pub(crate) fn with_formats(document: &str, head: &str, objects: &[(&str, Fields)]) -> String {
     let mut rows: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     for (object, fields) in objects {

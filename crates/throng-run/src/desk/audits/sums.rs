@@ -1,5 +1,5 @@
-//! Adds the rounds of the generators of a fleet, each of which judges its own users, to one round
-//! of all users. Generators read the views by the same timetable; a late one skips rounds.
+//! Adds up the rounds in which the generators of a fleet audit their own users. Generators read the
+//! views on the same timetable; a late one skips rounds.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use throng_metrics::audit::Round;
 
 use crate::wire::Tally;
 
-/// See the module's description.
+/// The incomplete rounds of a fleet.
 #[derive(Default)]
 pub(super) struct Sums {
     posts: Vec<Post>,
@@ -18,13 +18,13 @@ pub(super) struct Sums {
 
 #[derive(Clone, Default)]
 struct Post {
-    /// Nothing more comes from it.
+    /// The generator has ended.
     is_over: bool,
-    /// By audit: when its last round by the timetable was due.
+    /// By audit: the due time of its last scheduled round.
     told_ns: BTreeMap<u16, u64>,
 }
 
-/// Which round it is: of an audit, for an event, or of the timetable.
+/// Identifies a round by audit and by event or due time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     audit: u16,
@@ -37,12 +37,12 @@ impl Sums {
         Sums { posts: vec![Post::default(); posts], pending: BTreeMap::new() }
     }
 
-    /// An event wants a round of all generators.
+    /// An event requests a round from all generators.
     pub(super) fn wants(&mut self, audit: u16, event: u16) {
         self.pending.entry(Key { audit, event: Some(event), due_ns: 0 }).or_default();
     }
 
-    /// A generator has judged its users. Rounds that are whole now are told.
+    /// Adds a generator's results, and returns the rounds that are now complete.
     pub(super) fn take(&mut self, post: usize, tally: Tally) -> Vec<Found> {
         let Tally { audit, due_ns, event, .. } = tally;
         let Some(known) = self.posts.get_mut(post) else { return Vec::new() };
@@ -54,7 +54,7 @@ impl Sums {
         self.whole()
     }
 
-    /// Nothing more comes from a generator.
+    /// A generator has ended.
     pub(super) fn over(&mut self, post: usize) -> Vec<Found> {
         if let Some(post) = self.posts.get_mut(post) {
             post.is_over = true;
@@ -96,7 +96,7 @@ mod tests {
         Tally { audit: 0, at_ns: due_ns.saturating_add(5), due_ns, event, round }
     }
 
-    /// When each round was due, and how many users were compared in it.
+    /// The due time and the number of compared users of each round.
     fn told(found: Vec<Found>) -> Vec<(u64, u64)> {
         let one = |found: Found| match found.what {
             Heard::Round(round) => {
@@ -108,18 +108,18 @@ mod tests {
     }
 
     #[test]
-    fn a_round_is_told_when_all_generators_have_told_it() {
+    fn a_round_is_complete_when_all_generators_have_reported() {
         let mut sums = Sums::new(2);
         assert_eq!(told(sums.take(0, tally(10, None, 3))), []);
         assert_eq!(told(sums.take(1, tally(10, None, 4))), [(10, 7)]);
-        // The second one was too late for a round.
+        // The second generator skipped this round.
         assert_eq!(told(sums.take(0, tally(20, None, 3))), []);
         assert_eq!(told(sums.take(1, tally(30, None, 4))), [(20, 3)]);
         assert_eq!(told(sums.take(0, tally(30, None, 3))), [(30, 7)]);
     }
 
     #[test]
-    fn generators_that_are_over_are_not_waited_for() {
+    fn rounds_do_not_wait_for_generators_that_ended() {
         let mut sums = Sums::new(2);
         sums.wants(0, 7);
         assert_eq!(told(sums.take(0, tally(0, Some(7), 3))), []);

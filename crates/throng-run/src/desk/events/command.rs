@@ -1,6 +1,6 @@
-//! Executes the command of an event: in its own process group, without input and with a timeout.
-//! Keeps as much of its output as a person reads. A command that writes without end is throttled;
-//! its background processes continue to run.
+//! Executes the command of an event in its own process group, without input and with a timeout.
+//! Keeps the start and the end of the output. A command that writes without end is throttled. Its
+//! background processes continue to run.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -17,27 +17,27 @@ use throng_results::ActionStatus;
 
 use super::Outcome;
 
-/// Of the output, from its begin and from its end.
+/// Bytes kept from the start and from the end of the output.
 const KEPT_BYTES: usize = 1024;
-/// What is written beyond this is read slowly, so that it costs the generator nothing.
+/// Output beyond this size is read slowly, so that it costs the generator almost nothing.
 const FAST_BYTES: u64 = 1 << 20;
 const SLOW_BY: Duration = Duration::from_millis(20);
-/// For what was written before the end to be read.
+/// Time to read the output that was written before the exit.
 const REST: Duration = Duration::from_millis(200);
-/// Between the request to end and the kill.
+/// Time between SIGTERM and SIGKILL.
 const MERCY: Duration = Duration::from_millis(500);
 
-/// What a command hears.
+/// A message to the thread that waits for a command.
 pub(super) enum Signal {
-    /// Its process has ended.
+    /// The process exited.
     Exited(std::io::Result<ExitStatus>),
-    /// All of one of its outputs was read.
+    /// One of the outputs was read to its end.
     Read,
-    /// The run is over.
+    /// The run has ended.
     Stop,
 }
 
-/// Output of both kinds, in the order in which it was read.
+/// Standard output and standard error, in the order in which they were read.
 #[derive(Debug, Default)]
 struct Kept {
     first: Vec<u8>,
@@ -71,14 +71,14 @@ impl Kept {
     }
 }
 
-/// The same for a text that is there as a whole.
+/// Shortens a complete text in the same way.
 pub(super) fn kept(text: &str) -> String {
     let mut kept = Kept::default();
     kept.add(text.as_bytes());
     kept.text()
 }
 
-/// Blocks until the command has ended, in one way or another.
+/// Blocks until the command has exited or was killed.
 pub(super) fn execute(
     (command, timeout): (&[String], Duration),
     variables: &[(&str, &str)],
@@ -164,7 +164,7 @@ fn wait_for(mut child: Child, signal: Sender<Signal>) {
     });
 }
 
-/// Until its end, which is that of the last process that has it.
+/// Reads until the last process that has the pipe open exits.
 fn read(
     from: Option<impl Read + Send + 'static>,
     kept: &Arc<Mutex<Kept>>,
@@ -188,12 +188,12 @@ fn read(
     });
 }
 
-/// A thread that nobody waits for. Without one the command is ended by its time.
+/// Starts a detached thread. If that fails, the command ends by its timeout.
 fn thread(name: &str, work: impl FnOnce() + Send + 'static) {
     let _ = std::thread::Builder::new().name(name.into()).spawn(work);
 }
 
-/// The two ends of what a command hears.
+/// The two ends of a command's channel.
 pub(super) fn line() -> (Sender<Signal>, Receiver<Signal>) {
     channel()
 }
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_and_the_last_of_an_output_are_kept() {
+    fn the_start_and_the_end_of_an_output_are_kept() {
         let mut kept = Kept::default();
         kept.add(b"all of it\n");
         assert_eq!(kept.text(), "all of it");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_tells_how_it_ended() {
+    fn the_exit_status_of_a_command_is_reported() {
         let second = Duration::from_secs(20);
         let done = run("echo $THRONG_EVENT; echo y >&2", second);
         assert_eq!(
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_hangs_or_floods_is_ended_with_all_its_processes() {
+    fn a_command_that_hangs_or_floods_is_killed_with_all_its_processes() {
         let hanging = run("trap '' TERM; sleep 60; sleep 60", Duration::from_millis(300));
         assert_eq!(hanging.status, ActionStatus::TimedOut);
         assert_eq!(hanging.detail, "killed after 300ms");
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_is_not_there_says_so() {
+    fn a_missing_command_is_reported() {
         let (signal, heard) = line();
         let command = ["/no/such/program".to_string()];
         let clock = Clock::start();

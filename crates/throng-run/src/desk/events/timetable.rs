@@ -1,4 +1,5 @@
-//! When events are due, as far as this is known. Without I/O: its input is what happened, and when.
+//! Computes when events are due, as far as known. It does no I/O: its input is what happened, and
+//! when.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,15 +8,15 @@ use throng_base::{Said, Time};
 use throng_load::{Planned, plan};
 use throng_program::{Program, Trigger};
 
-/// What an event is waiting for, or that it waits no more.
+/// The state of an event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     Waits,
-    /// Its condition holds since then.
+    /// Its condition has been true since then.
     Holds(Time),
     Begun,
     Ended(Time),
-    /// It will never begin.
+    /// It started, or never will.
     Over,
 }
 
@@ -24,15 +25,15 @@ pub(super) struct Timetable {
     states: Vec<State>,
     phases: Vec<Planned>,
     names: Vec<String>,
-    /// By phase: when it begins, as planned or as it was told.
+    /// By phase: its planned or actual start.
     begins: Vec<Option<Time>>,
     told: Vec<bool>,
-    /// What was due before then was due when nobody could begin it.
+    /// Events due earlier were missed, because the run had no controller.
     since: Time,
 }
 
 impl Timetable {
-    /// `begun` are those that a controller before this one has begun, until `since`.
+    /// `begun` contains the events that an earlier controller started before `since`.
     pub(super) fn new(program: &Program, begun: &BTreeSet<u16>, since: Time) -> Timetable {
         let phases = plan(&program.loads);
         let begin = |it: &Planned| it.begin_is_known.then(|| Time::ZERO + it.begin);
@@ -55,13 +56,13 @@ impl Timetable {
         }
     }
 
-    /// The first event that is due, and when.
+    /// The first event that is due, and its time.
     pub(super) fn next(&self) -> Option<(Time, u16)> {
         let numbers = (0..self.states.len()).filter_map(|it| Some((self.due(it)?, it as u16)));
         numbers.min()
     }
 
-    /// Whether it was due while the run had no controller.
+    /// Whether the event was due while the run had no controller.
     pub(super) fn is_missed(&self, due: Time) -> bool {
         due < self.since
     }
@@ -97,7 +98,7 @@ impl Timetable {
         self.states[usize::from(event)] = State::Over;
     }
 
-    /// The condition of an event has held for its time.
+    /// The condition of an event has been true for the required time.
     pub(super) fn holds(&mut self, event: u16, at: Time) {
         let state = &mut self.states[usize::from(event)];
         if *state == State::Waits {
@@ -105,7 +106,7 @@ impl Timetable {
         }
     }
 
-    /// A phase has begun; each of several machines tells it.
+    /// A phase has started; each machine reports it.
     pub(super) fn phase_begun(&mut self, phase: u16, at: Time) {
         if let Some(told) = self.told.get_mut(usize::from(phase))
             && !std::mem::replace(told, true)
@@ -115,7 +116,7 @@ impl Timetable {
         }
     }
 
-    /// A phase is to end then, whatever was planned.
+    /// A phase ends at this time instead of as planned.
     pub(super) fn phase_ends(&mut self, phase: u16, at: Time) {
         let next = usize::from(phase) + 1;
         let is_of_same_load = |next: &Planned| next.load == self.phases[usize::from(phase)].load;
@@ -125,7 +126,7 @@ impl Timetable {
         }
     }
 
-    /// When the phases behind one begin, now that it is known when that one does.
+    /// Plans the starts of the phases after this one, once its own start is known.
     fn plan_behind(&mut self, phase: usize) {
         for next in phase + 1..self.phases.len() {
             if self.phases[next].load != self.phases[phase].load {
@@ -137,7 +138,7 @@ impl Timetable {
         }
     }
 
-    /// Those that will not begin any more, and why.
+    /// Returns the events that will never start, and why.
     pub(super) fn give_up(&mut self) -> Vec<(u16, Said)> {
         let mut out = Vec::new();
         for number in 0..self.states.len() {

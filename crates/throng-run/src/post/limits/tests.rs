@@ -1,4 +1,4 @@
-//! The limits second by second: figures come in, deeds come out.
+//! Tests the limits second by second.
 
 use throng_program::{Arrivals, Coming, Phase, Users};
 
@@ -11,7 +11,7 @@ fn limits(max_cpu: Option<f64>, max_memory: Option<u64>) -> Limits {
 }
 
 #[test]
-fn traffic_is_held_within_what_was_agreed() {
+fn growth_is_paused_at_the_bandwidth_limit() {
     let told = HostLimits {
         max_bandwidth: Some(100e6),
         max_packets: Some(10_000.0),
@@ -52,7 +52,7 @@ fn left(available_bytes: u64) -> Seen {
     Seen { memory_left: Some(memory_left), is_growing: true, ..Seen::default() }
 }
 
-/// What is done, with the second in which it is: `3 hold memory`.
+/// The actions with their seconds: `3 hold memory`.
 fn deeds(limits: &mut Limits, from: u64, seconds: &[Seen]) -> Vec<String> {
     let word = |reason: &Reason| format!("{:?}", reason.limit);
     let mut deeds = Vec::new();
@@ -68,7 +68,7 @@ fn deeds(limits: &mut Limits, from: u64, seconds: &[Seen]) -> Vec<String> {
 }
 
 #[test]
-fn growth_is_held_at_a_limit_and_goes_on_well_below_it() {
+fn growth_is_paused_at_a_limit_and_resumes_well_below_it() {
     let mut limits = limits(None, Some(GIB));
     let (low, near, high) = (memory(GIB * 8 / 10), memory(GIB * 95 / 100), memory(GIB));
     let seconds = [low, near, high, high, near, low, low, near, low, low, low, low, low, high];
@@ -78,7 +78,7 @@ fn growth_is_held_at_a_limit_and_goes_on_well_below_it() {
 }
 
 #[test]
-fn processors_of_this_process_and_of_the_whole_host_count() {
+fn cpu_of_the_process_and_of_the_whole_host_is_limited() {
     let reason = |seen: Seen| match limits(Some(0.8), None).see(&seen, Time::ZERO) {
         Some(Deed::Hold(reason)) => reason.detail,
         other => panic!("{other:?}"),
@@ -87,7 +87,7 @@ fn processors_of_this_process_and_of_the_whole_host_count() {
     assert_eq!(reason(cpu(0.1, 0.97)), "this host is 97 % busy; --max-cpu is 80 %");
     let unknown = Seen { host_cpu: None, ..cpu(0.8, 0.0) };
     assert_eq!(reason(unknown), "throng uses 80 % of its processors; --max-cpu is 80 %");
-    // What was not measured since is as it was.
+    // Without a new reading, the previous one applies.
     let mut limits = limits(Some(0.8), None);
     let unseen = Seen { cpu_share: None, ..cpu(0.0, 0.0) };
     let seconds = [unseen, cpu(0.9, 0.9), unseen, unseen, cpu(0.1, 0.1), unseen, unseen, unseen];
@@ -97,7 +97,7 @@ fn processors_of_this_process_and_of_the_whole_host_count() {
 }
 
 #[test]
-fn a_busy_host_is_waited_for_and_not_for_ever() {
+fn growth_on_a_busy_host_is_paused_then_given_up() {
     let mut limits = limits(Some(0.5), None);
     let busy = vec![cpu(0.1, 0.9); 299];
     assert_eq!(deeds(&mut limits, 0, &busy), ["0 hold Cpu"]);
@@ -110,7 +110,7 @@ fn a_busy_host_is_waited_for_and_not_for_ever() {
 }
 
 #[test]
-fn the_memory_of_the_host_is_kept_without_being_told() {
+fn host_memory_is_protected_without_a_flag() {
     let mut limits = limits(None, None);
     let seconds = [2 * GIB, GIB, GIB / 2, GIB / 2, GIB / 2, GIB / 2, GIB / 4, GIB / 4].map(left);
     let want = ["1 hold HostMemory", "6 give up HostMemory"];
@@ -128,11 +128,11 @@ fn the_memory_of_the_host_is_kept_without_being_told() {
 }
 
 #[test]
-fn users_who_stay_give_no_memory_back() {
+fn users_that_stay_free_no_memory() {
     let mut limits = limits(None, Some(GIB));
     let want = ["0 hold Memory", "30 give up Memory"];
     assert_eq!(deeds(&mut limits, 0, &[memory(GIB + 1); 60]), want);
-    // To stay near the limit is to stay at it.
+    // Usage near the limit counts as reached.
     let mut limits = self::limits(None, Some(GIB));
     let seconds: Vec<_> = [GIB, GIB / 2].into_iter().chain([GIB * 95 / 100; 60]).collect();
     let seconds: Vec<_> = seconds.into_iter().map(memory).collect();
@@ -140,7 +140,7 @@ fn users_who_stay_give_no_memory_back() {
 }
 
 #[test]
-fn the_most_urgent_limit_speaks() {
+fn the_most_urgent_limit_is_reported() {
     let mut limits = limits(Some(0.5), Some(GIB));
     let all = Seen { cpu_share: Some(1.0), memory_bytes: 2 * GIB, ..left(1) };
     let want = ["0 hold HostMemory", "5 give up HostMemory"];
@@ -148,18 +148,18 @@ fn the_most_urgent_limit_speaks() {
 }
 
 #[test]
-fn who_is_there_is_not_held_and_is_told_once() {
+fn without_growth_a_limit_is_reported_once() {
     let mut limits = limits(Some(0.5), None);
     let full = Seen { is_growing: false, ..cpu(1.0, 1.0) };
     assert_eq!(deeds(&mut limits, 0, &[full; 600]), ["0 tell Cpu"]);
-    // A later phase brings users: what was so before does not count against it.
+    // A later phase adds users: the time before it does not count.
     assert_eq!(deeds(&mut limits, 600, &[cpu(1.0, 1.0); 300]), ["600 hold Cpu"]);
     let scarce = Seen { is_growing: false, ..left(0) };
     assert_eq!(deeds(&mut self::limits(None, None), 0, &[scarce; 9]), [""; 0]);
 }
 
 #[test]
-fn nothing_is_given_up_when_nobody_is_to_come() {
+fn growth_is_not_given_up_without_growth() {
     let mut limits = limits(None, Some(GIB));
     let full = Seen { is_growing: false, ..memory(GIB) };
     assert_eq!(deeds(&mut limits, 0, &[memory(GIB)]), ["0 hold Memory"]);
@@ -168,7 +168,7 @@ fn nothing_is_given_up_when_nobody_is_to_come() {
 }
 
 #[test]
-fn a_load_grows_until_its_last_user_is_there() {
+fn a_load_grows_until_its_last_user_has_started() {
     let phase =
         |drive| Phase { name: String::new(), drive, time: None, churn: None, measured: true };
     let users = |to| phase(Drive::Users(Users { to, coming: Coming::AtOnce }));
@@ -184,7 +184,7 @@ fn a_load_grows_until_its_last_user_is_there() {
 }
 
 #[test]
-fn bodies_and_messages_may_take_half_of_what_there_is() {
+fn bodies_and_messages_may_use_half_of_the_memory() {
     let kept = |max_memory: Option<u64>, room: Option<u64>| {
         kept_bytes_max(&HostLimits { max_memory, ..HostLimits::default() }, room)
     };
@@ -195,7 +195,7 @@ fn bodies_and_messages_may_take_half_of_what_there_is() {
     assert_eq!(kept(Some(1), Some(8 << 30)), Some(KEPT_BYTES_MIN));
 }
 
-/// Of a control group, five times a second.
+/// Readings of a control group, five per second.
 fn group(available_bytes: u64) -> Seen {
     let bound = MemoryBound::Group;
     let memory_left = MemoryLeft { available_bytes, floor_bytes: GIB, bound };
@@ -203,9 +203,9 @@ fn group(available_bytes: u64) -> Seen {
 }
 
 #[test]
-fn what_the_next_second_takes_is_not_left_any_more() {
+fn memory_of_the_next_second_counts_as_used() {
     let fifth = |number: u64| Time(number * 200_000_000);
-    // A quarter of a gigabyte each time: 1.25 GB in the next second.
+    // A quarter of a gigabyte per reading: 1.25 GB in the next second.
     let mut fast = limits(None, None);
     let held = (0..40).find(|number| {
         let seen = group(8 * GIB - number * GIB / 4);
@@ -213,17 +213,17 @@ fn what_the_next_second_takes_is_not_left_any_more() {
     });
     let left = 8 * GIB - held.expect("it is held") * GIB / 4;
     assert!((2 * GIB..3 * GIB).contains(&left), "{left}");
-    // Nothing comes any more, and there is enough: users come again.
+    // The decrease has ended and enough memory is left: growth resumes.
     let from = held.unwrap() + 1;
     let deeds = (from..from + 40).filter_map(|number| fast.see(&group(left), fifth(number)));
     assert_eq!(deeds.collect::<Vec<_>>(), [Deed::Release]);
-    // One look is no trend, and who comes slowly comes on.
+    // One reading is not a trend, and slow growth continues.
     let mut slow = limits(None, None);
     let mut see = |number: u64, available: u64| slow.see(&group(available), fifth(number));
     assert_eq!(see(0, 8 * GIB), None);
     assert_eq!(see(1, 6 * GIB), None);
     assert!((2..200).all(|number| see(number, 6 * GIB - number * GIB / 50).is_none()));
-    // Where nobody is to come, nobody is held.
+    // Without growth, nothing is paused.
     let mut still = limits(None, None);
     let seen = |number: u64| Seen { is_growing: false, ..group(8 * GIB - number * GIB / 4) };
     assert!((0..30).all(|number| still.see(&seen(number), fifth(number)).is_none()));

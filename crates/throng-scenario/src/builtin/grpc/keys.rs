@@ -1,4 +1,4 @@
-//! What the tables of the language have of gRPC.
+//! gRPC's part of the language tables.
 
 macro_rules! grpc {
     (rows) => {
@@ -30,7 +30,7 @@ macro_rules! grpc {
                 step: "grpc: ",
                 ..BYTES
             },
-            // The messages of a call that stays open.
+            // Messages of a call that stays open.
             &Native {
                 one: &say!("a gRPC call"),
                 schemes: &[],
@@ -63,8 +63,13 @@ macro_rules! grpc {
             "grpc" grpc GRPC Grpc (target crate::builtin::grpc::read_call),
         } $($tokens)* }
     };
-    (maps [$next:ident $($more:ident)*] {$($connect:tt)*} $check:tt $looks:tt {$($maps:tt)*}
-        $then:tt) => { $next! { maps [$($more)*] {
+    (maps [$next:ident $($more:ident)*] {$($scenario:tt)*} {$($connect:tt)*} $check:tt $looks:tt
+        {$($maps:tt)*} $then:tt) => { $next! { maps [$($more)*] {
+    $($scenario)*
+    proto: TEXTS => "The `.proto` files or descriptor sets of the services that `grpc` calls.",
+    proto_path: TEXTS =>
+        "Folders to search for `.proto` files and their imports, like `--proto_path` of `protoc`.",
+    } {
     $($connect)*
     metadata: METADATA => "Metadata of the call: `{authorization: \"Bearer ${saved.token}\"}`.",
     message: OneOf(&[Map(&Anything), Expression, Nothing]) =>

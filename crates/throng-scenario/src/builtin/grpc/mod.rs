@@ -9,6 +9,7 @@ mod step;
 
 use super::{Builtin, PLAIN};
 
+pub use bench::to_reflect;
 pub(crate) use step::{find_method, read_call, read_message_of_call};
 
 pub(super) static BUILTIN: Builtin = Builtin {

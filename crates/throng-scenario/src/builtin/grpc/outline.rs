@@ -1,4 +1,4 @@
-//! Calls in the words in which a person writes them.
+//! Calls in the outline, in the words of the scenario.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -21,7 +21,7 @@ pub(super) fn line(words: &Words<'_>, step: &Statement, notes: &mut Vec<String>)
     Some(format!("grpc {method}"))
 }
 
-/// A call that a `connect` opens.
+/// A call opened by a `connect`.
 pub(super) fn connect_line(
     words: &Words<'_>,
     connect: &Connect,

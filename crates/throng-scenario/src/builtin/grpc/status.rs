@@ -1,4 +1,4 @@
-//! Statuses of gRPC, by their names.
+//! gRPC statuses by name.
 
 use throng_program::StatusSet;
 use throng_protocol::grpc::Code;
@@ -43,7 +43,7 @@ fn read_codes(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
     Some(StatusSet { ranges })
 }
 
-/// Whether a check has the names of statuses of gRPC, which no field has.
+/// Whether a check contains names of gRPC statuses, which no field has.
 fn names_codes(node: &Node) -> bool {
     let is_name = |node: &Node| match &node.kind {
         Kind::Scalar { text, .. } => Code::ALL.iter().any(|code| code.name() == text),
@@ -55,7 +55,7 @@ fn names_codes(node: &Node) -> bool {
     }
 }
 
-/// The name of a gRPC status that was perhaps meant: `NotFound`, `not-found`.
+/// The gRPC status that was probably meant: `NotFound`, `not-found`.
 fn near_code(text: &str) -> Option<&'static str> {
     let plain = |text: &str| text.replace(['_', '-', ' '], "").to_ascii_uppercase();
     let names = Code::ALL.map(Code::name);

@@ -1,4 +1,4 @@
-//! The verb `grpc`, and how calls begin.
+//! The verb `grpc`, and the start of calls.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::step::via::Via;
 use crate::syntax::{Key, Kind, Node};
 use crate::words::shorten;
 
-/// The most messages of a call that are sent at once.
+/// Maximum number of messages that a call sends at its start.
 const MESSAGES_MAX: usize = 1_000;
 
 pub(crate) fn read_call(
@@ -42,7 +42,7 @@ pub(crate) fn read_call(
     });
     let timeout = read_timeout(cx, fields.timeout);
     let (mut checks, mut saves) = (Vec::new(), Vec::new());
-    // Of a method that is not known nobody knows the replies.
+    // The replies of an unknown method are unknown.
     if let Some(kinds) = called.as_ref().map(Called::replies) {
         let answer = Answer::Call(&kinds, &STATUS_NAMES);
         checks = read_checks(cx, fields.check, answer);
@@ -56,11 +56,11 @@ pub(crate) fn read_call(
     Some(Statement::Call(Arc::new(Call { step, link, opened, timeout, checks, saves, failing })))
 }
 
-/// The method of this name.
+/// The method with this name.
 pub(crate) fn find_method(cx: &mut Context<'_>, node: &Node, name: &str) -> Option<Called> {
     let schema = match &cx.descriptors {
         Descriptors::Known(schema) => schema.clone(),
-        // The mistake is said where the files are named.
+        // The error was reported where the files are named.
         Descriptors::Unknown => return None,
         Descriptors::None => {
             let message = say!("the scenario lists no `.proto` files");
@@ -86,7 +86,7 @@ pub(crate) fn find_method(cx: &mut Context<'_>, node: &Node, name: &str) -> Opti
     }
 }
 
-/// What a `connect` says of the call that it opens.
+/// The call that a `connect` opens.
 pub(super) fn open(
     cx: &mut Context<'_>,
     fields: &ast::Connect<'_>,
@@ -100,7 +100,7 @@ pub(super) fn open(
     Some(())
 }
 
-/// How a call begins that stays open: of what it sends, only the first message is known.
+/// The start of a call that stays open. Of its messages, only the first is known.
 fn read_open_call(
     cx: &mut Context<'_>,
     fields: &ast::Connect<'_>,
@@ -116,7 +116,7 @@ fn read_open_call(
     read_opened(cx, (fields.metadata, fields.compress), called, messages)
 }
 
-/// A message that is sent on a call that stays open.
+/// A message sent on an open call.
 pub(crate) fn read_message_of_call(
     cx: &mut Context<'_>,
     node: &Node,
@@ -134,7 +134,7 @@ pub(crate) fn read_message_of_call(
     read_proto(cx, &called.schema, method.input, (Some(node), node.place))
 }
 
-/// How a call begins: its metadata, and what it sends at once.
+/// The start of a call: its metadata and its first messages.
 fn read_opened(
     cx: &mut Context<'_>,
     (metadata, compress): (Field<'_>, Field<'_>),
@@ -154,7 +154,8 @@ fn read_opened(
     })
 }
 
-/// `message`, or `messages` where the method takes several; without either an empty one is sent.
+/// `message`, or `messages` if the method accepts several; without either, an empty message is
+/// sent.
 fn read_messages(
     cx: &mut Context<'_>,
     fields: &ast::Grpc<'_>,
@@ -191,7 +192,7 @@ fn read_messages(
     read.into_iter().collect()
 }
 
-/// Says that a method takes one message only.
+/// Reports that a method accepts only one message.
 fn takes_one<T>(cx: &mut Context<'_>, called: &Called, key: &Key) -> Option<T> {
     let method = called.method();
     let message = say!("`{}` takes one message", method.name);
@@ -207,7 +208,7 @@ fn takes_one<T>(cx: &mut Context<'_>, called: &Called, key: &Key) -> Option<T> {
     )
 }
 
-/// Metadata by its names in lower case; a value may be a list, for names that come several times.
+/// Metadata with lowercase names; a value may be a list, for repeated names.
 fn read_metadata(cx: &mut Context<'_>, node: &Node) -> Option<Vec<(String, Text)>> {
     let help = say!("write `metadata: {{authorization: \"Bearer ${{saved.token}}\"}}`");
     let mut all = Vec::new();
@@ -234,8 +235,8 @@ fn read_metadata(cx: &mut Context<'_>, node: &Node) -> Option<Vec<(String, Text)
     good.then_some(all)
 }
 
-/// A text that is written with `\x` escapes is bytes, one for each character, as long as there is
-/// none beyond `\xff`.
+/// Text with `\x` escapes is bytes, one for each character, unless it contains a character above
+/// `\xff`.
 fn as_bytes(segment: &mut Segment) {
     let Segment::Literal(bytes) = segment else { return };
     let text = std::str::from_utf8(bytes).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What gRPC calls become in the program. Mistakes with their texts stand in `tests-md/grpc.md`.
+//! Tests the programs of gRPC calls. `tests-md/grpc.md` contains errors and their messages.
 
 use throng_program::{
     Beat, Call, Content, OnError, Pick, Program, RetryOn, Scheme, Statement, StepKind, Want,
@@ -37,7 +37,7 @@ const BUY: &str = "
       - {grpc: Market/Buy, message: {id: '${saved.id}'}, name: again}";
 
 #[test]
-fn a_call_has_its_messages_composed_by_the_schema() {
+fn messages_of_a_call_are_encoded_by_the_schema() {
     let program = caller("grpcs://a", BUY);
     assert_eq!((program.targets[0].scheme, program.targets[0].port), (Scheme::Grpcs, 443));
     let schema = program.schema.as_deref().unwrap();
@@ -49,7 +49,7 @@ fn a_call_has_its_messages_composed_by_the_schema() {
     assert_eq!((message.leaves.len(), message.template.constant()), (2, None));
     let names: Vec<&str> = buy.opened.metadata.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["authorization", "many", "many", "t-bin"]);
-    // What is written as bytes is bytes, not the letters of these numbers.
+    // Escaped bytes are bytes, not their digits.
     assert_eq!(buy.opened.metadata[3].1.as_literal(), Some(&b"\x00\xff"[..]));
     assert_eq!(buy.opened.encoding, Encoding::Gzip);
     assert_eq!(again.opened.encoding, Encoding::Identity);
@@ -66,7 +66,7 @@ fn a_call_has_its_messages_composed_by_the_schema() {
     );
     let Pick::Proto(path) = &colour.pick else { panic!("{colour:?}") };
     assert_eq!((&*path.written, path.message), ("order.items[0].colour", method.output));
-    // Replies have the names of enums.
+    // Replies contain the names of enum values.
     assert!(matches!(&colour.want, Want::Equals(text) if text.as_literal() == Some(b"RED")));
     assert!(matches!(&buy.saves[0].pick, Pick::Proto(path) if &*path.written == "order.id"));
     let rows: Vec<(&str, StepKind)> =
@@ -77,7 +77,7 @@ fn a_call_has_its_messages_composed_by_the_schema() {
 }
 
 #[test]
-fn calls_send_what_their_methods_take() {
+fn calls_send_what_their_methods_accept() {
     let steps = "
       - grpc: Market/Close
       - {grpc: Market/Watch, message: {name: tea}}
@@ -102,7 +102,7 @@ const HAGGLE: &str = "
       - {disconnect: half_close, on: deal}";
 
 #[test]
-fn a_call_that_stays_is_a_connection_with_the_messages_of_its_method() {
+fn an_open_call_is_a_connection_with_the_messages_of_its_method() {
     let program = caller("grpc://a:1", HAGGLE);
     let schema = program.schema.as_deref().unwrap();
     let session = &program.sessions[0];
@@ -130,7 +130,7 @@ fn a_call_that_stays_is_a_connection_with_the_messages_of_its_method() {
     assert!(
         matches!(&handler.message.checks[0].pick, Pick::Proto(path) if &*path.written == "paid")
     );
-    // What its body uses is kept in a slot.
+    // Fields that the handler uses are saved to slots.
     assert!(matches!(&handler.saves[0].pick, Pick::Proto(path) if &*path.written == "order.id"));
     assert_eq!(program.step(handler.step).name, "paid=true");
     let Statement::Send(send) = &session.steps[3] else { panic!("a send") };

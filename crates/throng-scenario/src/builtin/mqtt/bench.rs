@@ -1,4 +1,4 @@
-//! The command line: with a body users publish it, without one they subscribe and listen.
+//! The command line: with a body, users publish it; without one, they subscribe.
 
 use throng_base::Diagnostic;
 
@@ -26,7 +26,7 @@ fn connect(writer: &mut Writer<'_>) {
         entries.push("version: 3.1.1".to_string());
     }
     if let Some(begin) = bench.given("--client-id").next() {
-        // Each user has its own: the broker lets only one of a name stay.
+        // Each user has a separate client ID, because the broker allows only one connection per ID.
         let client_id = quoted(&format!("{}-${{user.id}}", escape(begin)));
         entries.push(format!("client_id: {client_id}"));
     }
@@ -43,7 +43,7 @@ fn connect(writer: &mut Writer<'_>) {
     }
 }
 
-/// Publishes the message, or subscribes where there is none.
+/// Publishes the message, or subscribes without one.
 fn step(writer: &mut Writer<'_>) {
     let Some(topic) = writer.bench.topic() else { return };
     let message = writer.message();
@@ -73,7 +73,7 @@ impl Bench {
         is_lost.then(|| error().help(help))
     }
 
-    /// The path of the URL, where it is one of MQTT.
+    /// The path of the URL if its scheme is that of MQTT.
     fn topic(&self) -> Option<String> {
         let path = Url::parse(&self.url).ok()?.path;
         let topic = percent_decode(path.strip_prefix('/').unwrap_or(&path));

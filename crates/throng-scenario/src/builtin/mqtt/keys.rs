@@ -1,8 +1,8 @@
-//! What the tables of the language have of MQTT.
+//! MQTT's part of the language tables.
 
 macro_rules! mqtt {
     (rows) => {
-        // On a stream of bytes or in the messages of a WebSocket.
+        // Over a byte stream, or in the messages of a WebSocket.
         &[&Native {
             one: &say!("an MQTT connection"),
             schemes: &[Scheme::Mqtt, Scheme::Mqtts],
@@ -52,8 +52,8 @@ macro_rules! mqtt {
                 (on crate::builtin::mqtt::read_unsubscribe),
         } $($tokens)* }
     };
-    (maps [$next:ident $($more:ident)*] {$($connect:tt)*} {$($check:tt)*} {$($looks:tt)*}
-        {$($maps:tt)*} $then:tt) => { $next! { maps [$($more)*] {
+    (maps [$next:ident $($more:ident)*] $scenario:tt {$($connect:tt)*} {$($check:tt)*}
+        {$($looks:tt)*} {$($maps:tt)*} $then:tt) => { $next! { maps [$($more)*] $scenario {
     $($connect)*
     mqtt: Kind(&MQTT) => "The session of an MQTT connection: client ID, will, keep-alive.",
     } {

@@ -1,4 +1,4 @@
-//! Sessions and steps in the words in which a person writes it.
+//! MQTT sessions and steps in the outline, in the words of the scenario.
 
 use throng_program::mqtt::{Client, Order, Property, Publish};
 use throng_program::{Command as _, Connect, ConnectOptions, Content, Text};
@@ -18,7 +18,7 @@ fn line(order: &Order) -> String {
     format!("{} {topics}", order.verb())
 }
 
-/// The line of a message, which is the name of its row, too.
+/// The line of a message, which is also the name of its row.
 pub(super) fn message(content: &Content, notes: &mut Vec<String>) -> Option<Written> {
     let Content::Mqtt(order) = content else { return None };
     match &**order {
@@ -72,7 +72,7 @@ fn of_properties(properties: &[Property], notes: &mut Vec<String>) {
     }));
 }
 
-/// Who a user is.
+/// The identity of a user.
 pub(super) fn connect_line(
     _: &Words<'_>,
     connect: &Connect,

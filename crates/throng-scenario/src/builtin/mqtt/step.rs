@@ -1,5 +1,5 @@
-//! Who a user is for the broker, and the verbs `publish`, `subscribe` and `unsubscribe`. What comes
-//! is read as on other connections.
+//! The identity of users, and the verbs `publish`, `subscribe` and `unsubscribe`. Received messages
+//! are read as on other connections.
 
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ use crate::step::via::Via;
 use crate::syntax::{Kind, Node, part_of};
 use crate::words::shorten;
 
-/// The longest time without a packet, if the scenario does not say it.
+/// Default keep-alive interval.
 const KEEP_ALIVE_S: u16 = 60;
 
-/// The broker never forgets the session (MQTT 5, 3.1.2.11.2).
+/// The session never expires (MQTT 5, 3.1.2.11.2).
 const NEVER_S: u64 = u32::MAX as u64;
 
 const TWO_BYTES_MAX: u64 = u16::MAX as u64;
@@ -36,7 +36,7 @@ const TWO_BYTES_MAX: u64 = u16::MAX as u64;
 /// The largest variable byte integer (MQTT 5, 1.5.5).
 const VARINT_MAX: u64 = 268_435_455;
 
-/// Who a user is that connects, where MQTT is spoken.
+/// The identity of a user on an MQTT connection.
 pub(super) fn open(
     cx: &mut Context<'_>,
     fields: &ast::Connect<'_>,
@@ -109,7 +109,7 @@ fn read_user(cx: &mut Context<'_>, field: Field<'_>) -> Option<Client> {
     Some(client)
 }
 
-/// What the properties of CONNECT say.
+/// The properties of CONNECT.
 fn read_session(cx: &mut Context<'_>, fields: &ast::Mqtt<'_>) -> Option<Vec<Property>> {
     let mut all = read_properties(cx, fields.properties, PacketType::Connect)?;
     if let Some(node) = fields.session_expiry.node() {
@@ -149,7 +149,7 @@ fn read_will(cx: &mut Context<'_>, node: &Node, version: Version) -> Option<Will
     Some(Will { message: Publish { topic, payload, qos, retain, properties } })
 }
 
-/// A session that is resumed is found by its client ID.
+/// A resumed session is identified by its client ID.
 fn check_client_id(cx: &mut Context<'_>, fields: &ast::Mqtt<'_>, client: &Client) -> Option<()> {
     if client.clean_start || !client.client_id.segments.is_empty() {
         return Some(());
@@ -160,7 +160,8 @@ fn check_client_id(cx: &mut Context<'_>, fields: &ast::Mqtt<'_>, client: &Client
     cx.fail(error.help(say!("add `client_id: \"device-${{user.id}}\"`, different for each user")))
 }
 
-/// Warns of users that push each other out: the broker keeps one connection for each client ID.
+/// Warns about users that disconnect each other, because the broker keeps one connection per client
+/// ID.
 pub(super) fn warn_same_id(cx: &mut Context<'_>, connects: &[&ast::Connect<'_>]) {
     for mqtt in connects.iter().filter_map(|connect| connect.mqtt.node()) {
         let Some(node) = part_of(mqtt, "client_id") else { continue };
@@ -174,7 +175,7 @@ pub(super) fn warn_same_id(cx: &mut Context<'_>, connects: &[&ast::Connect<'_>])
     }
 }
 
-/// Keys that MQTT 3.1.1 does not have.
+/// Rejects keys that MQTT 3.1.1 does not support.
 fn only_in_5(cx: &mut Context<'_>, version: Version, fields: &[Field<'_>]) -> Option<()> {
     let key = fields.iter().filter(|_| version == Version::V3).find_map(|field| field.key());
     let Some(key) = key else { return Some(()) };
@@ -205,7 +206,7 @@ pub(crate) fn read_publish(
     if qos > Qos::AtMostOnce {
         return Some(Statement::Request(Arc::new(request)));
     }
-    // Nobody acknowledges it.
+    // QoS 0 is not acknowledged.
     let Request { step, link, message, timeout, failing, .. } = request;
     Some(Statement::Send(Arc::new(Send { step, link, message, timeout, failing })))
 }
@@ -264,7 +265,7 @@ fn read_subscription(
     Some((filter, options))
 }
 
-/// QoS, `no_local`, `retain_as_published` and `retained`; what is not said is as in `usual`.
+/// QoS, `no_local`, `retain_as_published` and `retained`; the defaults are in `usual`.
 fn read_options(
     cx: &mut Context<'_>,
     usual: SubscribeOptions,
@@ -303,7 +304,7 @@ pub(crate) fn read_unsubscribe(
     Some(Statement::Request(Arc::new(request)))
 }
 
-/// A request of an order: its reason code says whether it is good.
+/// A request for an order; its reason code determines its success.
 fn request(
     step: throng_base::StepId,
     via: Via<'_>,
@@ -323,7 +324,7 @@ fn request(
     }
 }
 
-/// What the row is called, unless the step has a name: the verb with what stands behind it.
+/// The default name of the row: the verb and its value.
 fn row_of(verb: &str, node: &Node) -> String {
     let text = |node: &Node| match &node.kind {
         Kind::Scalar { text, .. } => text.clone(),
@@ -345,7 +346,7 @@ fn row_of(verb: &str, node: &Node) -> String {
 const SUBSCRIBE_HELP: Said =
     say!("write `subscribe: rooms/+/news`, or a list: `[rooms/1, {{topic: jobs/#, qos: 2}}]`");
 
-/// One or several of a list, which is not empty.
+/// A single item, or the items of a list that is not empty.
 fn listed<'n>(cx: &mut Context<'_>, node: &'n Node) -> Option<&'n [Node]> {
     match &node.kind {
         Kind::List(items) if items.is_empty() => {
@@ -357,7 +358,7 @@ fn listed<'n>(cx: &mut Context<'_>, node: &'n Node) -> Option<&'n [Node]> {
     }
 }
 
-/// The message of one of these keys; without any it is empty.
+/// The message from one of these keys; empty without any.
 fn read_payload(cx: &mut Context<'_>, ways: &[Field<'_>]) -> Option<Text> {
     let Some((key, node)) = ast::one_of(cx, ways) else { return Some(Text::default()) };
     match read_content(cx, key, node)?.content {
@@ -382,7 +383,7 @@ fn read_flag(cx: &mut Context<'_>, field: Field<'_>) -> Option<bool> {
     field.node().map_or(Some(false), |node| cx.bool(node))
 }
 
-/// Reads `properties`: the standard says in which packets each of them may stand.
+/// Reads `properties`. The standard defines which packets allow each of them.
 fn read_properties(
     cx: &mut Context<'_>,
     field: Field<'_>,
@@ -393,7 +394,7 @@ fn read_properties(
     let mut all = Vec::new();
     for (key, node) in fields.all().filter_map(Field::entry) {
         let Some(id) = PropertyId::named(&key.text) else { continue };
-        // The broker sends the identifier of a subscription, a client never does (3.3.4).
+        // Only the broker sends the identifier of a subscription (3.3.4).
         let is_senders = packet == PacketType::Publish && id == PropertyId::SubscriptionIdentifier;
         if !id.belongs_to(packet) || is_senders {
             let message = say!("{} has no property `{}`", packet.name(), key.text);

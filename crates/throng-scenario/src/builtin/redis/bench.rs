@@ -1,11 +1,11 @@
-//! The command line: users send one command again and again, alone or in pipelines.
+//! The command line: users send a command repeatedly, alone or in pipelines.
 
 use std::iter::repeat_n;
 
 use crate::quote::{quoted, scalar, text};
 use crate::writer::Writer;
 
-/// What users send if nobody says it.
+/// The default command.
 const COMMAND: &str = "PING";
 
 pub(super) fn write_session(writer: &mut Writer<'_>) {
@@ -28,7 +28,7 @@ fn step(writer: &mut Writer<'_>) {
     let commands: Vec<&str> = repeat_n(command, count).collect();
     match commands.as_slice() {
         [one] => writer.line(&format!("      - redis: {}", scalar(one))),
-        // A block of lines is read back as it is.
+        // A block scalar preserves the text.
         many if is_line && !command.is_empty() => {
             writer.line("      - redis: |");
             many.iter().for_each(|one| writer.line(&format!("          {one}")));

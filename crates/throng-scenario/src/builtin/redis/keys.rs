@@ -41,8 +41,8 @@ macro_rules! redis {
             "redis" redis REDIS Redis (on crate::builtin::redis::read_redis),
         } $($tokens)* }
     };
-    (maps [$next:ident $($more:ident)*] $connect:tt {$($check:tt)*} {$($looks:tt)*}
-        {$($maps:tt)*} $then:tt) => { $next! { maps [$($more)*] $connect {
+    (maps [$next:ident $($more:ident)*] $scenario:tt $connect:tt {$($check:tt)*} {$($looks:tt)*}
+        {$($maps:tt)*} $then:tt) => { $next! { maps [$($more)*] $scenario $connect {
     $($check)*
     channel: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "The channel of the Redis message.",
     value: OneOf(&[Text, Kind(&FOUND_CHECK)]) => "The value of the Redis reply; nil is `null`.",

@@ -55,7 +55,7 @@ pub(crate) fn read_redis(
     })))
 }
 
-/// The first command as it is written, and how many follow.
+/// The first command as written, and the number of the others.
 fn written(node: &Node) -> String {
     let text = |node: &Node| match &node.kind {
         Kind::Scalar { text, .. } => text.clone(),
@@ -85,7 +85,7 @@ fn written(node: &Node) -> String {
     }
 }
 
-/// The words of each command; there is one at least.
+/// The words of each command; at least one command.
 fn read_commands(cx: &mut Context<'_>, node: &Node) -> Option<Vec<Vec<Text>>> {
     let is_list = |node: &Node| matches!(node.kind, Kind::List(_));
     let commands = match &node.kind {
@@ -113,7 +113,7 @@ fn read_commands(cx: &mut Context<'_>, node: &Node) -> Option<Vec<Vec<Text>>> {
     Some(commands)
 }
 
-/// A list of the words of a command.
+/// The words of a command as a list.
 fn read_words(cx: &mut Context<'_>, node: &Node) -> Option<Vec<Text>> {
     let Kind::List(items) = &node.kind else {
         return cx.wrong_type(node, say!("a list of words"), HELP);
@@ -129,7 +129,7 @@ fn read_words(cx: &mut Context<'_>, node: &Node) -> Option<Vec<Text>> {
     words.into_iter().collect()
 }
 
-/// Refuses commands whose replies cannot be counted.
+/// Rejects commands whose number of replies is unknown.
 fn check_command(cx: &mut Context<'_>, node: &Node, words: &[Text]) -> Option<()> {
     let word = |nth: usize| words.get(nth).and_then(Text::as_literal).unwrap_or_default();
     let upper = |nth: usize| String::from_utf8_lossy(word(nth)).to_ascii_uppercase();
@@ -162,7 +162,7 @@ const QUOTES: Said = say!(
     "quote as in redis-cli, `SET key \"two words\"`, or write a list: `[SET, key, two words]`"
 );
 
-/// `channel` of a pattern: where a message was published.
+/// `channel` of a pattern: the channel of a published message.
 pub(crate) fn read_channel(
     cx: &mut Context<'_>,
     field: Field<'_>,

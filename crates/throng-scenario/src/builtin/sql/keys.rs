@@ -37,8 +37,8 @@ macro_rules! sql {
             "sql" sql SQL Sql (target crate::builtin::sql::read_sql),
         } $($tokens)* }
     };
-    (maps [$next:ident $($more:ident)*] $connect:tt $check:tt $looks:tt {$($maps:tt)*}
-        $then:tt) => { $next! { maps [$($more)*] $connect $check $looks {
+    (maps [$next:ident $($more:ident)*] $scenario:tt $connect:tt $check:tt $looks:tt
+        {$($maps:tt)*} $then:tt) => { $next! { maps [$($more)*] $scenario $connect $check $looks {
     $($maps)*
     SQL Sql = "a `sql` step" {
         sql: Text =>

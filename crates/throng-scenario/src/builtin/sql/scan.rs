@@ -1,24 +1,24 @@
-//! Looks over the text of SQL: where it has quotes, parameters and several statements.
+//! Scans SQL text for quotes, parameters and several statements.
 
 use std::ops::Range;
 
 use throng_protocol::sql::Dialect;
 
-/// What a text has.
+/// The result of a scan.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Scan {
     pub(super) dialect: Dialect,
     pub(super) statements: usize,
-    /// The highest number of a parameter; of MySQL, how many there are.
+    /// The highest parameter number; for MySQL, the number of parameters.
     pub(super) parameters: usize,
-    /// It has what looks like a parameter of the other dialect.
+    /// It contains what looks like a parameter of the other dialect.
     pub(super) has_foreign: bool,
-    /// Expressions between quotes of a text, quotes and all, where there is nothing else in them.
+    /// Quoted texts, including quotes, that consist of a single expression.
     pub(super) quoted: Vec<Range<usize>>,
     pub(super) has_expressions: bool,
 }
 
-/// Reads the text once, as the database's lexer does as far as it matters here.
+/// Scans the text once, like the database's lexer as far as necessary.
 pub(super) fn scan(text: &str, dialect: Dialect) -> Scan {
     let (bytes, mut scan, mut at) = (text.as_bytes(), Scan { dialect, ..Scan::default() }, 0);
     let (mut is_open, is_mysql) = (false, dialect == Dialect::MySql);
@@ -30,7 +30,7 @@ pub(super) fn scan(text: &str, dialect: Dialect) -> Scan {
                 let escapes = is_mysql || at > 0 && matches!(bytes[at - 1], b'e' | b'E');
                 quote(text, at, escapes, &mut scan)
             }
-            // To MySQL, a text too.
+            // MySQL also uses these for text.
             b'"' if is_mysql => quote(text, at, true, &mut scan),
             b'"' => at + 1 + until(&rest[1..], "\""),
             b'`' if is_mysql => at + 1 + until(&rest[1..], "`"),
@@ -100,12 +100,12 @@ fn dollar(rest: &str) -> Dollar<'_> {
     }
 }
 
-/// MySQL wants a space behind the dashes.
+/// MySQL requires a space after the dashes.
 fn is_comment(rest: &str) -> bool {
     rest.as_bytes().get(2).is_none_or(u8::is_ascii_whitespace)
 }
 
-/// The end of a text in quotes that begins at `at`.
+/// The end of a quoted text that starts at `at`.
 fn quote(text: &str, at: usize, escapes: bool, scan: &mut Scan) -> usize {
     let bytes = text.as_bytes();
     let (mark, mut end) = (bytes[at], at + 1);
@@ -131,7 +131,7 @@ fn quote(text: &str, at: usize, escapes: bool, scan: &mut Scan) -> usize {
     end
 }
 
-/// The end of a comment; such comments may be nested.
+/// The end of a comment; these comments can be nested.
 fn comment(rest: &str) -> usize {
     let (mut at, mut depth) = (2, 1);
     let bytes = rest.as_bytes();
@@ -145,7 +145,7 @@ fn comment(rest: &str) -> usize {
     at.min(bytes.len())
 }
 
-/// How long it is up to the end of `what`; all of it where that does not follow.
+/// The length up to the end of `what`, or of the whole text without it.
 fn until(text: &str, what: &str) -> usize {
     text.find(what).map_or(text.len(), |at| at + what.len())
 }

@@ -21,6 +21,7 @@ struct Words {
     socket: &'static str,
     url: &'static Said,
     parameters: &'static Said,
+    tls: &'static Said,
     modes_help: &'static Said,
 }
 
@@ -32,6 +33,7 @@ static POSTGRES: Words = Words {
     socket: "host",
     url: &say!("write `postgres://USER:PASSWORD@HOST:5432/DATABASE`"),
     parameters: &say!("available: `sslmode`, and `host` for the folder of a Unix socket"),
+    tls: &say!("write `?sslmode=require` behind the target"),
     modes_help: &say!(
         "write `disable`, `prefer` or `require`; throng verifies certificates unless `tls: \
          {{verify: false}}`"
@@ -44,11 +46,24 @@ static MYSQL: Words = Words {
     socket: "socket",
     url: &say!("write `mysql://USER:PASSWORD@HOST:3306/DATABASE`"),
     parameters: &say!("available: `ssl-mode`, and `socket` for the path of a Unix socket"),
+    tls: &say!("write `?ssl-mode=REQUIRED` behind the target"),
     modes_help: &say!(
         "write `DISABLED`, `PREFERRED` or `REQUIRED`; throng verifies certificates unless `tls: \
          {{verify: false}}`"
     ),
 };
+
+fn words_of(dialect: Dialect) -> &'static Words {
+    match dialect {
+        Dialect::Postgres => &POSTGRES,
+        Dialect::MySql => &MYSQL,
+    }
+}
+
+/// How a target that is a database uses TLS.
+pub(super) fn how_to_use_tls(dialect: Dialect) -> &'static Said {
+    words_of(dialect).tls
+}
 
 /// The target of a URL of a database.
 pub(super) fn read_database(
@@ -58,10 +73,7 @@ pub(super) fn read_database(
     weight: u32,
 ) -> Option<Target> {
     let Url { scheme, user, host, port, path } = url;
-    let words = match dialect {
-        Dialect::Postgres => &POSTGRES,
-        Dialect::MySql => &MYSQL,
-    };
+    let words = words_of(dialect);
     let (path, query) = path.split_once('?').unwrap_or((&path, ""));
     let Some((user, password)) = user.filter(|(user, _)| !user.is_empty()) else {
         let message = say!("the URL of a database must contain a user name");

@@ -1,22 +1,22 @@
-//! Laws that are known exactly. Each is a function from a rate per second to the share of requests
-//! that fail or take longer than the limit.
+//! Exact laws. Each is a function from a rate per second to the share of requests that fail or
+//! exceed the limit.
 
 use super::{Latency, Model, Question, RateLimit, Spacing};
 
-/// So many service times a limit may have for the sums below.
+/// Maximum limit in service times for the sums below.
 const TERMS_MAX: f64 = 20_000.0;
-/// What is behind so many terms of a Poisson distribution of mean about 1 is below 1e-18.
+/// With a mean of about 1, the Poisson terms after this many are below 1e-18.
 const TAIL_TERMS: usize = 64;
 
 type Share = Box<dyn Fn(f64) -> f64>;
 
 impl Model {
-    /// The share of bad requests by the rate, if it is known exactly.
+    /// The share of bad requests by rate, if there is a formula.
     pub(super) fn closed(&self, question: Question) -> Option<Share> {
         let options = &self.options;
         let within_s = question.within_ns() / 1e9;
         let good = 1.0 - self.failing;
-        // Of those that are not refused, those that fail are as slow as the others.
+        // Requests that fail are as slow as the others.
         let bad = move |refused: f64, late: f64| 1.0 - (1.0 - refused) * (1.0 - late) * good;
         let Some(service) = options.service else {
             let limit = options.rate_limit?;
@@ -74,8 +74,8 @@ fn erlang_c(offered: f64, servers: u32) -> f64 {
     blocked / (1.0 - load * (1.0 - blocked))
 }
 
-/// P(response time > t) of M/M/c: an exponential service behind a wait that is none, or
-/// exponential at the rate that the servers have to spare.
+/// P(response time > t) of M/M/c: an exponential service after a wait that is zero or exponential
+/// with the rate of the spare capacity.
 pub(super) fn mmc(rate: f64, service_s: f64, servers: u32, t: f64) -> f64 {
     let (served, all) = (1.0 / service_s, f64::from(servers) / service_s);
     if rate >= all {
@@ -85,25 +85,26 @@ pub(super) fn mmc(rate: f64, service_s: f64, servers: u32, t: f64) -> f64 {
         return 0.0;
     }
     let wait = erlang_c(rate * service_s, servers);
-    // Of both rates the slower one, and how far the other is above it.
+    // The slower of both rates, and the difference to the other.
     let (slow, apart) = (served.min(all - rate), (all - rate - served).abs());
-    // (1 - exp(-apart t)) / apart, which is t where both are the same.
+    // (1 - exp(-apart t)) / apart, or t if both rates are equal.
     let both = if apart * t < 1e-9 { t } else { -(-apart * t).exp_m1() / apart };
     (-served * t).exp() + wait * served * (-slow * t).exp() * both
 }
 
-/// M/M/c/K: an arrival finds c servers and a queue with a last place.
+/// M/M/c/K: c servers and a bounded queue.
 struct Finite {
     service_s: f64,
     servers: u32,
-    /// By how many departures an admitted request waits for, P(response time > t).
+    /// P(response time > t) by the number of departures that a request waits for.
     late: Vec<f64>,
 }
 
 impl Finite {
     /// A request that waits for m departures is late if fewer happen, or if its own service takes
-    /// what is left: with N departures of busy servers (Poisson), the latter has the probability
-    /// ((c - 1) / c)^(N - m), as each further departure is its own with 1 / c.
+    /// longer than the rest: with N departures of busy servers (Poisson), the latter has the
+    /// probability ((c - 1) / c)^(N - m), because each further departure is its own with
+    /// probability 1 / c.
     fn new(service_s: f64, servers: u32, waiting_max: u64, t: f64) -> Option<Finite> {
         let waits = usize::try_from(waiting_max).ok()?;
         if t.is_infinite() {
@@ -127,12 +128,12 @@ impl Finite {
         Some(Finite { service_s, servers, late })
     }
 
-    /// The share that is refused, and of the others the share that is late.
+    /// The share of rejected requests, and the share of late ones among the others.
     fn refused_and_late(&self, rate: f64) -> (f64, f64) {
         let offered = rate * self.service_s;
         let servers = self.servers as usize;
         let places = servers + self.late.len() - 1;
-        // From the most likely number of requests in both directions, so that nothing overflows.
+        // From the most likely number of requests in both directions, to avoid overflow.
         let ratio = |n: usize| offered / n.min(servers) as f64;
         let top = if offered < servers as f64 { offered as usize } else { places };
         let mut sum = [0.0; 3];
@@ -176,9 +177,9 @@ fn poisson(mean: f64, terms: usize) -> Vec<f64> {
     weights
 }
 
-/// How likely each number of requests is that a departure of M/D/1 leaves behind, each as a
-/// multiple of the first: the recursion of Ramaswami (1988), which subtracts nothing. It calls
-/// `next` with one after another until that is false.
+/// The probabilities of the numbers of requests left behind by a departure in M/D/1, relative to
+/// the first: Ramaswami's recursion (1988), which avoids subtraction. Calls `next` for each until
+/// it returns false.
 fn left_behind(load: f64, mut next: impl FnMut(f64) -> bool) {
     let arrivals = poisson(load, TAIL_TERMS + 1 + (4.0 * load) as usize);
     // P(more than k arrive during a service).
@@ -196,7 +197,7 @@ fn left_behind(load: f64, mut next: impl FnMut(f64) -> bool) {
     }
 }
 
-/// P(response time > t) of M/D/1: the sum of Franx (2001), of which all terms are positive.
+/// P(response time > t) of M/D/1: the sum of Franx (2001), whose terms are all positive.
 pub(super) fn md1(rate: f64, service_s: f64, t: f64) -> f64 {
     let load = rate * service_s;
     if load >= 1.0 || t < service_s {
@@ -236,15 +237,15 @@ pub(super) fn dm1(rate: f64, service_s: f64, t: f64) -> f64 {
     (-(1.0 - low) / service_s * t).exp()
 }
 
-/// The share of Poisson arrivals that a token bucket refuses. What is missing in the bucket is the
-/// work of an M/D/1 queue with as many places as the bucket has tokens.
+/// The share of Poisson arrivals that a token bucket rejects. The tokens missing in the bucket are
+/// the work of an M/D/1 queue with as many places.
 pub(super) fn refused_by_bucket(rate: f64, limit: RateLimit) -> f64 {
     let load = rate / limit.per_s;
     let (mut left, mut sum) = (limit.burst, 0.0);
     left_behind(load, |weight| {
         sum += weight;
         left -= 1;
-        // Above that the rest does not show any more.
+        // Beyond this, the rest is negligible.
         left > 0 && sum < 1e100
     });
     1.0 - 1.0 / (1.0 / sum + load)

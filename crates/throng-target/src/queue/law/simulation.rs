@@ -1,5 +1,5 @@
-//! Laws that are not known exactly: the gate itself is run in simulated time, always with the same
-//! random numbers, so that the share of bad requests grows smoothly with the rate.
+//! Laws without a formula: the gate runs in simulated time, always with the same random numbers, so
+//! that the share of bad requests grows smoothly with the rate.
 
 use throng_base::{Random, Time};
 
@@ -7,26 +7,26 @@ use super::{Model, Question, Simulated, Spacing};
 use crate::queue::gate::{Entry, Gate};
 use crate::queue::machine::Ticket;
 
-/// Runs of a simulation, each from an empty queue. How they differ says how sure the result is.
+/// Number of runs of a simulation, each from an empty queue. Their variance gives the precision.
 const RUNS: u64 = 16;
-/// With slow spells runs are longer: they have to cover whole ones.
+/// With slow spells, fewer but longer runs, because they must contain whole spells.
 const RUNS_WITH_SPELLS: u64 = 4;
-/// What is not counted of a run, in which its queue fills: one in this.
+/// One part in this many of a run is the warm-up, in which the queue fills.
 const WARM_PART: u64 = 10;
-/// Where so many times more are bad than may be, a rate is not looked at any longer.
+/// A rate whose share of bad requests exceeds the limit by this factor is not simulated further.
 const HOPELESS: f64 = 8.0;
-/// The 95 % quantiles of the t distribution with 15 and 3 degrees of freedom.
+/// Two-sided 95 % quantiles of the t distribution with 15 and 3 degrees of freedom.
 const QUANTILE: f64 = 2.131;
 const QUANTILE_WITH_SPELLS: f64 = 3.182;
-/// Stages, each with more requests than the one before: the share of all of them, and how far the
-/// rate is looked for around the last result.
+/// Stages with increasing numbers of requests: the divisor of the final number, and the relative
+/// width of the search around the last result.
 const STAGES: [(u64, f64); 3] = [(64, 1.0), (8, 0.1), (1, 0.02)];
-/// Where not even this part of the highest rate meets the threshold, none does.
+/// If even this share of the maximum rate fails, no rate meets the threshold.
 const RATE_MIN: f64 = 1e-6;
-/// A rate is found to this part of it.
+/// Relative precision of a rate.
 const PRECISION: f64 = 2e-4;
 
-/// What a rate was found to do.
+/// The simulated result at a rate.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     /// The share of bad requests.
@@ -37,7 +37,7 @@ struct Found {
 }
 
 impl Model {
-    /// The highest rate that meets the threshold, found with about so many requests a rate.
+    /// The highest rate that meets the threshold, with about this many requests per rate.
     pub(super) fn simulate(&self, question: Question, requests: u64) -> (f64, Simulated) {
         let rate_max = self.rate_max(question);
         let (mut low, mut high) = (0.0, rate_max);
@@ -46,7 +46,7 @@ impl Model {
             if around < 1.0 {
                 (low, high) = (rate * (1.0 - around), rate * (1.0 + around));
             }
-            // The last stage was unlucky if its rate is not between these.
+            // The previous stage was imprecise if the rate is outside its interval.
             let good = |rate| self.run(question, rate, requests / part).share <= question.share();
             while low > 0.0 && !good(low) {
                 (low, high) =
@@ -67,7 +67,7 @@ impl Model {
         (rate, self.how_sure(question, rate, requests))
     }
 
-    /// The interval of a rate, by the error of its share and how that grows with the rate.
+    /// The interval of a rate, from the error of its share and the slope of the share.
     fn how_sure(&self, question: Question, rate: f64, requests: u64) -> Simulated {
         let [below, at, above] =
             [0.99, 1.0, 1.01].map(|factor| self.run(question, rate * factor, requests));
@@ -76,7 +76,7 @@ impl Model {
             None => QUANTILE,
             Some(_) => QUANTILE_WITH_SPELLS,
         };
-        // Not less than what the search leaves open.
+        // At least the precision of the search.
         let half = (quantile * at.error / slope).max(PRECISION);
         Simulated {
             low_per_s: rate * (1.0 - half).max(0.0),
@@ -85,13 +85,13 @@ impl Model {
         }
     }
 
-    /// Some runs at a rate; fewer where it is much too high.
+    /// The runs at a rate; fewer if it is much too high.
     fn run(&self, question: Question, rate: f64, requests: u64) -> Found {
         let spells = self.options.slow_spells;
         let runs = if spells.is_none() { RUNS } else { RUNS_WITH_SPELLS };
         let (mut each, mut warm) = (requests / runs, requests / runs / WARM_PART);
         if let Some(spells) = spells {
-            // Whole spells, of which the first does not count.
+            // Whole spells, of which the first is not counted.
             let per_spell = (rate * spells.every.as_secs_f64()).max(1.0);
             let whole = (each as f64 / per_spell).ceil().max(2.0);
             (each, warm) = ((whole * per_spell) as u64, per_spell as u64);
@@ -112,7 +112,7 @@ impl Model {
         Found { share, error, over_s: each as f64 / rate }
     }
 
-    /// The share of bad ones among `requests` without the first `warm`.
+    /// The share of bad requests among `requests`, without the first `warm`.
     fn one_run(&self, question: Question, rate: f64, requests: (u64, u64), run: u64) -> f64 {
         let (requests, warm) = requests;
         let mut options = self.options.clone();
@@ -136,12 +136,12 @@ impl Model {
     }
 }
 
-/// Bad requests, of those behind the first ones.
+/// Bad requests after the warm-up.
 #[derive(Default)]
 struct Count {
     within_ns: f64,
     warm: u64,
-    /// How many of the first ones were admitted.
+    /// Number of requests admitted during the warm-up.
     warm_admitted: u64,
     bad: u64,
 }

@@ -1,4 +1,4 @@
-//! What the laws say, beside the books and beside the simulation of the queue itself.
+//! Compares the laws with published formulas, and with the simulated queue.
 
 use super::closed::{dm1, md1, mmc, refused_by_bucket};
 use super::*;
@@ -14,7 +14,7 @@ fn law(options: CapacityOptions, query: &str) -> Law {
     model.law_by(Question::read(query).unwrap(), 200_000).unwrap()
 }
 
-/// What the closed form and the simulation say: they have to agree.
+/// The results of the formula and the simulation, which must agree.
 #[track_caller]
 fn agree(options: CapacityOptions, failing: f64, query: &str) -> f64 {
     let question = Question::read(query).unwrap();
@@ -30,8 +30,8 @@ fn agree(options: CapacityOptions, failing: f64, query: &str) -> f64 {
 }
 
 #[test]
-fn the_laws_of_the_design_are_met() {
-    // Queues whose capacity, as a share of saturation, is known: 0.908, 0.877, 0.908.
+fn known_queues_have_their_known_capacity() {
+    // Queues with known capacities as a share of saturation: 0.908, 0.877, 0.908.
     let rate = law(service("exponential 1ms", 1), "p=99&within=50ms").rate_per_s;
     assert!((rate - (1_000.0 - 100f64.ln() / 0.05)).abs() < 1e-6, "{rate}");
     let eight = law(service("exponential 8ms", 8), "p=99&within=50ms");
@@ -42,12 +42,12 @@ fn the_laws_of_the_design_are_met() {
 }
 
 #[test]
-fn response_times_of_mmc_are_those_of_the_books() {
-    // M/M/1 is exponential at the rate that the server has to spare.
+fn response_times_of_mmc_match_published_formulas() {
+    // M/M/1 is exponential with the rate of the spare capacity.
     assert!((mmc(800.0, 0.001, 1, 0.01) - (-2f64).exp()).abs() < 1e-12);
-    // Nobody waits where there are many servers: only the service is left.
+    // With many servers, no request waits: only the service time remains.
     assert!((mmc(1.0, 0.001, 50, 0.002) - (-2f64).exp()).abs() < 1e-12);
-    // Where both rates are the same, and where they nearly are.
+    // Equal rates, and nearly equal ones.
     let (same, near) = (mmc(1_000.0, 0.001, 2, 0.003), mmc(1_000.001, 0.001, 2, 0.003));
     assert!((same - near).abs() < 1e-6 && same > 0.0);
     assert_eq!(mmc(8_000.0, 0.001, 8, 1.0), 1.0);
@@ -55,13 +55,13 @@ fn response_times_of_mmc_are_those_of_the_books() {
 }
 
 #[test]
-fn md1_and_dm1_are_those_of_the_books() {
+fn md1_and_dm1_match_published_formulas() {
     // P(W = 0) = 1 - load; within the second service time by Erlang's formula (1909).
     let (load, t) = (0.7f64, 0.4);
     assert!((md1(load, 1.0, 1.0) - load).abs() < 1e-12);
     let in_time = (1.0 - load) * (load * t).exp();
     assert!((md1(load, 1.0, 1.0 + t) - (1.0 - in_time)).abs() < 1e-12);
-    // The tail decays as the root of the transform says: load (e^x - 1) = x.
+    // The tail decays with the root of the transform: load (e^x - 1) = x.
     let decay = md1(load, 1.0, 31.0) / md1(load, 1.0, 30.0);
     let root = -decay.ln();
     assert!((load * (root.exp() - 1.0) - root).abs() < 1e-4, "{root}");
@@ -72,9 +72,9 @@ fn md1_and_dm1_are_those_of_the_books() {
 }
 
 #[test]
-fn a_bucket_refuses_what_is_too_much() {
+fn a_bucket_rejects_the_excess() {
     let limit = |burst| RateLimit { per_s: 100.0, burst };
-    // One token is M/D/1 without a place to wait: Erlang's B, for any service time.
+    // One token is M/D/1 without a queue: Erlang's B, for any service time.
     assert!((refused_by_bucket(80.0, limit(1)) - 0.8 / 1.8).abs() < 1e-12);
     for rate in [50.0, 99.0, 100.0, 101.0, 150.0, 900.0] {
         let shares = [1, 2, 10, 100, 2_000].map(|burst| refused_by_bucket(rate, limit(burst)));
@@ -85,7 +85,7 @@ fn a_bucket_refuses_what_is_too_much() {
 }
 
 #[test]
-fn closed_forms_agree_with_the_simulation_of_the_queue_itself() {
+fn closed_forms_agree_with_the_simulated_queue() {
     agree(service("exponential 1ms", 1), 0.0, "p=99&within=20ms");
     agree(service("exponential 8ms", 8), 0.0, "p=99&within=50ms");
     agree(service("exponential 1ms", 1), 0.0, "p=95&within=10ms&spacing=even");
@@ -103,7 +103,7 @@ fn closed_forms_agree_with_the_simulation_of_the_queue_itself() {
 }
 
 #[test]
-fn what_has_no_closed_form_is_simulated() {
+fn models_without_a_closed_form_are_simulated() {
     let by = |options, model: &str| {
         let law = law(options, "p=99&within=50ms");
         assert_eq!((law.by, law.model.as_str()), (By::Simulation, model));
@@ -111,7 +111,7 @@ fn what_has_no_closed_form_is_simulated() {
         assert!(simulated.low_per_s < law.rate_per_s && law.rate_per_s < simulated.high_per_s);
         law.rate_per_s / law.saturation_per_s
     };
-    // More regular service carries more, less regular service carries less.
+    // Less variable service increases the capacity, and more variable service reduces it.
     let shares = [
         by(service("lognormal 1ms 2ms", 1), "M/G/1"),
         by(service("0ms..2ms", 1), "M/G/1"),
@@ -142,7 +142,7 @@ fn beyond_the_peak_of_scalability_nothing_is_promised() {
 }
 
 #[test]
-fn a_threshold_that_the_service_alone_breaks_has_no_rate() {
+fn a_threshold_that_the_service_alone_violates_has_no_rate() {
     for (text, query) in [("20ms", "within=10ms"), ("exponential 20ms", "within=10ms")] {
         assert_eq!(law(service(text, 4), query).rate_per_s, 0.0, "{text}");
     }
@@ -156,7 +156,7 @@ fn a_threshold_that_the_service_alone_breaks_has_no_rate() {
 }
 
 #[test]
-fn questions_are_read_or_refused() {
+fn questions_are_parsed_or_rejected() {
     let question = Question::read("p=99.9&within=50ms&spacing=even").unwrap();
     assert_eq!((question.p, question.spacing), (99.9, Spacing::Even));
     assert_eq!(question.within, Some(Duration::from_millis(50)));

@@ -126,13 +126,10 @@ impl Connection {
         silent && matches!(state.phase, Phase::Open)
     }
 
-    /// Whether a client of the broker was silent for too long.
+    /// Whether its client was silent for too long.
     pub(crate) fn is_overdue(&self, now: Time) -> bool {
         let state = &mut *self.state.borrow_mut();
-        match &mut state.session {
-            Session::Mqtt(mqtt) => mqtt.is_overdue(now) && matches!(state.phase, Phase::Open),
-            _ => false,
-        }
+        state.session.is_overdue(now) && matches!(state.phase, Phase::Open)
     }
 
     pub(crate) fn address(&self) -> Address {
@@ -147,8 +144,8 @@ impl Connection {
         }
         let worker = &self.worker;
         let before = state.session.is_logged_in();
-        if let Session::Mqtt(mqtt) = &state.session {
-            let frames = [mqtt.farewell().into()];
+        if let Some(farewell) = state.session.farewell() {
+            let frames = [farewell.into()];
             let figures = &mut *worker.figures();
             let bytes_out = &mut figures.counts.bytes_out;
             put(state, &Parcel::new(&frames), bytes_out, &mut DeliveryStats::default());
@@ -282,13 +279,8 @@ fn put(state: &mut State, parcel: &Parcel<'_>, bytes_out: &mut u64, done: &mut D
 
 /// A copy whose kind of packet is none that there is.
 fn garbled(frame: &Arc<[u8]>, role: Role) -> Arc<[u8]> {
-    let kind_at = match role {
-        Role::Push => crate::push::KIND_AT,
-        Role::Mqtt => crate::mqtt::KIND_AT,
-        _ => crate::chat::KIND_AT,
-    };
     let mut bytes = frame.to_vec();
-    if let Some(kind) = bytes.get_mut(kind_at) {
+    if let Some(kind) = bytes.get_mut(role.kind_at()) {
         *kind ^= 0x80;
     }
     bytes.into()

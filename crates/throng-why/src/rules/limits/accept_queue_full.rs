@@ -1,6 +1,6 @@
 //! The accept queue of a listener was full. The kernel counts it; from outside, connects succeed
-//! and the first response comes 0.2, 0.6, 1.4 or 3.0 s late, because the target dropped the last
-//! packet of the handshake and the client repeats its data.
+//! and the first response arrives 0.2, 0.6, 1.4 or 3.0 s late, because the target dropped the last
+//! packet of the handshake and the client retransmits its data.
 
 use throng_metrics::{Cause, Histogram, Stage};
 
@@ -8,20 +8,20 @@ use super::syn_lost;
 use crate::finding::{Code, Finding, Judgement, Level, count};
 use crate::record::{Record, within};
 
-/// When data of a mute connection is repeated: 200 ms (the smallest timeout of Linux), doubled.
+/// Retransmission times on such a connection: 200 ms (the minimum timeout of Linux), doubled.
 const REPEATS_NS: [f64; 4] = [0.2e9, 0.6e9, 1.4e9, 3.0e9];
-/// Of a clump: what comes before it, its width, and responses in it.
+/// Time before a cluster, its width, and its minimum number of responses.
 const BEFORE_NS: f64 = 10e6;
 const WIDTH_NS: f64 = 40e6;
 const RESPONSES_MIN: u64 = 10;
 const DENSER_MIN: f64 = 8.0;
-/// Connects that timed out, or waited until SYNs had been sent again twice. Whoever refuses or
-/// resets them has seen them. The counter of the kernel is that of all listeners of the host:
-/// without something that was felt it says nothing.
+/// Connects that timed out, or waited for two SYN retransmissions. Refused or reset connects
+/// reached the listener. The kernel's counter covers all listeners of the host, so it proves
+/// nothing without symptoms.
 const FAILED_MIN: f64 = 10.0;
 const WAITING_S: f64 = 3.0;
 
-/// Responses that came after a repetition, if there are two clumps or more.
+/// The number of responses after a retransmission, if there are at least two clusters.
 fn mute(responses: &Histogram) -> Option<u64> {
     let base = responses.value_at(0.5) as f64;
     let clump = |at: &f64| {
@@ -36,8 +36,8 @@ fn mute(responses: &Histogram) -> Option<u64> {
     (clumps.len() >= 2 && all >= RESPONSES_MIN && base < REPEATS_NS[0] / 4.0).then_some(all)
 }
 
-/// The most connects that had waited so long at once. With slow responses, the queue empties so
-/// slowly that the run ends before they do.
+/// The maximum number of connects that had waited this long at once. With slow responses, the queue
+/// drains so slowly that the run ends first.
 fn waiting(record: &Record) -> f64 {
     let wait = (WAITING_S / record.width()).ceil() as usize;
     let (mut begun, mut ended, mut most) = (0.0, 0.0, 0.0);

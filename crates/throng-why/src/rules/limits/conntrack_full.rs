@@ -1,5 +1,5 @@
-//! A table of tracked connections was full: of a firewall on this host, or on the target's, where a
-//! monitor reads it. Packets without an entry are dropped, so connects time out.
+//! A table of tracked connections was full: that of a firewall on this host, or on the target's if
+//! a monitor reads it. Packets without an entry are dropped, so connects time out.
 
 use throng_metrics::Cause;
 
@@ -13,7 +13,7 @@ const LIMITS: [f64; 4] = [65_536.0, 131_072.0, 262_144.0, 524_288.0];
 const BELOW_MAX: f64 = 0.03;
 /// Seconds for which an entry of a closed connection stays.
 const CLOSED_S: f64 = 120.0;
-/// Connects that time out: so many, and their share where nobody counts entries.
+/// Connects that time out: their minimum number, and their share if entries are not counted.
 const TIMEOUTS_MIN: u64 = 10;
 const TIMEOUTS_SHARE_MIN: f64 = 0.05;
 
@@ -84,7 +84,7 @@ fn of_source(record: &Record, entries: &Watched) -> Option<Finding> {
     )))
 }
 
-/// Nobody counts entries, but their number must be near a usual limit.
+/// Without a count of entries, their estimated number must be near a common limit.
 fn by_numbers(record: &Record) -> Option<Finding> {
     let (failed, when) = timeouts(record)?;
     let place = ((when.from_s / record.width()) as usize).min(record.points().len() - 1);

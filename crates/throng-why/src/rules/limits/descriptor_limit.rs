@@ -1,5 +1,5 @@
-//! No file descriptor was left: here (EMFILE, ENFILE), or at the target, which then stops accepting
-//! just below a common limit.
+//! All file descriptors were in use: on this host (EMFILE, ENFILE), or at the target, which then
+//! stops accepting connections just below a common limit.
 
 use std::ops::Range;
 
@@ -9,17 +9,17 @@ use crate::finding::{Code, Finding, Judgement, Level, Unknown, count};
 use crate::record::{Record, Watched};
 use crate::stats;
 
-/// Usual limits of a process: the defaults of shells, systemd and containers.
+/// Common limits of a process: the defaults of shells, systemd and containers.
 const LIMITS: [f64; 6] = [1_024.0, 4_096.0, 16_384.0, 65_535.0, 524_288.0, 1_048_576.0];
-/// Descriptors that a server needs for itself, and the share by which a plateau may be lower.
+/// Descriptors that a server uses itself, and the relative distance of a plateau below a limit.
 const OWN_MAX: f64 = 64.0;
 const BELOW_MAX: f64 = 0.03;
-/// Seconds of a plateau, and its spread by its median.
+/// Minimum length of a plateau in seconds, and its spread relative to its median.
 const PLATEAU_S_MIN: f64 = 15.0;
 const PLATEAU_SPREAD_MAX: f64 = 0.005;
-/// Share of its descriptors that a watched process has open: the last ones are seen too rarely.
+/// Share of open descriptors in a watched process; readings rarely catch the last ones.
 const WATCHED_MIN: f64 = 0.99;
-/// Share of connects on the plateau that do not end well.
+/// Share of connects on the plateau that do not succeed.
 const FAILED_MIN: f64 = 0.5;
 
 pub(crate) fn judge(record: &Record) -> Judgement {
@@ -50,7 +50,7 @@ pub(crate) fn judge(record: &Record) -> Judgement {
     Ok(found.next().into_iter().collect())
 }
 
-/// A watched process had no descriptor left, and connects failed.
+/// A watched process had no free descriptor, and connects failed.
 fn watched(record: &Record) -> Option<Finding> {
     let rows = record.watched("throng_process_descriptors");
     let rows = rows.filter_map(|row| Some((row, row.largest()?, record.limit(row)?)));

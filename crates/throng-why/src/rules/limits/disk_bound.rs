@@ -1,5 +1,5 @@
 //! The disks of the target's host are the bottleneck: all threads waited for them, and responses
-//! were slower meanwhile.
+//! were slower during that time.
 
 use super::stalled::stalled;
 use crate::finding::{Code, Finding, Judgement, Level, Needs, Unknown, percent};

@@ -1,11 +1,12 @@
-//! throng or its host could not generate the load. Judged first: it explains much of what follows.
+//! throng or its host could not generate the load. Evaluated first, because it explains many other
+//! findings.
 
 use crate::finding::{Code, Finding, Judgement, Level, percent, time};
 use crate::record::{LATENESS_NS_MAX, Record};
 
-/// Share of the seconds that may be late; the verdict of a run warns from half of it on.
+/// Share of late seconds; the verdict of a run warns from half of it on.
 const LATE_SHARE_MAX: f64 = 0.2;
-/// Late seconds, so that a pause of a busy host is none.
+/// Minimum number of late seconds, so that a single pause of a busy host does not count.
 const LATE_POINTS_MIN: usize = 5;
 
 pub(crate) fn judge(record: &Record) -> Judgement {

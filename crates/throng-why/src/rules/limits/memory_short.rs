@@ -22,7 +22,7 @@ fn killed(record: &Record) -> Option<Finding> {
     let row = rows.into_iter().find(|row| row.total(record.measured_span()) >= 0.5)?;
     let grows = |(_, rate): &(f64, f64)| *rate > 0.0;
     let (first, last) = (row.points.iter().position(grows)?, row.points.iter().rposition(grows)?);
-    // A reading counts what was since the one before it.
+    // A reading covers the time since the previous one.
     let when = Span::new(row.points[first.saturating_sub(1)].0, row.points[last].0 + 1.0);
     let total = row.total(record.measured_span()).round();
     let (source, killed) = (row.source.clone(), count(total));

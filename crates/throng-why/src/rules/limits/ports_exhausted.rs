@@ -1,4 +1,4 @@
-//! No source port was left on this host (EADDRNOTAVAIL, EADDRINUSE).
+//! All source ports of this host were in use (EADDRNOTAVAIL, EADDRINUSE).
 
 use throng_metrics::Cause;
 

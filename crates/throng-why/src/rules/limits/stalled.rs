@@ -1,30 +1,30 @@
-//! Seconds in which all threads of a target's host waited for the same thing, as its kernel counts
-//! them (pressure stall information), and whether responses were slower in them.
+//! Detects seconds in which all threads of a target's host waited for the same resource, as counted
+//! by its kernel (pressure stall information), and whether responses were slower in them.
 
 use crate::finding::{Finding, Level, Span, percent, time};
 use crate::record::{Record, Watched};
 use crate::stats;
 
-/// Share of the time in which all threads wait, from which on it counts.
+/// Minimum share of the time in which all threads wait.
 const SHARE_MIN: f64 = 0.1;
-/// Readings with that much.
+/// Minimum number of such readings.
 const READINGS_MIN: usize = 3;
-/// The median of the response times by that of other seconds.
+/// Ratio of the median response time to that of other seconds.
 const SLOWER_MIN: f64 = 1.5;
 const POINTS_MIN: usize = 3;
 
-/// See the module's description.
+/// The waiting time of a host.
 pub(crate) struct Stalled<'a> {
     pub(crate) source: &'a str,
     pub(crate) most: f64,
     pub(crate) when: Span,
     level: Level,
-    /// Median response times, then and otherwise.
+    /// Median response times during that time and otherwise.
     slower: Option<(f64, f64)>,
 }
 
 impl Stalled<'_> {
-    /// The finding with what was counted and felt.
+    /// Adds the count and the symptoms to the finding.
     pub(crate) fn tell(&self, found: Finding) -> Finding {
         let found = found.on(&["p50"]).figure(say!(
             "maximum share of time in which all threads waited: {}",
@@ -42,7 +42,7 @@ impl Stalled<'_> {
     }
 }
 
-/// The host with the most of it; None where responses were as fast as otherwise.
+/// The host with the most waiting; `None` if responses were not slower.
 pub(crate) fn stalled<'a>(record: &Record<'a>, series: &str) -> Option<Stalled<'a>> {
     let all = record.watched(series).filter_map(|row| of(record, row));
     all.max_by(|one, other| one.most.total_cmp(&other.most))
@@ -60,7 +60,7 @@ fn of<'a>(record: &Record, row: &'a Watched) -> Option<Stalled<'a>> {
         if point.timed == 0.0 || point.measured == 0.0 || !record.is_trusted(point) {
             continue;
         }
-        // A reading is about the time before it.
+        // A reading covers the time before it.
         let at = (place as f64 + 0.5) * record.width();
         let next = row.points.partition_point(|(read, _)| *read < at);
         match row.points.get(next) {

@@ -1,27 +1,28 @@
-//! SYNs, or their answers, were lost: the kernel repeats a SYN after a second, and so connects take
-//! one second longer, or two, or three, and almost nothing in between.
+//! SYNs or their replies were lost: the kernel retransmits a SYN after a second, so connects take
+//! one, two or three seconds longer, and almost none take a time in between.
 
 use throng_metrics::{Histogram, Stage};
 
 use crate::finding::{Code, Finding, Judgement, Level, count, percent, time};
 use crate::record::{Record, within};
 
-/// Seconds after which SYNs are repeated: Linux 6.5 and newer (`tcp_syn_linear_timeouts`), and
-/// older kernels (RFC 6298).
+/// Times of SYN retransmissions: Linux 6.5 and newer (`tcp_syn_linear_timeouts`), and older kernels
+/// (RFC 6298).
 const REPEATS_S: [f64; 7] = [1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 15.0];
 const SECOND_NS: f64 = 1e9;
-/// A clump begins a little before, as timers have a resolution, and is this wide at most: a target
-/// that accepts in pauses makes none that is so narrow.
+/// A cluster can start slightly earlier due to timer resolution, and has this maximum width: a
+/// target that accepts in pauses causes wider ones.
 const BEFORE_NS: f64 = 15e6;
 const AFTER_NS: f64 = 30e6;
-/// A bucket of a histogram is this wide, by its value.
+/// Relative width of a histogram bucket.
 const BUCKET_SHARE: f64 = 1.0 / 64.0;
-/// Connects in all clumps, and those of the first.
+/// Minimum number of connects in all clusters, and in the first.
 const CONNECTS_MIN: u64 = 10;
-/// A clump is denser than what lies around it, by this factor.
+/// Minimum ratio of the density of a cluster to that around it.
 const DENSER_MIN: f64 = 8.0;
 
-/// Connects whose SYN was repeated: those of all clumps, if there is one at the first repetition.
+/// The number of connects with a retransmitted SYN: those in all clusters, if there is one at the
+/// first retransmission.
 pub(crate) fn repeated(connects: &Histogram) -> Option<u64> {
     let base = connects.value_at(0.5) as f64;
     let clump = |repeat: f64| {

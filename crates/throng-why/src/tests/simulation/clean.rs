@@ -1,4 +1,4 @@
-//! Runs in which nothing is wrong: loads of all kinds, autocorrelated noise, hiccups at random.
+//! Runs without faults: loads of all kinds, autocorrelated noise, random hiccups.
 
 use throng_base::Random;
 use throng_metrics::StepKind;
@@ -9,7 +9,7 @@ fn even(_: f64) -> f64 {
     180.0
 }
 
-/// A day in an hour: twice as much at noon.
+/// A day in an hour: twice the load at noon.
 fn daily(t: f64) -> f64 {
     400.0 + 200.0 * (t / 3_600.0 * std::f64::consts::TAU).sin()
 }
@@ -18,7 +18,7 @@ fn climbing(t: f64) -> f64 {
     50.0 + t * 0.5
 }
 
-/// Kinds of runs: as many as `clean` makes before it begins again.
+/// Number of kinds of clean runs.
 pub(super) const KINDS: u64 = 12;
 
 /// A clean run of one of the kinds.

@@ -1,4 +1,4 @@
-//! Runs in which one thing is wrong, one for each finding.
+//! Runs with one fault each, one per finding.
 
 use throng_base::Random;
 use throng_metrics::{
@@ -9,7 +9,7 @@ use super::{Second, Simulated, World, simulate};
 use crate::finding::{Code, Level};
 use crate::record::{BUSY, Facts, MissedRate, Watched};
 
-/// A fault: what it is called by, at which level it must be found, and a run with it.
+/// A fault: the expected finding, its required level, and a run with it.
 pub(super) type Fault = (Code, Level, fn(u64) -> Simulated);
 
 pub(super) const FAULTS: [Fault; 28] = [
@@ -43,7 +43,7 @@ pub(super) const FAULTS: [Fault; 28] = [
     (Code::Drift, Level::Likely, drift),
 ];
 
-/// Those that take errors or steps over time.
+/// Faults that need errors or steps over time.
 pub(super) const MORE: [Fault; 25] = [
     (Code::RisingErrors, Level::Certain, |seed| rising_errors(seed)),
     (Code::SlowStep, Level::Likely, slow_step),
@@ -66,7 +66,7 @@ pub(super) const MORE: [Fault; 25] = [
         let again = "haproxy_backend_retry_warnings_total{source=\"/run/h\",proxy=\"shop\"}";
         watched(simulate(&World::new(seed, 60), |_, _| {}), &[(again, |_| 10.0)])
     }),
-    // What a monitor of the target's host says makes them certain.
+    // Data of a monitor on the target's host makes them certain.
     (Code::DescriptorLimit, Level::Certain, |seed| {
         let open = "throng_process_descriptors{name=\"shop\"}";
         let limit = "throng_process_descriptors_limit{name=\"shop\"}";
@@ -93,10 +93,10 @@ pub(super) const MORE: [Fault; 25] = [
     (Code::Saturated, Level::Certain, |seed| watched(saturated_open(seed), &[(BUSY, |_| 0.97)])),
 ];
 
-/// A series, and what it is at a second.
+/// A series, and its value at a second.
 type Row = (&'static str, fn(f64) -> f64);
 
-/// As a monitor sees the target's host.
+/// Adds data as from a monitor of the target's host.
 fn watched(made: Simulated, rows: &[Row]) -> Simulated {
     let row = |(name, value): &Row| Watched {
         source: "shop".into(),
@@ -148,7 +148,7 @@ fn descriptors_of_target(seed: u64) -> Simulated {
         second.attempted = 40.0;
         second.opened = f64::min(40.0, 1_018.0 - open);
         second.connect_failed = second.attempted - second.opened;
-        // Some leave, and their places are taken at once.
+        // Some connections end, and are replaced immediately.
         let ended = if random.chance(0.2) { 2.0 } else { 0.0 };
         second.ends = vec![(Ending::ClosedByUs, ended, 30.0)];
         open += second.opened - ended;
@@ -196,7 +196,7 @@ fn mute(seed: u64) -> Simulated {
     })
 }
 
-/// The target is gone for some seconds.
+/// The target is unreachable for some seconds.
 fn restarted(seed: u64, seconds: usize) -> Simulated {
     let begin = 60 + seed as usize % 20;
     simulate(&World::new(seed, 150), move |second, _| {
@@ -231,7 +231,7 @@ fn bad_address(seed: u64, is_slow: bool) -> Simulated {
     made
 }
 
-/// The second of three instances behind a load balancer is slow, or fails.
+/// The second of three instances behind a load balancer is slow or fails.
 fn bad_instance(seed: u64, is_slow: bool) -> Simulated {
     let mut made = bad_address(seed, is_slow);
     for sum in &mut made.sums {
@@ -246,7 +246,7 @@ fn bad_instance(seed: u64, is_slow: bool) -> Simulated {
     made
 }
 
-/// Nobody listens there: users try it seldom.
+/// No server listens at the address, so users rarely try it.
 fn dead_address(seed: u64) -> Simulated {
     let mut made = simulate(&World { addresses: 3, ..World::new(seed, 60) }, |_, _| {});
     for sum in &mut made.sums {
@@ -322,7 +322,7 @@ fn limited(seed: u64, code: u16) -> Simulated {
     let world = World { open_rate: Some(rate_600), ..World::new(seed, 90) };
     simulate(&world, move |second, random| {
         if second.t >= 20 {
-            // A limit of 250/s is kept exactly, however many come.
+            // A limit of 250/s is enforced exactly for any rate.
             let seen = second.attempts.min(250.0);
             let _ = random;
             second.attempts = 250.0;
@@ -333,7 +333,7 @@ fn limited(seed: u64, code: u16) -> Simulated {
 }
 
 impl Simulated {
-    /// Draws decide single attempts: the limiter does not.
+    /// Removes the randomness of single attempts: the limiter is deterministic.
     fn settled(mut self, code: u16) -> Simulated {
         let mut timeline = crate::Timeline::default();
         let mut sums = vec![throng_metrics::Interval::default(); self.sums.len()];
@@ -363,7 +363,7 @@ impl Simulated {
     }
 }
 
-/// 600 per second for a target that does 500.
+/// 600 per second for a target with a capacity of 500.
 fn saturated_open(seed: u64) -> Simulated {
     let world = World { open_rate: Some(rate_600), capacity: 1e9, ..World::new(seed, 90) };
     let mut waiting = 0.0;
@@ -377,7 +377,7 @@ fn saturated_open(seed: u64) -> Simulated {
     })
 }
 
-/// A ramp of users without pauses to a target that does 400 per second.
+/// A ramp of users without pauses on a target with a capacity of 400 per second.
 fn saturated_closed(seed: u64) -> Simulated {
     let phases = vec![(150, 1.0, 100.0)];
     let world = World { think_s: 0.0, capacity: 1e9, phases, ..World::new(seed, 150) };
@@ -422,7 +422,7 @@ fn stalls(seed: u64, period: usize) -> Simulated {
     })
 }
 
-/// Once a minute, on a busy host, which makes other requests slow at other times.
+/// A stall per minute on a busy host, which causes other slow requests.
 fn stalls_among_spikes(seed: u64) -> Simulated {
     let first = seed as usize % 60;
     let spikes = [(101, 400.0), (215, 420.0), (401, 450.0), (559, 430.0), (621, 410.0)];
@@ -440,7 +440,7 @@ fn rate_of_two(t: f64) -> f64 {
     if t < 120.0 { 100.0 } else { 160.0 }
 }
 
-/// Every 1,200 requests, at two rates: each 12 s, and then each 7.5 s.
+/// A stall every 1,200 requests, at two rates: every 12 s, then every 7.5 s.
 pub(super) fn stalls_by_work(seed: u64) -> Simulated {
     let phases = vec![(120, 100.0, 100.0), (100, 160.0, 160.0)];
     let world = World { open_rate: Some(rate_of_two), phases, ..World::new(seed, 220) };
@@ -457,7 +457,7 @@ pub(super) fn stalls_by_work(seed: u64) -> Simulated {
 fn two_peaks(seed: u64) -> Simulated {
     let world = World { steps: vec![1.5], ..World::new(seed, 120) };
     let mut made = simulate(&world, |second, _| second.slower = vec![(0.3, 40.0)]);
-    // The head is sent at once, and the body waits.
+    // The head is sent immediately, and the body waits.
     let row = &mut made.sums[0].steps[0];
     row.first_byte.record_times(1_500_000, row.count);
     made
@@ -497,12 +497,12 @@ fn slow_step(seed: u64) -> Simulated {
     })
 }
 
-/// A part of the requests has no end, and their users wait.
+/// Some requests never end, and their users wait.
 fn unaccounted(seed: u64, share: f64) -> Simulated {
     simulate(&World::new(seed, 120), |second, _| second.attempts *= share)
 }
 
-/// Connects that time out while a table is full.
+/// Connects that time out because a table is full.
 fn timing_out(second: &mut Second) {
     (second.attempted, second.connect_failed) = (second.attempted + 100.0, 100.0);
     second.failing.push((0.05, Cause::ConnectTimeout, 0));
@@ -543,7 +543,7 @@ fn conntrack_by_numbers(seed: u64) -> Simulated {
     })
 }
 
-/// The same values again and again: the target refuses them as it should.
+/// Repeated values, which the target rejects correctly.
 fn own_duplicates(seed: u64) -> Simulated {
     let mut made = simulate(&World::new(seed, 120), |second, _| {
         if second.t > 40 {

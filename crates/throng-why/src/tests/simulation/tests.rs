@@ -1,4 +1,5 @@
-//! Each fault is found in ten of ten runs, and nothing is found in a hundred clean ones.
+//! Tests that each fault is found in ten of ten runs, and that a hundred clean runs have no
+//! findings.
 
 use throng_metrics::host::{ALL, CAPACITY, OF_SERVICES, STABILITY};
 use throng_metrics::{Cause, Chain, Ending, Slow};
@@ -33,7 +34,7 @@ fn missed((code, level, run): &Fault) -> Vec<String> {
 }
 
 #[test]
-fn every_finding_is_found_in_ten_of_ten_runs_that_have_it() {
+fn every_fault_is_found_in_ten_of_ten_runs() {
     let all: Vec<String> = FAULTS.iter().chain(&MORE).flat_map(missed).collect();
     assert!(all.is_empty(), "{} missed:\n{}", all.len(), all.join("\n"));
     let staged: Vec<Code> = FAULTS.iter().chain(&MORE).map(|(code, _, _)| *code).collect();
@@ -42,7 +43,7 @@ fn every_finding_is_found_in_ten_of_ten_runs_that_have_it() {
 }
 
 #[test]
-fn nothing_is_found_in_clean_runs_and_at_most_two_hints() {
+fn clean_runs_have_no_findings_and_at_most_two_hints() {
     assert!(CLEAN_RUNS >= 100 && CLEAN_RUNS.is_multiple_of(KINDS));
     let all: Vec<(u64, Finding)> = (0..CLEAN_RUNS)
         .flat_map(|seed| clean(seed).judge().findings.into_iter().map(move |it| (seed, it)))
@@ -56,7 +57,7 @@ fn nothing_is_found_in_clean_runs_and_at_most_two_hints() {
 }
 
 #[test]
-fn two_rates_tell_a_timer_from_work_though_the_host_has_a_pause_of_its_own() {
+fn two_rates_distinguish_a_timer_from_work_despite_a_pause_of_the_host() {
     for seed in 1..=SEEDS {
         let phases = vec![(28, 100.0, 100.0), (28, 160.0, 160.0)];
         let rate = |t: f64| if t < 28.0 { 100.0 } else { 160.0 };
@@ -81,7 +82,7 @@ fn two_rates_tell_a_timer_from_work_though_the_host_has_a_pause_of_its_own() {
 }
 
 #[test]
-fn a_step_that_becomes_slower_by_microseconds_is_not_told() {
+fn a_slowdown_of_a_step_by_microseconds_is_not_reported() {
     let made = |ms: f64| {
         let world = World { steps: vec![ms, ms], ..World::new(7, 120) };
         let made = simulate(&world, |second, _| {
@@ -94,9 +95,9 @@ fn a_step_that_becomes_slower_by_microseconds_is_not_told() {
     assert_eq!([made(0.05), made(20.0)], [false, true]);
 }
 
-/// The kernel counts for all listeners of its host.
+/// The kernel's counter covers all listeners of its host.
 #[test]
-fn resets_beside_a_full_queue_of_another_listener_are_not_its_doing() {
+fn resets_are_not_blamed_on_the_full_queue_of_another_listener() {
     let mut made = simulate(&World::new(4, 60), |second, _| {
         second.listen_dropped = 20.0;
         (second.attempted, second.connect_failed) = (second.opened + 2.0, 2.0);
@@ -108,7 +109,7 @@ fn resets_beside_a_full_queue_of_another_listener_are_not_its_doing() {
 }
 
 #[test]
-fn connections_that_time_out_together_are_no_restart() {
+fn simultaneous_timeouts_are_not_a_restart() {
     let made = simulate(&World::new(4, 60), |second, _| {
         if second.t == 40 {
             second.ends = vec![(Ending::TimedOut, second.users, 30.0)];
@@ -121,7 +122,7 @@ fn connections_that_time_out_together_are_no_restart() {
     assert!(!found.iter().any(|it| it.contains("target-restarted")), "{found:?}");
 }
 
-/// What the rule says of responses that take so many milliseconds longer.
+/// The finding for responses that take this many milliseconds longer.
 fn peaks(made: &Simulated) -> Option<(Level, String)> {
     let found = made.judge().findings.into_iter().find(|it| it.code == Code::TwoPeaks)?;
     let figures: Vec<String> = found.evidence.iter().map(|it| it.text.english()).collect();
@@ -129,7 +130,7 @@ fn peaks(made: &Simulated) -> Option<(Level, String)> {
 }
 
 #[test]
-fn a_stall_is_no_lost_packet_and_no_delayed_acknowledgement() {
+fn a_stall_is_not_a_lost_packet_or_a_delayed_acknowledgement() {
     for seed in 1..=SEEDS {
         for extra_ms in [40.0, 200.0] {
             let made =
@@ -149,7 +150,7 @@ fn a_stall_is_no_lost_packet_and_no_delayed_acknowledgement() {
 }
 
 #[test]
-fn levels_of_a_search_are_no_peaks() {
+fn levels_of_a_search_are_not_peaks() {
     let mut made = simulate(&World { steps: vec![1.5], ..World::new(4, 120) }, |second, _| {
         second.slower = vec![(0.2, if second.t > 100 { 900.0 } else { 0.0 })];
     });
@@ -161,7 +162,7 @@ fn levels_of_a_search_are_no_peaks() {
 }
 
 #[test]
-fn a_lost_packet_is_one_that_was_counted() {
+fn a_lost_packet_must_have_been_counted() {
     for seed in 1..=SEEDS {
         let mut made =
             simulate(&World { steps: vec![1.5], ..World::new(seed, 120) }, |second, _| {
@@ -179,19 +180,19 @@ fn a_lost_packet_is_one_that_was_counted() {
 }
 
 #[test]
-fn a_fault_brings_few_other_findings() {
+fn a_fault_causes_few_other_findings() {
     let others = |(code, _, run): &Fault| -> Vec<String> {
         let found = run(3).judge().findings;
         let other = found.into_iter().filter(|it| it.code != *code && it.level < Level::Hint);
         told(&other.collect::<Vec<_>>()).iter().map(|it| format!("{}: {it}", code.word())).collect()
     };
     let all: Vec<String> = FAULTS.iter().chain(&MORE).flat_map(others).collect();
-    // A restart is staged four times, and users reconnect after each.
+    // The restart happens four times, and users reconnect after each.
     assert!(all.len() <= 6, "{}", all.join("\n"));
 }
 
 #[test]
-fn the_generator_silences_what_it_can_explain() {
+fn a_late_generator_suppresses_what_it_explains() {
     let mut made = simulate(&World::new(4, 120), |second, _| {
         second.lateness_ms = 50.0;
         second.slower = vec![(0.3, 40.0)];
@@ -207,7 +208,7 @@ fn the_generator_silences_what_it_can_explain() {
 }
 
 #[test]
-fn a_run_of_seconds_is_too_short_and_a_killed_one_is_judged_up_to_its_end() {
+fn a_short_run_is_not_evaluated_and_a_killed_one_up_to_its_end() {
     let mut made = simulate(&World::new(4, 6), |_, _| {});
     made.facts.ended = false;
     let judged = made.judge();
@@ -218,7 +219,7 @@ fn a_run_of_seconds_is_too_short_and_a_killed_one_is_judged_up_to_its_end() {
 }
 
 #[test]
-fn what_a_record_lacks_is_told_with_what_has_it() {
+fn missing_data_is_reported_with_its_source() {
     let mut made = simulate(&World::new(4, 60), |_, _| {});
     made.facts.no_retries = true;
     let unknown = made.judge().unknown;
@@ -231,7 +232,7 @@ fn what_a_record_lacks_is_told_with_what_has_it() {
     }
 }
 
-/// Whether a load of that many seconds stays as it is; memory grows by such a share in all.
+/// Whether a load of this length is stable, with a relative growth of memory and response times.
 fn soaked(seed: u64, seconds: usize, memory: f64, slower: f64) -> crate::Stability {
     let phases = vec![(seconds, 50.0, 50.0)];
     let world = World { phases, ..World::new(seed, seconds) };
@@ -249,7 +250,7 @@ fn soaked(seed: u64, seconds: usize, memory: f64, slower: f64) -> crate::Stabili
 }
 
 #[test]
-fn a_soak_is_stable_or_says_what_grows() {
+fn a_soak_is_stable_or_names_what_grows() {
     for seed in 0..20 {
         let found = soaked(seed, 3_600, 0.0, 0.0);
         assert_eq!(found.word(), "stable", "seed {seed}: {:?}", found.measures);
@@ -272,7 +273,7 @@ fn a_soak_is_stable_or_says_what_grows() {
 }
 
 #[test]
-fn series_of_hosts_are_used_by_findings_that_are_there() {
+fn series_of_hosts_name_existing_findings() {
     let others = [STABILITY, CAPACITY];
     for series in ALL.iter().chain(OF_SERVICES) {
         let is_known = |word: &&str| {

@@ -1,5 +1,5 @@
-//! Asks a target for the descriptors of its gRPC services before there is a load: one connection
-//! that blocks, and one call after another over it.
+//! Asks a target for the descriptors of its gRPC services before the load starts: one blocking
+//! connection, and one call after another over it.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -27,7 +27,7 @@ use crate::network;
 use crate::network::tls;
 use crate::start_error::StartError;
 
-/// How long the target may be silent, and how long all may take.
+/// How long the target may be silent, and how long all of it may take.
 const SILENCE: Duration = Duration::from_secs(10);
 const TIME: Duration = Duration::from_secs(60);
 const READ_BYTES: usize = 64 * 1024;
@@ -37,19 +37,16 @@ const READ_BYTES: usize = 64 * 1024;
 pub enum ReflectError {
     /// Nothing was sent.
     Start(StartError),
-    /// What is wrong, and the cure.
+    /// What is wrong, and the fix.
     Failed { message: Said, help: Said },
 }
 
-/// A connection that is not shared with anybody.
+/// A connection that is not shared.
 trait Carrier: Read + Write {}
 
 impl<T: Read + Write> Carrier for T {}
 
-/// Asks the first target of a program for these services, or for all that it has.
-///
-/// # Errors
-/// In words what is wrong, and what to do.
+/// Asks the first target of a program for these services, or for all of its services.
 pub fn reflect(
     program: &Program,
     services: &[String],
@@ -131,7 +128,7 @@ fn failed(message: Said, help: Said) -> ReflectError {
     ReflectError::Failed { message, help }
 }
 
-/// What went wrong with the connection.
+/// The error of a failed connection.
 fn lost(target: &Target, failure: &Failure) -> ReflectError {
     let message = say!("cannot query {}: {}", target.authority(), failure.detail);
     let help = match target.scheme.is_secure() {
@@ -148,7 +145,7 @@ fn lost(target: &Target, failure: &Failure) -> ReflectError {
     failed(message, help)
 }
 
-/// A connection over which HTTP/2 can be spoken at once.
+/// A connection that is ready for HTTP/2.
 fn connect(
     program: &Program,
     target: &Target,
@@ -172,7 +169,7 @@ fn connect(
     }
 }
 
-/// By the first of the addresses that accepts; if all refuse, with what each said.
+/// Connects to the first address that accepts; if all refuse, the error names each.
 fn connect_any(program: &Program, addresses: &[SocketAddr]) -> Result<TcpStream, Failure> {
     let mut refused = None;
     for address in addresses {
@@ -236,7 +233,7 @@ fn no_http2(target: &Target) -> ReflectError {
     failed(message, help)
 }
 
-/// Calls one method after another.
+/// Makes calls one after another.
 struct Asker<'a> {
     carrier: Box<dyn Carrier>,
     client: http2::Client,
@@ -247,7 +244,7 @@ struct Asker<'a> {
     metadata: &'a [(String, String)],
 }
 
-/// What came of a call so far.
+/// State of a call.
 #[derive(Default)]
 struct Called {
     response: Response,
@@ -258,7 +255,7 @@ struct Called {
 }
 
 impl Asker<'_> {
-    /// Makes a call with one message; its status, and the last message of the answer.
+    /// Makes a call with one message; returns its status and the last message of the response.
     fn call(
         &mut self,
         method: &str,
@@ -365,7 +362,7 @@ fn is_timeout(error: &io::Error) -> bool {
 }
 
 impl Called {
-    /// There is one call at a time: whatever comes is about it.
+    /// There is one call at a time: every event belongs to it.
     fn hear(&mut self, event: &Event<'_>) {
         let broken = match event {
             Event::Reply { part, .. } => self.part(part).err().map(|violation| violation.said()),

@@ -1,5 +1,5 @@
-//! A message that came over a line, and whose it is: the answer that a task waits for, that of a
-//! heartbeat, a handler's, or nobody's.
+//! Routes a message: to a task that waits for it, to a heartbeat, to a handler; anything else is a
+//! push.
 
 use throng_metrics::Cause;
 use throng_program::{Content, Handler, OnError, Statement};
@@ -22,23 +22,24 @@ use crate::user::task::{Doing, Which, at};
 use crate::user::verb::talk;
 use crate::user::{State, User};
 
-pub(super) struct Message<'m, 'u, 'c> {
+pub(super) struct Message<'m, 'l, 'u, 'c> {
     pub(super) inbound: &'m mut Inbound<'u, 'c>,
-    pub(super) looked: Looked<'m>,
+    pub(super) looked: &'m mut Looked<'l>,
     pub(super) packet: Option<Packet>,
 }
 
-impl<'u> Message<'_, 'u, '_> {
-    /// Gives it to whom it is for.
+impl<'u> Message<'_, '_, 'u, '_> {
+    /// Routes the message.
     pub(super) fn give(mut self) {
         let Inbound { user, shard, line, .. } = &mut *self.inbound;
         let (shard, line) = (*shard, *line);
         if user.session.is_closing(line) {
-            // It is for nobody any more.
+            // No task can take it anymore.
             shard.recorder.borrow_mut().messages.pushes += 1;
             return;
         }
-        // Where messages do not say what they answer, handlers come before whoever takes anything.
+        // If messages do not say what they answer, handlers go before a task that takes any
+        // message.
         let unsure = self.packet.is_none() && user.awaiting(line).next().is_some();
         let handled = unsure && self.handler().is_some();
         if let Some(which) = self.who_awaits(handled) {
@@ -60,11 +61,11 @@ impl<'u> Message<'_, 'u, '_> {
         self.keep_or_pass();
     }
 
-    /// Whether it is the answer to a heartbeat, which has it then.
+    /// Whether it is the reply to a heartbeat; if so, handles it.
     fn answers_beat(&mut self) -> bool {
         let Inbound { user, line, .. } = &mut *self.inbound;
         let mut beats = user.state.heartbeats(*line);
-        if !beats.is_answer(user.session.pc, &self.looked, self.packet) {
+        if !beats.is_answer(user.session.pc, self.looked, self.packet) {
             return false;
         }
         let bytes = wire_bytes(user.state.protocol(*line), self.looked.whole());
@@ -72,7 +73,7 @@ impl<'u> Message<'_, 'u, '_> {
         true
     }
 
-    /// One that no task takes may contain the expected one among other records.
+    /// A message that no task takes may contain the expected one among other records.
     fn note_joined(&mut self) {
         let Inbound { user, shard, line, .. } = &mut *self.inbound;
         if user.awaiting(*line).next().is_none() || !self.looked.document.is_joined_json() {
@@ -88,13 +89,14 @@ impl<'u> Message<'_, 'u, '_> {
         }
     }
 
-    /// Whose answer it is. Where replies do not say what they answer, who asked first is answered
-    /// first. A task that takes whatever comes next does not where a handler is `handled`.
+    /// The task whose reply it is. If replies do not say what they answer, tasks are answered in
+    /// the order in which they asked. A task that takes any message does not if a handler is
+    /// `handled`.
     fn who_awaits(&mut self, handled: bool) -> Option<Which> {
         let Message { inbound, looked, packet } = self;
         let Inbound { user, shard, line, .. } = &mut **inbound;
         let state = &mut user.state;
-        // What it asks with is the state's as well: it is away meanwhile.
+        // The agenda is part of the state that the check borrows: take it out meanwhile.
         let agenda = state.agenda.take();
         let mut first: Option<(Which, throng_base::Time)> = None;
         let others = agenda.iter().flat_map(|agenda| agenda.tasks()).enumerate();
@@ -119,7 +121,7 @@ impl<'u> Message<'_, 'u, '_> {
         first.map(|(which, _)| which)
     }
 
-    /// The first handler that it is for: of a `stay`, then of the link.
+    /// The first handler that matches: of the `stay`, then of the link.
     fn handler(&mut self) -> Option<(&'u Handler, &'u HandlerPlan)> {
         let Inbound { user, shard, line, .. } = &mut *self.inbound;
         let (prepared, session) = (&shard.prepared, user.state.session);
@@ -141,20 +143,20 @@ impl<'u> Message<'_, 'u, '_> {
             let kinds = &handler.message.messages;
             let kind =
                 kinds.is_empty() || packet.is_some_and(|packet| kinds.contains(&packet.message));
-            kind && plan.which.fits(&handler.message.checks, &self.looked, &mut scope)
+            kind && plan.which.fits(&handler.message.checks, self.looked, &mut scope)
         })
     }
 
-    /// Does with it what its handler says.
+    /// Runs a handler on it.
     fn handle(self, handler: &Handler, plan: &HandlerPlan) {
         let Message { inbound: Inbound { user, shard, line, cx }, looked, .. } = self;
         let (shard, line, payload) = (*shard, *line, looked.whole());
         let state = &mut user.state;
         let busy = plan.body.filter(|body| state.is_running(*body));
         let mut scope = scope!(state, shard);
-        // What a body works with is saved when it begins.
+        // Values for a body are saved when the body starts.
         let saves = if busy.is_some() { &[][..] } else { &handler.saves };
-        let mut verdict = plan.look.judge(&handler.checks, saves, &looked, &mut scope);
+        let mut verdict = plan.look.judge(&handler.checks, saves, looked, &mut scope);
         shard.recorder.borrow_mut().messages.pushes += 1;
         state.follow_audiences();
         state.life(line).first_message();
@@ -179,14 +181,14 @@ impl<'u> Message<'_, 'u, '_> {
         }
     }
 
-    /// No step takes it now.
+    /// No step takes the message now.
     fn keep_or_pass(self) {
         let Message { inbound: Inbound { user, shard, line, .. }, looked, packet } = self;
         let (shard, line, session) = (*shard, *line, &user.session);
         let link = user.state.link_in(shard, line);
         let is_reply = packet.is_some_and(|packet| link.is_reply(packet.message));
-        // What comes right behind an answer may be the next one, and so may what comes while the
-        // user asks something elsewhere; replies to what was sent may come while the user thinks.
+        // A message right after a reply may be the next one, and so may one that arrives while the
+        // user asks something elsewhere; replies to sent messages may arrive during think time.
         let (goes_on, asks) = match &session.doing {
             Doing::Step => (true, true),
             Doing::Exchange(_) if session.line != line => (link.expected.any, true),
@@ -200,12 +202,12 @@ impl<'u> Message<'_, 'u, '_> {
                 any || (asks || is_reply) && link.expected.has(packet.message)
             }
             None if goes_on => true,
-            // What a message causes may come before its acknowledgement.
+            // The effect of a message may arrive before its acknowledgement.
             None => {
                 asks && {
                     let mut scope = scope!(user.state, shard);
                     let mut patterns = link.expected.patterns();
-                    patterns.any(|(look, checks)| look.fits(checks, &looked, &mut scope))
+                    patterns.any(|(look, checks)| look.fits(checks, looked, &mut scope))
                 }
             }
         };
@@ -216,7 +218,7 @@ impl<'u> Message<'_, 'u, '_> {
                 let dropped = connection.keep_message(looked.whole(), is_reply);
                 shard.recorder.borrow_mut().messages.dropped += dropped;
             }
-            // The connection is over: it is for a step behind, where one may take it.
+            // The connection is gone: a later step may still take the message.
             (None, Some(left)) if keeps => {
                 left.later.push(Later::Message { payload: looked.whole().to_vec(), is_reply });
             }
@@ -229,14 +231,14 @@ impl<'u> Message<'_, 'u, '_> {
     }
 }
 
-/// Whether the session takes any message right after the response that it waits for.
+/// Whether the session takes any message right after the reply that it waits for.
 fn is_any_next(user: &User, shard: &Lane) -> bool {
     let (next, _) = at(shard, user.state.session, user.session.pc + 1);
     matches!(next, Instruction::Do(Statement::Expect(expect)) if expect.message.is_any())
         && next.link() == Some(user.state.lines.get(user.session.line).link)
 }
 
-/// Whether the message is the one that the step there waits for.
+/// Whether the step there waits for this message.
 fn is_awaited(
     (state, shard): (&mut State, &Lane),
     (line, pc): (u8, u32),
@@ -269,7 +271,7 @@ fn is_awaited(
                 (Content::Declared(declared), None) => {
                     link.answers(packet.message, declared.template.message)
                 }
-                // To bytes that are no message of the protocol, whatever is no push.
+                // The reply to raw bytes is any message that is not a push.
                 _ => !unasked,
             }
         }
@@ -286,7 +288,7 @@ fn is_awaited(
     }
 }
 
-/// Whether the next message is the answer that is waited for, whatever it is.
+/// Whether the next message is the reply, whatever it contains.
 fn takes_any(instruction: &Instruction) -> bool {
     matches!(instruction, Instruction::Do(Statement::Request(request)) if request.answer.is_any())
 }

@@ -1,10 +1,10 @@
-//! Users of datagrams: each is a message, none is joined or split, and one that is lost is missed.
+//! Users of UDP: each datagram is a message, none is joined or split, and a lost one times out.
 
 use super::*;
 
 const STEPS: [StepKind; 2] = [StepKind::Connect, StepKind::Request];
 
-/// Answers each datagram by two: `first` and `second`. Each n-th datagram is lost.
+/// Answers each datagram with two: `first` and `second`. Each n-th datagram is lost.
 fn server(lost: u64) -> Server {
     let count = Cell::new(0u64);
     Box::new(move |asked, _| {
@@ -20,7 +20,7 @@ fn server(lost: u64) -> Server {
 
 fn talking(server: Server, seed: u64) -> Outcome {
     let drive = Drive::Iterations(Iterations::new(20, None, Some(500)));
-    // Where an answer ends is no question: a datagram is one.
+    // The end of a reply is clear: a datagram is one.
     let asking = ask("question", Until::Any);
     let code = vec![connect(), asking, expect("second")];
     let program = program(Scheme::Udp, vec![session(code, 1)], &STEPS, phase(drive, None));
@@ -36,7 +36,7 @@ fn each_datagram_is_a_message() {
 }
 
 #[test]
-fn a_lost_datagram_is_a_timeout_and_no_connection_that_is_lost() {
+fn a_lost_datagram_is_a_timeout_not_a_lost_connection() {
     let outcome = talking(server(50), 62);
     outcome.is_sound(62);
     let lost = outcome.errors(Cause::Timeout);

@@ -1,5 +1,5 @@
-//! Users that begin TLS on an open connection: what came in plain text ends where TLS begins. In
-//! memory, the handshake is over at once.
+//! Users that start TLS on an open connection: plain text ends where TLS starts. In memory, the
+//! handshake completes immediately.
 
 use throng_program::Secure;
 
@@ -13,13 +13,13 @@ fn secure() -> Statement {
     Statement::Secure(Arc::new(Secure { step, link, timeout, failing: Failing::default() }))
 }
 
-/// Connects, asks, begins TLS, asks again, and closes.
+/// Connects, asks, starts TLS, asks again, and closes.
 fn code(ask: impl Fn(u8) -> Statement) -> Block {
     let close = Statement::Disconnect { link: 0, how: Parting::Fin };
     vec![connect(), ask(1), secure(), ask(2), close]
 }
 
-/// Says this behind the reply to what each connection asks first.
+/// Sends this after the reply to the first request of each connection.
 fn behind(reply: impl Fn(u8) -> Vec<u8> + 'static, more: &'static [u8]) -> Server {
     Box::new(move |asked, _| {
         let Some(x) = asked.last().copied().filter(|_| asked.len() >= 8) else {
@@ -40,7 +40,7 @@ fn declared() -> Program {
     let mut program = talkers(&protocol, code(ask), |_| {}, iterations(5, 50));
     program.broken = None;
     program.steps = STEPS.iter().map(|kind| Step::new(kind.word(), *kind)).collect();
-    // It connects anew in each iteration.
+    // It reconnects in each iteration.
     let session = &mut program.sessions[0];
     session.steps.splice(0..0, session.before.drain(..));
     program.expressions = None;
@@ -65,7 +65,7 @@ fn line(_: u8) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_said_after_tls_begins_is_heard_as_before() {
+fn messages_after_the_start_of_tls_are_handled_as_before() {
     let plays = [(declared(), behind(answer, b"")), (raw(), behind(line, b""))];
     for (program, server) in plays {
         let outcome = run(program, 91, |world| world, server);
@@ -76,8 +76,8 @@ fn what_is_said_after_tls_begins_is_heard_as_before() {
 }
 
 #[test]
-fn bytes_behind_the_reply_that_agrees_are_never_read() {
-    // A whole message and half a one, which would be a push and the begin of the next answer.
+fn bytes_after_the_reply_that_agrees_to_tls_are_never_read() {
+    // A complete message and half of one, which would be a push and the start of the next reply.
     let push: &[u8] = &[3, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9];
     for more in [push, &push[..5], b"\n"] {
         let plays = [(declared(), behind(answer, more)), (raw(), behind(line, more))];

@@ -1,23 +1,23 @@
-//! The books of both sides, for messages: requests, pushes and their handlers, heartbeats, and what
-//! is done every so often, in drawn worlds.
+//! Compares the counts of both sides for messages: requests, pushes and their handlers, heartbeats
+//! and recurring actions, in random worlds.
 
 use super::super::agreement::{drawn_phase, seeds, sum};
 use super::*;
 
-/// What the server makes of a request.
+/// What the server does with a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
     Good,
-    /// The reply carries another `x` than was asked for.
+    /// The reply contains another `x` than was requested.
     Wrong,
-    /// The reply is shorter than it is declared.
+    /// The reply is shorter than declared.
     Broken,
     Silent,
     Reset,
     Closed,
 }
 
-/// The server's books.
+/// The server's counts.
 #[derive(Debug, Default)]
 struct Books {
     good: Cell<u64>,
@@ -42,7 +42,7 @@ struct Weather {
     broken: f64,
     silent: f64,
     ends: f64,
-    /// Of heartbeats.
+    /// Shares of heartbeats.
     deaf: f64,
     pushes_max: u64,
     delay_us_max: u64,
@@ -165,14 +165,14 @@ fn drawn_program(random: &mut Random) -> Program {
 }
 
 #[test]
-fn messages_agree_with_the_servers_books() {
-    // They are larger worlds than those of requests.
+fn message_counts_agree_with_the_server() {
+    // These worlds are larger than those of requests.
     seeds(60).for_each(messages_agree);
 }
 
 fn messages_agree(seed: u64) {
     let mut random = Random::new(seed);
-    // In half of the worlds nobody but the clients ends a connection.
+    // In half of the worlds only the clients end connections.
     let calm = random.chance(0.5);
     let books = Rc::new(Books::default());
     let server = drawn_server(drawn_weather(&mut random, calm), &books);
@@ -192,7 +192,7 @@ fn messages_agree(seed: u64) {
     let pushes = outcome.step(4);
     let acks = outcome.step(ACKS.0);
     let told = |cause| sum(&asks.errors, cause);
-    // What a request came to, as both sides say it: throng may lack what was cut off.
+    // The outcome of a request on both sides: throng may lack requests that were cut off.
     let theirs = [&books.good, &books.wrong, &books.broken].map(Cell::get);
     let ours = [asks.ok, told(Cause::FieldUnexpected), told(Cause::Malformed)];
     for (ours, theirs) in ours.into_iter().zip(theirs) {
@@ -201,16 +201,16 @@ fn messages_agree(seed: u64) {
     assert!(books.asks.get() <= asks.begun, "{said}");
     assert!(books.pings.get() <= beats.sent && beats.answered <= books.pongs.get(), "{said}");
     assert!(books.acks.get() <= acks.ok + acks.interrupted + acks.failed(), "{said}");
-    // What came is one thing and one only.
+    // Everything that arrived is counted in exactly one way.
     let replies: u64 = ours.iter().sum();
     let unowned = messages.broken - told(Cause::Malformed);
     let known = replies + beats.answered + messages.pushes + messages.unasked + unowned;
     assert_eq!(messages.received, known, "{said}\n{beats:?} {:?}", asks.errors);
-    // All pushes have a handler, and nothing else is kept: what is dropped is dropped there.
+    // All pushes have a handler, and nothing else is kept: only they can be dropped.
     let dropped = sum(&pushes.errors, Cause::MessagesDropped);
     assert_eq!((pushes.count, dropped), (messages.pushes, messages.dropped), "{said}");
     assert_eq!(pushes.ok + dropped, pushes.count, "{said}");
-    // Each push begins its body once, unless it is said that it did not; each connection may end
+    // Each push starts its body once, unless it was reported as dropped; each connection may end
     // within one.
     let handled = acks.begun + messages.skipped;
     assert!(handled <= pushes.ok, "{said}: {handled} of {}", pushes.ok);

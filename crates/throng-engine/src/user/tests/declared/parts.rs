@@ -1,4 +1,4 @@
-//! Replies of several packets: one attempt, which ends with the last of them. Pushes of several
+//! Replies of several packets: one attempt, which ends with the last packet. Pushes of several
 //! packets: one message.
 
 use throng_metrics::{Cause, Comparison};
@@ -20,7 +20,7 @@ fn rows(correlates: bool) -> Arc<Protocol> {
     Arc::new(Protocol::compile(declaration).unwrap())
 }
 
-/// Sends three rows, a millisecond each, and the end after some more.
+/// Sends three rows, one per millisecond, and the end some time later.
 fn lists(row: impl Fn(u8) -> Vec<u8> + 'static, end: Option<Duration>) -> Server {
     Box::new(move |asked, _| {
         let mut deeds = Vec::new();
@@ -54,7 +54,7 @@ fn a_reply_of_several_packets_is_one_attempt() {
     for correlates in [true, false] {
         let protocol = rows(correlates);
         let row = protocol.message("row").unwrap();
-        // A field of the first row, one of the last packet, and how many came.
+        // A field of the first row, one of the last packet, and the number of packets.
         let checks = vec![
             number(&protocol, row, "y", 10.0),
             count("packets", 4.0),
@@ -75,9 +75,9 @@ fn a_reply_of_several_packets_is_one_attempt() {
     }
 }
 
-/// What is wrong in the middle is told at the end, so that no packet is left to the next request.
+/// An error in the middle is reported at the end, so that no packet is left for the next request.
 #[test]
-fn a_reply_is_judged_at_its_end() {
+fn a_reply_is_checked_at_its_end() {
     for correlates in [true, false] {
         let protocol = rows(correlates);
         let row = protocol.message("row").unwrap();
@@ -103,7 +103,7 @@ fn a_reply_without_an_end_times_out() {
     }
 }
 
-/// `push` goes on: `page` is a packet behind it, `tail` the last one.
+/// `push` continues: `page` is a later packet, `tail` the last one.
 fn pages() -> Arc<Protocol> {
     let mut declaration = protocol(true).declaration().clone();
     let push = &mut declaration.messages[2];
@@ -122,7 +122,7 @@ fn pages() -> Arc<Protocol> {
     Arc::new(Protocol::compile(declaration).unwrap())
 }
 
-/// Sends so many pushes of four packets before each answer, cut into two pieces anywhere; notes
+/// Sends this many pushes of four packets before each reply, cut into two pieces anywhere; records
 /// what is acknowledged.
 fn pushes(count: u64, acked: &Rc<RefCell<Vec<u64>>>) -> Server {
     let acked = Rc::clone(acked);
@@ -158,7 +158,7 @@ fn acknowledge(protocol: &Protocol) -> Statement {
     }))
 }
 
-/// Of a push: how many packets it has, its first page, and that its tail is the `nth`.
+/// Checks of a push: its number of packets, its first page, and that its tail is the `nth`.
 fn whole_push(protocol: &Arc<Protocol>, nth: Option<u8>) -> Vec<Check> {
     let (page, tail) = (protocol.message("page").unwrap(), protocol.message("tail").unwrap());
     let mut checks = vec![
@@ -190,14 +190,14 @@ fn a_push_of_several_packets_is_one_message() {
         assert_eq!((step.errors.as_slice(), step.ok), (&[][..], 15), "seed {seed}");
         let messages = &outcome.sum.traffic.messages;
         assert_eq!((messages.received, messages.pushes, messages.unasked), (65, 15, 0));
-        // Those that waited for the body before them are whole, too.
+        // Pushes that waited for the body before them are complete, too.
         assert_eq!(acked.take(), [1, 2, 3].repeat(5), "seed {seed}");
     }
 }
 
-/// They come before the answer, and are kept for the steps behind it.
+/// They arrive before the reply, and are kept for later steps.
 #[test]
-fn a_push_of_several_packets_that_is_kept_stays_whole() {
+fn a_kept_push_of_several_packets_stays_complete() {
     let protocol = pages();
     let ask = Statement::Request(Arc::new(ask(&protocol, 9)));
     let expect = |nth| {
@@ -223,9 +223,9 @@ fn a_push_of_several_packets_that_is_kept_stays_whole() {
     }
 }
 
-/// A push whose rest never comes is a push, and the next one is whole.
+/// A push whose rest never arrives is a push, and the next one is complete.
 #[test]
-fn a_push_without_an_end_is_counted_and_forgotten() {
+fn a_push_without_an_end_is_counted_and_dropped() {
     let protocol = pages();
     let ask = Statement::Request(Arc::new(ask(&protocol, 9)));
     let server: Server = Box::new(|asked, _| {

@@ -1,9 +1,9 @@
-//! Messages of consecutive steps go out in one write, and each step counts what the target has of
-//! its own message, whatever becomes of the write.
+//! Messages of consecutive steps are sent in one write, and each step counts what the target
+//! received of its own message, whatever happens to the write.
 
 use super::*;
 
-/// Packets that came in one write: their kinds and numbers.
+/// Packets that arrived in one write: their kinds and numbers.
 type Came = Vec<Vec<(u8, u32)>>;
 
 /// Sends `ack`, `ping` and `ask`; the steps 5, 6 and 1.
@@ -20,7 +20,7 @@ fn three(protocol: &Arc<Protocol>) -> Block {
     ]
 }
 
-/// Notes what comes, and answers what `ask` says; each n-th time it resets the connection instead.
+/// Records what arrives, and answers `ask`; each n-th time it resets the connection instead.
 fn server(came: &Rc<RefCell<Came>>, resets: u64) -> Server {
     let (came, count) = (Rc::clone(came), Cell::new(0u64));
     Box::new(move |asked, _| {
@@ -49,13 +49,13 @@ fn talk(clogged: f64, resets: u64, seed: u64) -> (Outcome, Came) {
     (outcome, came.take())
 }
 
-/// How many messages of a kind came.
+/// How many messages of a kind arrived.
 fn of(came: &Came, kind: u8) -> u64 {
     came.iter().flatten().filter(|(other, _)| *other == kind).count() as u64
 }
 
 #[test]
-fn messages_with_nothing_to_wait_for_between_them_are_one_write() {
+fn messages_without_a_wait_between_them_are_one_write() {
     let (outcome, came) = talk(0.0, 0, 71);
     assert!(came.iter().all(|write| write.len() == 3), "{:?}", came[0]);
     assert_eq!(came.len(), 400);
@@ -65,10 +65,10 @@ fn messages_with_nothing_to_wait_for_between_them_are_one_write() {
     assert_eq!(outcome.sum.traffic.messages.sent, 1200);
 }
 
-/// A socket that takes half of a write: what it did not take is written again when it is its turn,
-/// with the numbers that it had.
+/// A socket that takes half of a write: the rest is written again when it is its turn, with the
+/// same numbers.
 #[test]
-fn what_the_socket_does_not_take_is_sent_once() {
+fn bytes_that_the_socket_does_not_take_are_sent_once() {
     let (outcome, came) = talk(0.4, 0, 72);
     assert!(came.iter().any(|write| write.len() == 3), "some are joined");
     assert!(came.iter().any(|write| matches!(write.len(), 1 | 2)), "some are cut");
@@ -80,9 +80,9 @@ fn what_the_socket_does_not_take_is_sent_once() {
     assert_eq!(outcome.sum.traffic.bytes_out, outcome.written);
 }
 
-/// No step is ok or failed whose message the target has, and that has not begun.
+/// A step whose message the target has, but that has not started, neither succeeds nor fails.
 #[test]
-fn the_target_has_no_message_of_a_step_that_has_not_begun() {
+fn the_target_gets_no_message_of_a_step_that_has_not_started() {
     for seed in 0..20 {
         let (outcome, came) = talk(0.4, 7, seed);
         for (step, kind) in [(5, 4), (6, 5), (1, 1)] {

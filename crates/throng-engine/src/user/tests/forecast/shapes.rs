@@ -1,4 +1,4 @@
-//! Rates of any shape, starts by chance, and starts that are dropped.
+//! Rates of any shape, random starts, and dropped starts.
 
 use super::*;
 
@@ -40,7 +40,7 @@ fn shapes_are_as_exact_as_ramps() {
 }
 
 #[test]
-fn chance_stays_between_the_bounds() {
+fn random_choices_stay_within_the_bounds() {
     for (name, rate) in
         [("constant", Rate::constant(80.0)), ("sine", sine(40.0, 30.0)), ("points", points())]
     {
@@ -52,7 +52,7 @@ fn chance_stays_between_the_bounds() {
 }
 
 #[test]
-fn what_is_dropped_stays_between_the_bounds() {
+fn dropped_starts_stay_within_the_bounds() {
     for spacing in [Spacing::Even, Spacing::Poisson] {
         let code = || vec![ask(), think(990, 990)];
         for max in [6, 60, 600] {
@@ -67,8 +67,8 @@ fn what_is_dropped_stays_between_the_bounds() {
 }
 
 #[test]
-fn a_rate_that_users_keep_for_a_part_of_the_time_is_caught_up_where_starts_wait() {
-    // Ten users do a hundred a second; the sine asks for 150 at its height, and for 10 behind it.
+fn delayed_starts_catch_up_with_a_rate_that_users_only_reach_at_times() {
+    // Ten users run a hundred per second; the sine requires 150 at its peak, and 10 later.
     let rate = sine(80.0, 70.0);
     let code = || vec![ask(), think(89, 89)];
     holds_nearly(

@@ -1,4 +1,4 @@
-//! Clients of MQTT against a server that acknowledges, echoes, refuses and lies.
+//! MQTT clients against a server that acknowledges, echoes, refuses and violates the protocol.
 
 use std::cell::RefCell;
 
@@ -12,7 +12,7 @@ use throng_protocol::mqtt::{
 
 use super::*;
 
-/// A server that makes these packets of each that comes.
+/// A server that answers each packet with these packets.
 fn server(version: Version, answer: impl Fn(&Packet<'_>) -> Vec<Vec<u8>> + 'static) -> Server {
     Box::new(move |asked, _| {
         let mut out = Vec::new();
@@ -44,7 +44,7 @@ fn written(version: Version, packet: &Packet<'_>) -> Vec<u8> {
     out
 }
 
-/// A server that accepts all, and says every message to who has published it.
+/// A server that accepts all, and returns every message to its publisher.
 fn echo(version: Version, packet: &Packet<'_>) -> Vec<Vec<u8>> {
     let written = |packet: Packet<'_>| written(version, &packet);
     let ack = |id| Ack { id, ..Ack::default() };
@@ -116,7 +116,7 @@ fn publish(step: u16, qos: Qos) -> Statement {
     order(step, message(qos))
 }
 
-/// Waits for a message with a topic that the filter has.
+/// Waits for a message whose topic matches the filter.
 fn hear(step: u16, filter: &str) -> Statement {
     let topic =
         Check { pick: Pick::Header("topic".into()), want: Want::Topic(Text::literal(filter)) };
@@ -135,7 +135,7 @@ fn hear(step: u16, filter: &str) -> Statement {
 const KINDS: [StepKind; 4] =
     [StepKind::Connect, StepKind::Request, StepKind::Request, StepKind::Expect];
 
-/// Users that do these steps once each second, for so many seconds.
+/// Users that run these steps once each second, for this many seconds.
 fn speaking(code: Block, begin: usize, users: u64, time: Duration) -> Program {
     let drive = Drive::Users(Users { to: users, coming: Coming::AtOnce });
     program(Scheme::Mqtt, vec![session(code, begin)], &KINDS, phase(drive, Some(time)))
@@ -146,7 +146,7 @@ fn second() -> Statement {
 }
 
 #[test]
-fn messages_of_all_levels_are_acknowledged_and_come_by_their_topic() {
+fn messages_of_all_qos_levels_are_acknowledged_and_delivered_by_topic() {
     for version in [Version::V3, Version::V5] {
         for qos in [Qos::AtLeastOnce, Qos::ExactlyOnce] {
             let code = vec![
@@ -173,7 +173,7 @@ fn messages_of_all_levels_are_acknowledged_and_come_by_their_topic() {
 }
 
 #[test]
-fn a_traced_message_has_the_random_values_that_are_sent() {
+fn a_trace_shows_the_random_values_that_are_sent() {
     let drawn = "string(random.int(1, 1000000))";
     let order = order(
         1,
@@ -209,7 +209,7 @@ fn a_traced_message_has_the_random_values_that_are_sent() {
 }
 
 #[test]
-fn a_silent_user_says_pings_by_itself() {
+fn an_idle_user_sends_pings_by_itself() {
     for answers in [true, false] {
         let own = Client { keep_alive_s: 3, ..client(Version::V5) };
         let program = speaking(vec![open(own), stay(1, None)], 1, 10, 20 * S);
@@ -236,7 +236,7 @@ fn a_silent_user_says_pings_by_itself() {
 }
 
 #[test]
-fn a_heartbeat_that_is_a_ping_is_answered() {
+fn a_ping_heartbeat_is_answered() {
     for answers in [true, false] {
         let heartbeat = Heartbeat {
             step: StepId(2),
@@ -262,7 +262,7 @@ fn a_heartbeat_that_is_a_ping_is_answered() {
 }
 
 #[test]
-fn a_refusal_is_a_cause_by_whom_its_reason_blames() {
+fn the_reason_code_of_a_refusal_decides_its_cause() {
     for (code, cause) in [
         (0x86, Cause::MqttRequest),
         (0x87, Cause::MqttReason),
@@ -287,7 +287,7 @@ fn a_refusal_is_a_cause_by_whom_its_reason_blames() {
     }
 }
 
-/// What comes of one step against a server that answers it so.
+/// The result of one step against a server that answers it this way.
 fn verdict(
     step: Statement,
     answer: impl Fn(u16) -> Packet<'static> + 'static,
@@ -307,7 +307,7 @@ fn verdict(
 }
 
 #[test]
-fn an_acknowledgement_can_refuse() {
+fn an_acknowledgement_can_be_a_refusal() {
     let full = |id| Packet::Puback(Ack { id, code: 0x97, ..Ack::default() });
     let (ok, errors, said) = verdict(publish(1, Qos::AtLeastOnce), full);
     assert_eq!((ok, &errors[..]), (0, &[(Cause::MqttReason, 1)][..]));
@@ -324,7 +324,7 @@ fn an_acknowledgement_can_refuse() {
 }
 
 #[test]
-fn a_server_that_lies_is_cut_off() {
+fn a_server_that_violates_the_protocol_is_disconnected() {
     let publish = || publish(1, Qos::AtLeastOnce);
     let wrong = |id| Packet::Puback(Ack { id: id + 1, ..Ack::default() });
     let (_, errors, said) = verdict(publish(), wrong);
@@ -346,7 +346,7 @@ fn a_server_that_lies_is_cut_off() {
 }
 
 #[test]
-fn a_server_that_speaks_something_else_is_told_from_one_that_lies() {
+fn another_protocol_is_distinguished_from_a_violation() {
     for said in [&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], &[21, 3, 3, 0, 2, 2, 70]] {
         let program = speaking(vec![open(client(Version::V5)), stay(1, None)], 1, 1, S);
         let server: Server = Box::new(move |_, _| vec![(MS, say(said))]);
@@ -357,7 +357,7 @@ fn a_server_that_speaks_something_else_is_told_from_one_that_lies() {
 }
 
 #[test]
-fn a_session_goes_on_with_the_next_connection() {
+fn a_session_continues_on_the_next_connection() {
     let own = Client { clean_start: false, ..client(Version::V3) };
     let code = vec![open(own), publish(1, Qos::AtLeastOnce), stay(2, None)];
     let program = speaking(code, 2, 1, 3 * S);
@@ -373,7 +373,7 @@ fn a_session_goes_on_with_the_next_connection() {
             }
             Packet::Publish(it) => {
                 seen.push(format!("publish {} {}", it.id, it.dup));
-                // The first one breaks the standard, so that the client loses the connection.
+                // The first one violates the standard, so that the client loses the connection.
                 match it.dup {
                     true => echo(Version::V3, packet),
                     false => vec![vec![0xff, 0xff]],
@@ -389,7 +389,7 @@ fn a_session_goes_on_with_the_next_connection() {
 }
 
 #[test]
-fn handlers_hear_their_topics() {
+fn handlers_get_the_messages_of_their_topics() {
     let mut stays = stay(1, None);
     if let Statement::Stay(stay) = &mut stays {
         let topic =

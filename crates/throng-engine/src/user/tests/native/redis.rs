@@ -1,4 +1,4 @@
-//! Users of Redis against a server that answers, is late, lies and sends away.
+//! Redis users against a server that answers, is late, violates the protocol and rejects logins.
 
 use throng_base::redis as base;
 use throng_program::redis::{self, Commands};
@@ -7,7 +7,7 @@ use throng_protocol::redis::{Reply, read_reply};
 
 use super::*;
 
-/// A server that makes these bytes of the words of each command.
+/// A server that answers the words of each command with these bytes.
 fn server(answer: impl Fn(&[String]) -> (Duration, Vec<u8>) + 'static) -> Server {
     Box::new(move |asked, _| {
         let mut deeds = Vec::new();
@@ -25,7 +25,7 @@ fn text(text: &str) -> Vec<u8> {
     format!("${}\r\n{text}\r\n", text.len()).into_bytes()
 }
 
-/// A step that sends these words, and wants this value of the reply.
+/// A step that sends these words, and expects this value in the reply.
 fn redis(step: u16, commands: &[&[Text]], checks: Vec<Check>) -> Statement {
     let commands: Vec<Vec<Text>> = commands.iter().map(|words| words.to_vec()).collect();
     let commands = Commands::new(&commands, String::new(), !checks.is_empty());
@@ -59,7 +59,7 @@ fn second() -> Statement {
 }
 
 #[test]
-fn replies_are_those_of_their_commands_however_they_are_cut() {
+fn replies_match_their_commands_however_they_are_split() {
     let own = [Text::literal("ECHO"), valued("string(user.id) + \"-\" + string(iteration)")];
     let code = vec![
         connect(),
@@ -81,7 +81,7 @@ fn replies_are_those_of_their_commands_however_they_are_cut() {
 }
 
 #[test]
-fn a_reply_that_comes_too_late_is_not_taken_for_the_next() {
+fn a_late_reply_is_not_taken_for_the_next_one() {
     let code = vec![
         connect(),
         redis(1, &[&words("SLOW a")], Vec::new()),
@@ -109,7 +109,7 @@ fn a_reply_that_comes_too_late_is_not_taken_for_the_next() {
 }
 
 #[test]
-fn an_error_is_a_cause_by_whom_its_word_blames() {
+fn the_code_of_an_error_decides_its_cause() {
     for (error, cause) in [
         ("WRONGTYPE no", Cause::RedisRequest),
         ("OOM full", Cause::RedisError),
@@ -130,7 +130,7 @@ fn an_error_is_a_cause_by_whom_its_word_blames() {
 }
 
 #[test]
-fn who_logs_in_is_let_in_or_not() {
+fn a_login_succeeds_or_fails() {
     for (reply, ok) in [(&b"+OK\r\n"[..], true), (b"-WRONGPASS no\r\n", false), (b"", false)] {
         let code = vec![connect(), redis(1, &[&words("GET a")], Vec::new()), second()];
         let mut program = asking(code, 1, 3, 2 * S);
@@ -152,7 +152,7 @@ fn who_logs_in_is_let_in_or_not() {
 }
 
 #[test]
-fn messages_come_to_who_waits_for_them() {
+fn messages_reach_the_steps_that_wait_for_them() {
     let news = header("channel", Want::Equals(Text::literal("news")));
     let expect = Expect {
         step: StepId(3),
@@ -183,7 +183,7 @@ fn messages_come_to_who_waits_for_them() {
             };
             (MS, [one(&words[1], 1), message("odd"), one(&words[2], 2)].concat())
         }
-        // Before its reply, and behind it.
+        // Before its reply, and after it.
         _ => (MS, [message("news"), b"*2\r\n".to_vec(), text("pong"), text("")].concat()),
     });
     let outcome = run(asking(code, 2, 20, 3 * S), 55, |world| world.clog(0.1), server);
@@ -193,7 +193,7 @@ fn messages_come_to_who_waits_for_them() {
 }
 
 #[test]
-fn a_server_that_speaks_something_else_is_cut_off() {
+fn a_server_that_speaks_another_protocol_is_disconnected() {
     for (bytes, cause) in [
         (&b"HTTP/1.1 400 Bad Request\r\n"[..], Cause::WrongScheme),
         (b"$4294967296\r\n", Cause::TooLarge),

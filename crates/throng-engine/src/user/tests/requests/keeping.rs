@@ -1,4 +1,4 @@
-//! What all users keep together is bounded: beyond it answers fail, and nothing else does.
+//! The memory of all users together is limited: beyond it responses fail, and nothing else does.
 
 use throng_extract::Digest;
 use throng_metrics::Comparison;
@@ -7,7 +7,7 @@ use throng_program::Slow;
 use super::values::text_with;
 use super::*;
 
-/// Forty thousand bytes, in two pieces that come apart.
+/// Forty thousand bytes, in two pieces that arrive separately.
 fn large_answers() -> Server {
     http_server(|_| {
         let head = b"HTTP/1.1 200 OK\r\nContent-Length: 40000\r\n\r\n".to_vec();
@@ -28,7 +28,7 @@ fn eight_users(checks: Vec<Check>, kept_bytes_max: Option<u64>) -> Outcome {
 }
 
 #[test]
-fn bodies_beyond_the_budget_fail_and_the_run_goes_on() {
+fn bodies_beyond_the_budget_fail_and_the_run_continues() {
     let contains = || vec![Check { pick: Pick::Body, want: Want::Contains(Text::literal("xx")) }];
     let outcome = eight_users(contains(), None);
     assert_eq!((outcome.sum.total().ok, outcome.sum.total().count), (80, 80));
@@ -40,17 +40,17 @@ fn bodies_beyond_the_budget_fail_and_the_run_goes_on() {
     assert_eq!((total.ok + refused, total.count), (80, 80));
     let example = outcome.examples.iter().find(|one| one.cause == Cause::MemoryLimit).unwrap();
     assert!(example.detail.english().contains("100 KB"), "{:?}", example.detail);
-    // The connection is good for the next answer.
+    // The connection can be used for the next response.
     assert_eq!(outcome.sum.connections.counts.opened, 8);
     // Not even one.
     let outcome = eight_users(contains(), Some(30_000));
     assert_eq!(outcome.errors(Cause::MemoryLimit), 80);
-    // What nobody looks at is not kept.
+    // Bodies that nothing needs are not kept.
     assert_eq!(eight_users(Vec::new(), Some(1)).sum.total().ok, 80);
 }
 
 #[test]
-fn a_body_is_not_kept_for_its_size_and_digests() {
+fn size_and_digest_checks_do_not_keep_the_body() {
     let size =
         |size: f64| Check { pick: Pick::Size, want: Want::Number(Comparison::Equal, size.into()) };
     let digest = |digest: Digest, body: &[u8]| Check {
@@ -86,7 +86,7 @@ fn slow_uploads(body: Text, kept_bytes_max: u64) -> Outcome {
 }
 
 #[test]
-fn what_waits_to_be_sent_is_within_the_budget() {
+fn unsent_data_stays_within_the_budget() {
     let own = format!("${{user.id}}{}", "x".repeat(20_000));
     let outcome = slow_uploads(text_with(&own, Escape::None), 100_000);
     let refused = outcome.errors(Cause::MemoryLimit);
@@ -95,7 +95,7 @@ fn what_waits_to_be_sent_is_within_the_budget() {
 }
 
 #[test]
-fn a_body_that_is_the_same_for_all_is_held_once() {
+fn a_body_that_all_users_share_is_stored_once() {
     // Less than one body for all users together: there is room for their heads.
     let outcome = slow_uploads(Text::literal([b'x'; 20_000]), 2_000);
     assert_eq!((outcome.sum.total().ok, outcome.errors(Cause::MemoryLimit)), (16, 0));
@@ -105,7 +105,7 @@ fn a_body_that_is_the_same_for_all_is_held_once() {
 }
 
 #[test]
-fn messages_that_are_not_complete_are_within_the_budget() {
+fn incomplete_messages_stay_within_the_budget() {
     let chat = chat_server(0);
     let server: Server = Box::new(move |asked, random| {
         if asked.starts_with(b"GET ") {

@@ -1,5 +1,5 @@
-//! Connections that the target closes between two requests, and the faults that look like it: what
-//! is sent once more, and what is told.
+//! Connections that the target closes between two requests, and faults that look like it: what is
+//! resent, and what is reported.
 
 use std::cell::RefCell;
 
@@ -18,7 +18,7 @@ fn thinking(method: &str, users: u64, times: u64) -> Program {
     program(Scheme::Http, vec![session(code, 0)], HTTP, iterations(users, times))
 }
 
-/// A server that counts what it hears, and does with each request what `deeds` say.
+/// A server that counts what it receives, and does with each request what `deeds` says.
 fn counting(
     deeds: impl Fn(&mut Random) -> Vec<(Duration, Deed)> + 'static,
 ) -> (Server, Rc<Cell<u64>>) {
@@ -36,7 +36,7 @@ fn closes_when_idle(_: &mut Random) -> Vec<(Duration, Deed)> {
 }
 
 #[test]
-fn a_request_that_meets_a_close_is_sent_once_more_and_counted() {
+fn a_request_that_crosses_a_close_is_resent_and_counted() {
     for seed in 1..=5 {
         let (server, heard) = counting(closes_when_idle);
         let outcome = run(thinking("GET", 10, 2000), seed, |world| world, server);
@@ -44,14 +44,15 @@ fn a_request_that_meets_a_close_is_sent_once_more_and_counted() {
         let total = outcome.sum.total();
         assert_eq!(total.count, 2000, "seed {seed}: a request is one attempt");
         assert!(total.resent > 20, "seed {seed}: {}", total.resent);
-        // What the server heard it did not hear twice; what it took before it closed is told.
+        // What the server processed it got only once; what it acknowledged before it closed is
+        // reported.
         assert_eq!(heard.get(), 2000, "seed {seed}");
         assert_eq!(total.ok + outcome.errors(Cause::ClosedEarly), 2000, "seed {seed}");
     }
 }
 
 #[test]
-fn what_is_sent_once_more_is_what_it_was() {
+fn a_resent_request_is_identical() {
     let sent = |closes: bool| {
         let mut program = thinking("GET", 1, 300);
         for one in &mut program.sessions[0].steps {
@@ -73,12 +74,12 @@ fn what_is_sent_once_more_is_what_it_was() {
     };
     let ((closed, resent), (kept, none)) = (sent(true), sent(false));
     assert!(resent > 3 && none == 0, "{resent} {none}");
-    // Thinking is chance too: what differs would differ from there on.
+    // Think times are random too: any difference would show from there on.
     assert_eq!(closed, kept);
 }
 
 #[test]
-fn what_is_not_idempotent_or_must_not_be_sent_again_fails() {
+fn a_request_that_is_not_idempotent_or_may_not_be_resent_fails() {
     let (server, heard) = counting(closes_when_idle);
     let posted = run(thinking("POST", 10, 2000), 1, |world| world, server);
     let mut never = thinking("GET", 10, 2000);
@@ -101,9 +102,9 @@ fn what_is_not_idempotent_or_must_not_be_sent_again_fails() {
     }
 }
 
-/// Faults come after a time of quiet, where they look most like an idle connection that ends.
+/// Faults after an idle period, when they look most like the end of an idle connection.
 #[test]
-fn faults_after_quiet_are_all_told() {
+fn all_failures_after_a_quiet_period_are_reported() {
     for seed in 1..=5 {
         let (dropped, reset) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
         let (drops, resets) = (Rc::clone(&dropped), Rc::clone(&reset));

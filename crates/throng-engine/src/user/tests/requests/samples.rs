@@ -1,4 +1,4 @@
-//! What is recorded of responses beside their times, and of users who pause.
+//! What is recorded of responses besides their times, and of users that pause.
 
 use throng_metrics::{SAMPLED_OF, SampleInterval};
 
@@ -7,7 +7,7 @@ use super::*;
 
 const COUNT: u64 = 1000;
 
-/// One user, whose requests differ, or are all the same, and who pauses behind each.
+/// One user, whose requests differ or are all the same, and which pauses after each.
 fn sampled(path: &str, answer: impl Fn(&mut Random) -> Vec<(Duration, Deed)> + 'static) -> Outcome {
     let steps = vec![request("GET", path, |_| {}), pause(2 * MS)];
     let drive = Drive::Iterations(Iterations::new(1, None, Some(COUNT)));
@@ -38,7 +38,7 @@ fn looked_at(same: bool, cached: bool) -> Vec<SampleInterval> {
 }
 
 #[test]
-fn one_response_of_64_is_looked_at_where_requests_differ() {
+fn one_response_in_64_is_sampled_if_requests_differ() {
     let same = sampled("/item/${user.id + random.int(1, 9)}", |_| answer("", "the same body"));
     assert_eq!(same.sum.samples, looked_at(true, false));
     let differing =
@@ -49,7 +49,7 @@ fn one_response_of_64_is_looked_at_where_requests_differ() {
 }
 
 #[test]
-fn a_response_says_that_a_cache_has_answered() {
+fn responses_from_a_cache_are_recognized() {
     for (head, cached) in [
         ("Age: 7\r\n", true),
         ("X-Cache: Hit from cloudfront\r\n", true),

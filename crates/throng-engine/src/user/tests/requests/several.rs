@@ -1,5 +1,5 @@
-//! Users with several connections: they log in over HTTP, live on a WebSocket, and ask over HTTP
-//! beside it; all books are kept, whatever is lost.
+//! Users with several connections: they log in over HTTP, stay on a WebSocket, and send HTTP
+//! requests in addition; all counts add up, whatever is lost.
 
 use throng_program::{Amount, Beat, BeatFault, Beside, Churn, Every, Handler, OnError};
 
@@ -17,7 +17,7 @@ const KINDS: &[StepKind] = &[
     StepKind::Http,
 ];
 
-/// The links of the session: over which of them it goes on HTTP, and on the WebSocket.
+/// The links of the session: those of its HTTP requests, and the WebSocket.
 const API: u8 = 0;
 const CHAT: u8 = 1;
 
@@ -41,7 +41,8 @@ fn beat(every: Duration) -> Heartbeat {
     }
 }
 
-/// Logs in, connects, asks on both connections; a handler and an `every` of the chat call the API.
+/// Logs in, connects, sends requests on both connections; a handler and an `every` of the chat call
+/// the API.
 fn member(stays: Duration, then: OnError) -> Session {
     let mut open = connect();
     let mut request = ask("hello", Until::Any);
@@ -86,7 +87,7 @@ fn program_of(session: Session, phase: Phase) -> Program {
     one
 }
 
-/// A chat that also answers plain requests, both with faults now and then.
+/// A chat that also answers plain requests, both with occasional faults.
 fn server(faults: u64) -> Server {
     let chat = chat_server(faults);
     Box::new(move |asked, random| {
@@ -115,7 +116,7 @@ fn server(faults: u64) -> Server {
 }
 
 #[test]
-fn users_live_on_a_connection_and_ask_over_another() {
+fn users_stay_on_one_connection_and_send_requests_over_another() {
     let drive = Drive::Users(Users { to: 30, coming: Coming::AtOnce });
     let one = program_of(member(300 * MS, OnError::Count), phase(drive, Some(3 * S)));
     let outcome = run(one, 1, |world| world, server(0));
@@ -134,7 +135,7 @@ fn users_live_on_a_connection_and_ask_over_another() {
 }
 
 #[test]
-fn the_books_are_kept_whatever_connection_is_lost() {
+fn counts_add_up_whichever_connection_is_lost() {
     let (mut lost, mut broken) = (0, 0);
     for seed in 1..60u64 {
         let mut random = Random::new(seed);
@@ -165,7 +166,7 @@ fn the_books_are_kept_whatever_connection_is_lost() {
 }
 
 #[test]
-fn a_target_that_lets_nobody_in_is_not_hammered_though_another_answers() {
+fn users_back_off_from_a_refusing_target_although_another_responds() {
     let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
     let one = program_of(member(S, OnError::Count), phase(drive, Some(10 * S)));
     let closed: Server = Box::new(|asked, _| {

@@ -1,4 +1,4 @@
-//! Iterations that a user does at once over one connection of HTTP/2.
+//! Concurrent iterations of a user over one HTTP/2 connection.
 
 use std::cell::RefCell;
 
@@ -14,7 +14,7 @@ const SETTINGS: u8 = 4;
 const GOAWAY: u8 = 7;
 const END_STREAM: u8 = 1;
 
-/// What the server makes of a request.
+/// What the server does with a request.
 enum Fate {
     Good,
     Refused,
@@ -29,12 +29,12 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&head, payload].concat()
 }
 
-/// Answers each request after `delay`, as `fate` has it.
+/// Answers each request after `delay`, as `fate` says.
 fn h2_server(delay: Duration, fate: impl Fn(&mut Random) -> Fate + 'static) -> Server {
     server_of(&[], move |stream, random| answer(stream, delay, fate(random)))
 }
 
-/// Takes whole frames: what a server says to a new client, and the streams of its requests.
+/// Takes complete frames: what a server sends to a new client, and the streams of its requests.
 fn come(asked: &mut Vec<u8>, settings: &[u8]) -> (Vec<(Duration, Deed)>, Vec<u32>) {
     let (mut deeds, mut requests) = (Vec::new(), Vec::new());
     if asked.starts_with(PREFACE) {
@@ -52,7 +52,7 @@ fn come(asked: &mut Vec<u8>, settings: &[u8]) -> (Vec<(Duration, Deed)>, Vec<u32
     (deeds, requests)
 }
 
-/// Allows as many streams as its settings say, and does with each request what `act` has for its
+/// Allows as many streams as its settings say, and does with each request what `act` says for its
 /// stream.
 fn server_of(
     settings: &'static [u8],
@@ -84,7 +84,7 @@ fn answer(stream: u32, delay: Duration, fate: Fate) -> Vec<(Duration, Deed)> {
     vec![(delay, deed)]
 }
 
-/// Users who run this many iterations at once.
+/// Users that run this many concurrent iterations.
 fn at_once(streams: u16, code: Block, phase: Phase) -> Program {
     let mut one = program(Scheme::Http, vec![session(code, 0)], HTTP, phase);
     one.connection.http_version = HttpVersion::Http2;
@@ -93,7 +93,7 @@ fn at_once(streams: u16, code: Block, phase: Phase) -> Program {
 }
 
 #[test]
-fn each_stream_goes_on_as_soon_as_it_is_free() {
+fn each_stream_continues_as_soon_as_it_is_free() {
     for streams in [1, 2, 8, 32] {
         let code = vec![get(Vec::new())];
         let mut one = at_once(streams, code, iterations(2, 20_000));
@@ -105,7 +105,7 @@ fn each_stream_goes_on_as_soon_as_it_is_free() {
         let done = &outcome.sum.population;
         assert_eq!((done.iterations_started, done.iterations_finished), (20_000, 20_000));
         assert_eq!(outcome.sum.connections.counts.opened, 2, "{streams}");
-        // As many are on their way as come in the time that one takes (J. D. C. Little, 1961).
+        // As many are in flight as start in the time that one takes (J. D. C. Little, 1961).
         let time = outcome.end.as_nanos() as f64;
         let on_their_way = 20_000.0 * total.latency.mean() / time / 2.0;
         let share = on_their_way / f64::from(streams);
@@ -114,7 +114,7 @@ fn each_stream_goes_on_as_soon_as_it_is_free() {
 }
 
 #[test]
-fn an_iteration_keeps_its_number_while_others_begin() {
+fn an_iteration_keeps_its_number_while_others_start() {
     let code = vec![log("iteration"), get(Vec::new()), log("iteration"), get(Vec::new())];
     let code = [code, vec![log("iteration")]].concat();
     for streams in [1, 2, 4] {
@@ -129,9 +129,9 @@ fn an_iteration_keeps_its_number_while_others_begin() {
 }
 
 #[test]
-fn a_rate_is_kept_over_streams_and_counts_from_when_it_was_due() {
+fn a_rate_is_kept_over_streams_and_measured_from_the_scheduled_start() {
     for (streams, waits) in [(4, true), (32, false)] {
-        // Four streams do 200 of the 600 that are due each second.
+        // Four streams run 200 of the 600 that are due each second.
         let drive = Drive::Iterations(Iterations::new(1, Some(600.0), None));
         let code = vec![with_timeout(get(Vec::new()), 10 * S)];
         let mut one = at_once(streams, code, phase(drive, Some(2 * S)));
@@ -149,7 +149,7 @@ fn a_rate_is_kept_over_streams_and_counts_from_when_it_was_due() {
 }
 
 #[test]
-fn who_arrives_does_one_iteration_whatever_the_streams() {
+fn an_arriving_user_runs_one_iteration_whatever_the_streams() {
     let drive = Drive::Arrivals(Arrivals::ramp(100.0, 100.0));
     let one = at_once(8, vec![get(Vec::new())], phase(drive, Some(2 * S)));
     let outcome = run(one, 1, |world| world, h2_server(5 * MS, |_| Fate::Good));
@@ -157,14 +157,14 @@ fn who_arrives_does_one_iteration_whatever_the_streams() {
     assert_eq!((outcome.sum.total().ok, outcome.sum.connections.counts.opened), (200, 200));
 }
 
-/// Users that post over streams, with an answer within a second.
+/// Users that post over streams, with a response within a second.
 fn posting(users: u64, times: u64) -> Program {
     let Statement::Http(mut http) = with_timeout(get(Vec::new()), S) else { unreachable!() };
     Arc::make_mut(&mut http).method = "POST".into();
     at_once(8, vec![Statement::Http(http)], iterations(users, times))
 }
 
-/// What the server has looked at, beside what it was asked.
+/// The requests that the server processed, and those it received.
 #[derive(Clone, Default)]
 struct Books(Rc<Cell<[u64; 2]>>);
 
@@ -175,10 +175,10 @@ impl Books {
     }
 }
 
-/// As nginx does: a connection is for so many requests, and with the last of them, or right behind
-/// its answer, the server says that it goes away. What came meanwhile it never looks at.
+/// As nginx does: a connection is limited to a number of requests, and with the last of them, or
+/// right after its response, the server sends GOAWAY. It never processes what arrived meanwhile.
 #[test]
-fn what_a_server_that_goes_away_has_not_looked_at_is_sent_again_whatever_the_method() {
+fn requests_that_a_closing_server_did_not_process_are_resent_whatever_the_method() {
     for (code, is_behind, seed) in [(0, false, 1), (0, true, 2), (11, false, 3), (2, true, 4)] {
         let books = Books::default();
         let own = books.clone();
@@ -203,13 +203,13 @@ fn what_a_server_that_goes_away_has_not_looked_at_is_sent_again_whatever_the_met
         assert_eq!((processed, asked), (4000, 4000 + total.resent), "{code}");
         assert!(total.resent > 20, "{code}: {}", total.resent);
         assert!((80..=90).contains(&outcome.sum.connections.counts.opened), "{:?}", outcome.sum);
-        // Its time goes on: it is one attempt, from when it was due.
+        // Its time continues: it is one attempt, from when it was due.
         assert!(total.latency.max() < 20_000_000, "{} ns", total.latency.max());
     }
 }
 
 #[test]
-fn refused_streams_are_sent_again_whatever_the_method() {
+fn refused_streams_are_resent_whatever_the_method() {
     let books = Books::default();
     let own = books.clone();
     let server = server_of(&[], move |stream, random| {
@@ -224,12 +224,12 @@ fn refused_streams_are_sent_again_whatever_the_method() {
     assert_eq!((total.ok, total.count, processed), (4000, 4000, 4000), "{:?}", total.errors);
     assert_eq!(asked, 4000 + total.resent);
     assert!(total.resent > 300, "{}", total.resent);
-    // The connection goes on.
+    // The connection stays open.
     assert_eq!(outcome.sum.connections.counts.opened, 4);
 }
 
 #[test]
-fn who_refuses_everything_is_not_asked_for_ever() {
+fn a_server_that_refuses_everything_is_not_asked_forever() {
     let refuses = |stream: u32| answer(stream, MS, Fate::Refused);
     let goes = |_: u32| vec![(MS, goaway(0, 0))];
     let twice = "the target reset the stream: REFUSED_STREAM; the request was sent 7 times";
@@ -260,9 +260,9 @@ fn who_refuses_everything_is_not_asked_for_ever() {
     }
 }
 
-/// The first answer on each connection takes long, and the connection is left meanwhile.
+/// The first response on each connection takes long, and the connection is closed meanwhile.
 #[test]
-fn nobody_waits_for_a_connection_that_is_going_away() {
+fn no_request_waits_for_a_connection_that_is_closing() {
     let opened = Rc::new(Cell::new(0));
     let count = Rc::clone(&opened);
     let server = server_of(&[], move |stream, _| match stream {
@@ -285,15 +285,15 @@ fn nobody_waits_for_a_connection_that_is_going_away() {
     assert_eq!((total.ok, total.count), (3200, 3200), "{:?}", total.errors);
     assert_eq!(outcome.sum.connections.counts.opened, opened.get());
     assert!((16..=18).contains(&opened.get()), "{}", opened.get());
-    // Only those that the server itself kept waiting took long.
+    // Only requests that the server itself delayed took long.
     let quick = (total.count - opened.get()) as f64 / total.count as f64;
     let most = total.latency.value_at(quick - 0.001) / 1_000_000;
     assert!(most < 10, "{most} ms");
 }
 
-/// All lines have a connection that is going away: the first that ends makes room.
+/// All lines have a connection that is closing: the first that ends makes room.
 #[test]
-fn who_waits_for_a_place_goes_on_when_the_last_answer_has_come() {
+fn a_waiting_request_continues_after_the_last_response() {
     let server = server_of(&[], |stream, random| {
         let slow = random.below(3) == 0;
         let time = if slow { 40 * MS } else { MS };
@@ -312,9 +312,9 @@ fn who_waits_for_a_place_goes_on_when_the_last_answer_has_come() {
 
 const FIVE_STREAMS: &[u8] = &[0, 3, 0, 0, 0, 5];
 
-/// 32 iterations at once over five streams of 20 ms: each waits for 108 ms, and has 180.
+/// 32 concurrent iterations over five streams of 20 ms: each waits for 108 ms, and has 180.
 #[test]
-fn requests_that_wait_for_a_stream_are_served_in_turn() {
+fn requests_that_wait_for_a_stream_are_served_in_order() {
     for seed in 1..=3 {
         let server = server_of(FIVE_STREAMS, |stream, _| answer(stream, 20 * MS, Fate::Good));
         let code = vec![with_timeout(get(Vec::new()), 180 * MS)];
@@ -327,7 +327,7 @@ fn requests_that_wait_for_a_stream_are_served_in_turn() {
 }
 
 #[test]
-fn who_waits_in_vain_says_how_long_and_for_what() {
+fn a_request_that_waits_in_vain_reports_how_long_and_for_what() {
     const ONE_STREAM: &[u8] = &[0, 3, 0, 0, 0, 1];
     let server = server_of(ONE_STREAM, |stream, _| answer(stream, 300 * MS, Fate::Good));
     let code = vec![with_timeout(get(Vec::new()), 500 * MS)];
@@ -342,7 +342,7 @@ fn who_waits_in_vain_says_how_long_and_for_what() {
 }
 
 #[test]
-fn streams_keep_the_books_wherever_the_run_ends() {
+fn counts_of_streams_add_up_whenever_the_run_ends() {
     let (mut interrupted, mut lost) = (0, 0);
     for seed in 1..80u64 {
         let mut random = Random::new(seed);
@@ -386,24 +386,24 @@ fn streams_keep_the_books_wherever_the_run_ends() {
     assert!(lost > 500, "connections were lost with many on their way: {lost}");
 }
 
-/// What a server has made of the requests that it heard.
+/// What a server did with the requests that it received.
 #[derive(Clone, Copy, Debug, Default)]
 struct Heard {
     good: u64,
     bad: u64,
     silent: u64,
-    /// Refused, or above the last stream of a connection that it leaves.
+    /// Refused, or above the last stream of a connection that it closes.
     unprocessed: u64,
 }
 
-/// Before the bytes of a connection that the server leaves: no frame starts like that.
+/// Marks bytes of a connection that the server closes: no frame starts like that.
 const LEFT: u8 = 0xff;
 
-/// Longer than any way to the client: what a server does so much later does not overtake its
+/// Longer than any delay to the client: what a server does this much later does not overtake its
 /// settings.
 const LATER: Duration = Duration::from_micros(200);
 
-/// A server that keeps its connections but for those that it leaves with a GOAWAY: streams above
+/// A server that keeps its connections, except those that it closes with a GOAWAY: streams above
 /// the last one it names are never processed.
 fn bookkeeper(random: &mut Random, books: &Rc<RefCell<Heard>>) -> Server {
     let [sorry, refused, leaves, silent] = [random.below(9), random.below(9), random.below(3), 2];
@@ -447,7 +447,7 @@ fn bookkeeper(random: &mut Random, books: &Rc<RefCell<Heard>>) -> Server {
 }
 
 #[test]
-fn requests_over_streams_agree_with_the_servers_books() {
+fn request_counts_over_streams_agree_with_the_server() {
     let (mut unprocessed, mut given_up) = (0, 0);
     for seed in agreement::seeds(120) {
         let mut random = Random::new(seed);
@@ -465,7 +465,7 @@ fn requests_over_streams_agree_with_the_servers_books() {
         let (row, books) = (outcome.step(0), *books.borrow());
         let details: Vec<_> = outcome.examples.iter().map(|one| one.detail.english()).collect();
         let errors = |cause| agreement::sum(&row.errors, cause);
-        // What waited for a connection until its time was over was never heard of.
+        // Requests that timed out while waiting for a connection never reached the server.
         let failed: u64 = row.errors.iter().map(|(_, count)| count).sum();
         let heard = books.good + books.bad + books.silent + books.unprocessed;
         let sent_at_most = row.ok + failed + row.interrupted + row.resent;

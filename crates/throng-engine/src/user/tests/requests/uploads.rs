@@ -1,5 +1,5 @@
-//! Long bodies that are the same for all users: they lie in one place, and come whole whatever the
-//! socket takes of them at a time.
+//! Long bodies that all users share: they are stored once, and arrive complete whatever the socket
+//! takes at a time.
 
 use std::cell::RefCell;
 
@@ -9,7 +9,7 @@ use super::values::text_with;
 use super::*;
 use crate::trace::What;
 
-/// Bytes that are nowhere the same as those before.
+/// Bytes without any repetition.
 fn long_body() -> Vec<u8> {
     let mut random = Random::new(7);
     (0..40_000).map(|_| random.below(256) as u8).collect()
@@ -18,7 +18,7 @@ fn long_body() -> Vec<u8> {
 /// Head and body of each request.
 type Heard = Rc<RefCell<Vec<(String, Vec<u8>)>>>;
 
-/// A server that waits for whole requests, and answers them as `answer` says to their head.
+/// A server that waits for complete requests, and answers them as `answer` says for their head.
 fn reading(answer: impl Fn(&str) -> Vec<u8> + 'static) -> (Server, Heard) {
     let heard = Heard::default();
     let all = Rc::clone(&heard);
@@ -54,7 +54,7 @@ fn uploads(code: Block, times: u64) -> Program {
     program(Scheme::Http, vec![session(code, 0)], HTTP, iterations(5, times))
 }
 
-/// One for each way a request is written, with what makes its head another one.
+/// One for each way a request is written, and what changes its head.
 fn ways() -> Vec<Block> {
     let header = |http: &mut Http| {
         http.headers.push(("X-Number".into(), text_with("${random.u64()}", Escape::None)));
@@ -72,7 +72,7 @@ fn is_post(statement: &Statement) -> bool {
 }
 
 fn comes_whole(code: &[Statement], clogged: f64, traced: bool) {
-    // The first answer gives a cookie, which all others bring along.
+    // The first response sets a cookie, which all later requests send.
     let cookie = b"HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nContent-Length: 0\r\n\r\n";
     let (server, heard) = reading(move |_| cookie.to_vec());
     let play = Play { traced, ..Play::new(uploads(code.to_vec(), 20), 3) };
@@ -92,7 +92,7 @@ fn comes_whole(code: &[Statement], clogged: f64, traced: bool) {
 }
 
 #[test]
-fn a_long_body_comes_byte_for_byte_whatever_the_socket_takes() {
+fn a_long_body_arrives_byte_for_byte_whatever_the_socket_takes() {
     for code in ways() {
         for clogged in [0.0, 0.5, 0.9] {
             comes_whole(&code, clogged, false);
@@ -102,7 +102,7 @@ fn a_long_body_comes_byte_for_byte_whatever_the_socket_takes() {
 }
 
 #[test]
-fn a_redirect_repeats_a_long_body_or_takes_it_away() {
+fn a_redirect_repeats_or_drops_a_long_body() {
     for (status, method, length) in [(307, "POST", 40_000), (302, "GET", 0)] {
         let (server, heard) = reading(move |head| match head.contains(" /new ") {
             true => HELLO.to_vec(),
@@ -124,7 +124,7 @@ fn a_redirect_repeats_a_long_body_or_takes_it_away() {
 }
 
 #[test]
-fn what_is_sent_once_more_has_its_body() {
+fn a_resent_request_has_its_body() {
     let kept = 50 * MS;
     let think = Pause::Uniform { low: kept - MS / 5, high: kept + MS / 5 };
     let code = vec![post(|http| http.method = "PUT".into()), Statement::Think(think)];
@@ -143,7 +143,7 @@ fn what_is_sent_once_more_has_its_body() {
 }
 
 #[test]
-fn a_failure_tells_how_long_the_request_was() {
+fn a_failure_reports_the_length_of_the_request() {
     let (server, heard) = reading(|_| b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n".to_vec());
     let outcome = run(uploads(vec![post(|_| {})], 5), 1, |world| world, server);
     outcome.is_sound(1);
@@ -155,9 +155,9 @@ fn a_failure_tells_how_long_the_request_was() {
     assert!(!sent.bytes.is_empty() && whole.starts_with(&sent.bytes));
 }
 
-/// What is sent to a target that hardly reads waits for as long as the step says.
+/// A request to a target that hardly reads waits for as long as the step says.
 #[test]
-fn a_send_waits_for_its_timeout_only() {
+fn a_send_waits_no_longer_than_its_timeout() {
     let large = Message::plain(MessageKind::Text, Text::literal(vec![b'x'; 1 << 20]));
     let send = Statement::Send(Arc::new(throng_program::Send {
         step: StepId(1),

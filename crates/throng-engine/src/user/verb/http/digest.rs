@@ -1,5 +1,5 @@
-//! Requests whose target asks who they are from (RFC 7616): its challenge is answered once in a
-//! step, by the same request again, and every later request of the user says it unasked.
+//! Digest authentication (RFC 7616): a challenge is answered once per step by the same request with
+//! credentials; every later request of the user sends them without a challenge.
 
 use throng_program::{DigestAuth, Text};
 use throng_protocol::http1::digest::{Answerer, Challenge};
@@ -12,9 +12,9 @@ use crate::user::exchange::Exchange;
 use crate::user::redirect::{Redirect, path_of};
 
 impl Request<'_> {
-    /// Prepares the request that answers a challenge; the same instruction is done again. False
-    /// where it was answered already in this step, or the target is not that of the step: then
-    /// the 401 is the answer.
+    /// Prepares the request that answers a challenge; the same instruction runs again. False if
+    /// this step has answered one already, or the target is not that of the step: then the 401 is
+    /// the response.
     pub(super) fn answer_challenge(
         &mut self,
         exchange: &Exchange,
@@ -47,7 +47,7 @@ impl Request<'_> {
         Ok(true)
     }
 
-    /// Says in a request that is written who it is from, if the target has asked this user before.
+    /// Adds the credentials to a written request, if the target has challenged this user before.
     pub(super) fn authorize(
         &mut self,
         digest: &DigestAuth,
@@ -63,7 +63,7 @@ impl Request<'_> {
         let Some(answerer) = answerer.filter(|one| one.is_of(&user, &password)) else {
             return Ok(());
         };
-        // As they stand in the request line.
+        // As in the request line.
         let mut words = out.split(|byte| *byte == b' ');
         let (method, uri) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         let value = answerer.next(method, uri);
@@ -72,9 +72,9 @@ impl Request<'_> {
         Ok(())
     }
 
-    /// User and password as this user has them.
+    /// User name and password of this user.
     fn credentials(&mut self, digest: &DigestAuth) -> Result<(String, String), Finding> {
-        // What is drawn here is drawn again for every request.
+        // Random values are drawn here again for every request.
         let mut random = self.user.random.clone();
         let mut scope = scope!(self.user, self.shard, &mut random);
         let mut rendered = |text: &Text| {
@@ -86,7 +86,7 @@ impl Request<'_> {
     }
 }
 
-/// Puts the header behind the others of a request.
+/// Appends the header to the others of a request.
 pub(super) fn insert_authorization(request: &mut Vec<u8>, value: &[u8]) {
     let Some(end) = memchr::memmem::find(request, b"\r\n\r\n") else { return };
     let mut header = Vec::with_capacity(value.len() + 32);

@@ -1,5 +1,5 @@
-//! Whether requests that conflict are those that were sent before: where the data of the scenario
-//! repeats, the target is right to refuse them.
+//! Detects conflicts that repeated requests cause: if the data of the scenario repeats, the target
+//! is right to refuse them.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::recorder::repeats::Fingerprint;
 use crate::user::exchange::Exchange;
 
 impl Request<'_> {
-    /// A request that differs from user to user is sent; one that is sent once more does not count.
+    /// A request that differs per user was sent; resends do not count.
     pub(super) fn follow_request(
         &self,
         (written, body): (&[u8], Option<&Arc<[u8]>>),
@@ -25,7 +25,7 @@ impl Request<'_> {
         exchange.rare(self.shard).repeated = repeated;
     }
 
-    /// Its response is here.
+    /// Its response has arrived.
     pub(super) fn follow_response(&self, exchange: &Exchange) {
         if matches!(self.plan.written, Written::Varies(_)) {
             let repeated = exchange.rare.as_ref().and_then(|rare| rare.repeated);

@@ -1,10 +1,10 @@
-//! Messages of consecutive steps in one write. Steps that send over the same connection, with
-//! nothing to wait for between them, are written together: one system call, and one packet on the
-//! network, as the libraries of such protocols do it.
+//! Messages of consecutive steps in one write. Steps that send over the same connection, without a
+//! wait between them, are written together: one system call and one network packet, as client
+//! libraries of such protocols do.
 //!
-//! Each step counts as if it had been written alone. A step is done when the socket has taken all
-//! of its bytes. The first one whose bytes were not all taken waits for room, or fails if writing
-//! failed; those behind it have not begun, and are written again when it is their turn.
+//! Each step is counted as if it had been written alone. A step is done when the socket has taken
+//! all of its bytes. The first one with bytes left waits for room, or fails if writing failed;
+//! those after it have not started, and are written again when it is their turn.
 
 use std::io;
 use std::task::Context;
@@ -25,11 +25,11 @@ use crate::user::exchange::Awaits;
 use crate::user::send::{Sent, encode_plain};
 use crate::user::task::{Active, Doing, at};
 
-/// No further message is added to so many bytes. It is a record of TLS: the peer reads nothing of
-/// it before all has come.
+/// No message is added beyond this size. It is one TLS record: the peer cannot read any of it
+/// before all has arrived.
 const JOINED_BYTES_MAX: usize = 16 * 1024;
 
-/// A step that says something.
+/// A step that sends a message.
 struct Says<'a> {
     step: StepId,
     message: &'a Message,
@@ -38,8 +38,8 @@ struct Says<'a> {
 }
 
 impl Connection {
-    /// Whether the messages of several steps may be written to it at once: it puts them into no
-    /// frames, is not slow on purpose, and has sent all that came before.
+    /// Whether messages of several steps may be written to it in one call: it adds no frames, is
+    /// not slow on purpose, and has sent everything before.
     fn joins(&self) -> bool {
         matches!(self.machine, Machine::Declared(_) | Machine::Bytes(_))
             && !self.transport.is_datagram()
@@ -49,14 +49,14 @@ impl Connection {
     }
 }
 
-/// The messages of a step and of those behind it, over one link.
+/// The messages of a step and of those after it, over one link.
 struct Together<'t, 'a> {
     active: &'t mut Active<'a>,
     link: u8,
 }
 
-/// Sends the message of this step together with those of the steps behind it. False if there are
-/// none, or nothing may be joined: then the step is done alone.
+/// Sends the message of this step together with those of the following steps. False if there are
+/// none, or nothing may be joined: then the step runs alone.
 pub(super) fn sends_joined(active: &mut Active<'_>, link: u8, cx: &mut Context<'_>) -> bool {
     let (shard, line) = (active.shard, active.user.line_of(link));
     let mut all = Together { active, link };
@@ -81,7 +81,7 @@ pub(super) fn sends_joined(active: &mut Active<'_>, link: u8, cx: &mut Context<'
     is_any
 }
 
-/// The socket has taken the messages that were left to a step: theirs are done, too.
+/// The socket has taken the messages that were left to a step: their steps are done, too.
 pub(super) fn joined_taken(active: &mut Active<'_>, others: &[Joined]) {
     let link = active.user.lines.get(active.task.line).link;
     for one in others {
@@ -90,7 +90,7 @@ pub(super) fn joined_taken(active: &mut Active<'_>, others: &[Joined]) {
 }
 
 impl<'a> Together<'_, 'a> {
-    /// What the step there says over the link, if it is one whose message is only bytes.
+    /// The step there, if it sends over the link and its message is only bytes.
     fn says(&self, pc: u32) -> Option<Says<'a>> {
         let link = self.link;
         let says = match at(self.active.shard, self.active.user.session, pc).0 {
@@ -108,15 +108,15 @@ impl<'a> Together<'_, 'a> {
         matches!(content, Content::Plain { .. } | Content::Declared(_)).then_some(says)
     }
 
-    /// The step there, if it follows the one before whatever happens: no iteration begins or ends
-    /// between them.
+    /// The step there, if it always follows the one before: no iteration starts or ends between
+    /// them.
     fn says_next(&self, pc: u32) -> Option<Says<'a>> {
         let code = self.active.of_session();
         let is_border = [code.begin, code.end, code.last].contains(&pc);
         self.says(pc).filter(|_| !is_border)
     }
 
-    /// Puts the messages together, up to one that cannot be encoded: that step fails when it is its
+    /// Concatenates the messages, up to one that cannot be encoded: that step fails when it is its
     /// turn.
     fn join(&mut self, joined: &mut Vec<Joined>, out: &mut Vec<u8>) {
         let (line, pc) = (self.active.task.line, self.active.task.pc);
@@ -124,7 +124,8 @@ impl<'a> Together<'_, 'a> {
         let is_secure = connection.is_some_and(|one| !one.transport.is_plain());
         let mut next = self.says(pc);
         while let Some(says) = next {
-            // Of TLS it is not known which bytes the socket has: what is in the ledger goes alone.
+            // With TLS it is not known which bytes the socket has taken: messages of the ledger are
+            // sent alone.
             if is_secure && self.active.shard.prepared.delivery_of(says.step).is_some() {
                 return;
             }
@@ -146,8 +147,8 @@ impl<'a> Together<'_, 'a> {
         }
     }
 
-    /// Writes what was put together. The steps whose bytes the socket has taken are done; the first
-    /// of the others waits, and what is behind that is written again.
+    /// Writes the concatenated messages. The steps whose bytes the socket has taken are done; the
+    /// first of the others waits, and those after it are written again.
     fn write(&mut self, joined: &mut Vec<Joined>, out: &[u8], cx: &mut Context<'_>) {
         let Active { shard, user, task, .. } = &mut *self.active;
         let now = user.now;
@@ -196,8 +197,8 @@ impl<'a> Together<'_, 'a> {
         }
     }
 
-    /// The step at the program counter has said something. It is done when the socket has taken
-    /// all of that, or when the reply has come.
+    /// The current step has sent something. It is done when the socket has taken all of it, or when
+    /// the reply has arrived.
     fn has_said(&mut self, (bytes_out, number): (u64, u32), is_taken: bool, bytes: &[u8]) {
         let Some(says) = self.says(self.active.task.pc) else { return };
         let active = &mut *self.active;

@@ -1,5 +1,5 @@
-//! The load to the right, and above it throughput and p99 of each level; on the axis the promise,
-//! the interval and the lowest level that failed.
+//! A chart of throughput and p99 over the load; the axis shows the promise, the interval and the
+//! lowest level that failed.
 
 use throng_base::Said;
 use throng_metrics::Unit;
@@ -50,7 +50,7 @@ pub(in crate::terminal) fn picture(found: &Capacity, style: &Style) -> String {
     out + &legend(found, style)
 }
 
-/// From loads to columns.
+/// Maps loads to columns.
 struct Scale {
     most: f64,
     columns: usize,
@@ -70,7 +70,7 @@ impl Scale {
     }
 }
 
-/// What was offered; of users what was asked for.
+/// The offered rate, or the requested number of users.
 fn load(found: &Capacity, level: &Level) -> f64 {
     match found.unit {
         LoadUnit::PerS => level.offered,
@@ -78,11 +78,11 @@ fn load(found: &Capacity, level: &Level) -> f64 {
     }
 }
 
-/// A figure of every level over its load, with the labels of the least and the most.
+/// The values of all levels over their load, with labels for the minimum and maximum.
 struct Panel<'a> {
     name: Said,
     rows: usize,
-    /// The least of all levels where this is None.
+    /// By default, the minimum of all levels.
     least: Option<f64>,
     figure: &'a dyn Fn(&Level) -> Option<f64>,
     text: &'a dyn Fn(f64) -> String,
@@ -104,7 +104,7 @@ impl Panel<'_> {
             let part = if most > least { (value - least) / (most - least) } else { 0.0 };
             let row = last - (part.clamp(0.0, 1.0) * last as f64).round() as usize;
             let point = &mut lines[row][scale.column(load(found, level))];
-            // What failed is seen wherever others passed.
+            // A failed level is visible even if others passed.
             if *point != NOT_MET {
                 *point = mark(level);
             }

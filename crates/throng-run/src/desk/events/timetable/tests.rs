@@ -1,4 +1,4 @@
-//! When events of a scenario are due: by the clock, after one another, and by conditions.
+//! Tests when events are due: by time, after other events, and by conditions.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ const EVENTS: &str = "- {name: a, at: steady + 5s, mark: a}\n- {name: b, after: 
                       - {name: e, when: errors > 10%, mark: e}\n";
 
 #[test]
-fn events_come_in_the_order_of_their_times() {
+fn events_are_due_in_the_order_of_their_times() {
     let mut table = table(EVENTS, &[], Time::ZERO);
     assert_eq!(table.next(), Some((Time::from_secs(3), 2)));
     table.begins(2);
@@ -47,7 +47,7 @@ fn events_come_in_the_order_of_their_times() {
 }
 
 #[test]
-fn a_phase_that_begins_otherwise_moves_what_hangs_on_it() {
+fn a_changed_phase_start_moves_dependent_events() {
     let mut table = table(EVENTS, &[], Time::ZERO);
     table.begins(2);
     table.phase_begun(1, Time::from_secs(12));
@@ -61,7 +61,7 @@ fn a_phase_that_begins_otherwise_moves_what_hangs_on_it() {
 }
 
 #[test]
-fn what_never_came_says_why() {
+fn events_that_never_start_have_a_reason() {
     let mut table = table(EVENTS, &[], Time::ZERO);
     table.begins(2);
     let reasons: Vec<(u16, String)> =
@@ -78,7 +78,7 @@ fn what_never_came_says_why() {
 }
 
 #[test]
-fn a_controller_that_takes_over_begins_nothing_twice() {
+fn a_controller_that_takes_over_starts_no_event_twice() {
     let table = table(EVENTS, &[2, 0], Time::from_secs(40));
     let (due, number) = table.next().expect("one");
     assert_eq!((due, number), (Time::from_secs(30), 3));

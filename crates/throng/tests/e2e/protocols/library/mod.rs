@@ -10,6 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use throng_fuzz::{nats_server, python_packages};
 
+use crate::http::tls::Papers;
 use crate::run::{Child, Run, throng};
 use crate::servers::{Node, fetch, free_port, program};
 
@@ -155,8 +156,7 @@ fn rabbitmq_counts_the_messages_of_amqp_and_stomp() {
     let connect = "- {connect: /ws, protocols: v12.stomp}\n";
     let scenario = text("stomp.yaml").replace("TARGET", &target).replace("- connect\n", connect);
     // Over WebSocket, RabbitMQ closes the connection and sends no receipt.
-    let (scenario, _) =
-        scenario.split_once("    - request: {disconnect").expect("the last request");
+    let (scenario, _) = scenario.split_once("    - request: disconnect").expect("the last request");
     spoken_in(scenario, &steps[..4]);
     rabbit.counts("received", before + 2 * TIMES);
 }
@@ -174,23 +174,51 @@ fn the_ledger_counts_the_deliveries_that_rabbitmq_counts() {
     run.check(news["delivered"].as_u64() <= Some(delivered as u64), "the ledger knows of no other");
 }
 
-#[test]
-fn prosody_receives_the_stanzas_of_xmpp() {
+/// prosody with these settings, in a folder of its own.
+#[track_caller]
+fn prosody(settings: &str, users: &[String]) -> (Child, u16, TempDir) {
     let home = tempfile::tempdir().expect("a temporary folder");
     let port = free_port();
-    let folder = home.path().to_string_lossy();
-    let settings = text("prosody.cfg.lua").replace("FOLDER", &folder);
-    let settings = settings.replace("PORT", &port.to_string());
+    let settings = settings.replace("FOLDER", &home.path().to_string_lossy());
     let path = home.path().join("prosody.cfg.lua");
-    std::fs::write(&path, settings).expect("settings");
+    std::fs::write(&path, settings.replace("PORT", &port.to_string())).expect("settings");
+    for user in users {
+        let mut command = Command::new(program("prosodyctl", "prosody"));
+        command.arg("--config").arg(&path).args(["register", user, "throng.test", "secret"]);
+        Child::start(command).wait().exits(0);
+    }
     let mut command = Command::new(program("prosody", "prosody"));
     command.arg("-F").arg("--config").arg(&path);
     let server = Child::start(command);
-    server.hears("prosody to listen", |out, _| out.contains("Serving 'websocket'").then_some(()));
-    let steps = ["bind", "received", "ping"];
-    spoken("xmpp", &format!("ws://127.0.0.1:{port}"), &steps);
+    server.until("prosody to listen", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+    (server, port, home)
+}
+
+#[test]
+fn prosody_receives_the_stanzas_of_xmpp() {
+    let (server, port, _home) = prosody(&text("prosody.cfg.lua"), &[]);
+    spoken("xmpp", &format!("ws://127.0.0.1:{port}"), &["bind", "received", "ping"]);
     prints(&server, "Received[c2s]: <message ", TIMES);
     prints(&server, "Received[c2s]: <iq ", TIMES);
+}
+
+#[test]
+fn prosody_receives_the_stanzas_of_xmpp_over_tcp() {
+    let papers = Papers::own();
+    let folder = papers.path("self.pem").parent().expect("a folder").display().to_string();
+    let settings = text("prosody_tcp.cfg.lua").replace("PAPERS", &folder);
+    let users: Vec<String> = (1..=5).map(|user| format!("user-{user}")).collect();
+    let (server, port, _home) = prosody(&settings, &users);
+    let scenario = text("xmpp_tcp.yaml").replace("PAPERS", &folder);
+    let scenario = scenario.replace("TARGET", &format!("tcp://127.0.0.1:{port}"));
+    let steps = ["secure", "login", "bind", "received", "ping", "roster", "self", "close"];
+    let run = spoken_in(&scenario, &steps);
+    run.has("/messages/unasked", 0);
+    prints(&server, "Authenticated as user-", TIMES);
+    prints(&server, "Received[c2s]: <message ", TIMES);
+    // It receives what users send to each other, and sends it to them.
+    prints(&server, "Sending[c2s]: <message ", TIMES);
+    prints(&server, "Received[c2s]: <presence>", TIMES);
 }
 
 #[test]
@@ -274,8 +302,8 @@ fn graphql_ws_executes_the_operations_of_graphql() {
 fn socket_io_receives_the_events_of_its_protocol() {
     let server = node("socketio.js");
     let run = spoken("socketio", &server.url("ws"), &["opened", "join", "add", "received"]);
-    for what in ["joined", "add", "say"] {
-        server.tells(what, TIMES);
+    for (what, times) in [("joined", 1), ("add", 2), ("say", 1)] {
+        server.tells(what, times * TIMES);
     }
     run.check(server.child.output().contains("\npong\n"), "pings are answered");
 }
