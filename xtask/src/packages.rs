@@ -159,7 +159,7 @@ pub(crate) fn ensure_node(target: &Path) -> Result<PathBuf, String> {
 /// Packages of Python with the folder each brings: Autobahn's cases with a runner that needs no
 /// Python 2, libxml2 for its XPath, OTLP's messages for the protobuf of Debian, the schemas of
 /// Kubernetes, a collector of OpenTelemetry as a program, a client of MQTT, and servers of OCPP,
-/// CoAP, SignalR, DNS and Modbus with what they import.
+/// CoAP, SignalR, DNS and Modbus with what they import, and CBOR.
 const PYTHON_PACKAGES: &[(&str, &str, &str)] = &[
     ("kosoku", "0.1.0", "kosoku"),
     ("lxml", "6.1.3", "lxml"),
@@ -178,6 +178,7 @@ const PYTHON_PACKAGES: &[(&str, &str, &str)] = &[
     ("aiocoap", "0.4.17", "aiocoap"),
     ("aiosignalr", "0.1.1", "aiosignalr"),
     ("msgpack", "1.2.4", "msgpack"),
+    ("cbor2", "6.3.0", "cbor2"),
     ("dnslib", "0.9.26", "dnslib"),
     ("pymodbus", "3.16.1", "pymodbus"),
 ];

@@ -235,7 +235,10 @@ async fn reach(
     }
     let (tls, is_asked) = match protocol::ask_for_tls((network, target), &mut carrier, &mut before)
     {
-        Some(asked) => (asked.await?, true),
+        Some(asked) => {
+            order.progress.stage.set(Stage::Upgrade);
+            (asked.await?, true)
+        }
         None => (network.tls_for(target.scheme, order), false),
     };
     let (tls, below) = match (tls, carrier) {

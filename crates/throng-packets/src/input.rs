@@ -5,7 +5,7 @@ use std::io::{Cursor, Read};
 use std::path::Path;
 
 use throng_base::{Diagnostic, Said, Source, Span};
-use throng_protocol::framed::declaration::{Declaration, Framing};
+use throng_protocol::framed::declaration::{Declaration, Format, Framing};
 
 use crate::capture;
 use crate::hex::{self, HexMistake, HexMistakeKind, Pasted};
@@ -70,7 +70,12 @@ fn whole(name: &str, bytes: Vec<u8>, declaration: &Declaration) -> Result<Input,
         Ok(pasted) => Ok(pasted.into()),
         // Packets of a line protocol are text themselves.
         Err(mistake) => {
-            match matches!(declaration.framing, Framing::Delimiter { .. } | Framing::Xml { .. }) {
+            let is_text = match declaration.framing {
+                Framing::Delimiter { .. } => true,
+                Framing::Document { .. } => !declaration.format.is_some_and(Format::is_binary),
+                _ => false,
+            };
+            match is_text {
                 true if !ends_with(".hex") => Ok(Input::Bytes(bytes)),
                 _ => Err(bad_hex(name, text, &mistake)),
             }

@@ -3,8 +3,8 @@
 use throng_base::Said;
 use throng_base::units::format_count;
 use throng_protocol::framed::declaration::{
-    Condition, Counts, Declaration, Endian, Extent, Field, Framing, Literal, Message, Placed,
-    Prefix, Repeat, Role, Transport, Type,
+    Condition, Counts, Declaration, Endian, Extent, Field, Format, Framing, Literal, Message,
+    Placed, Prefix, Repeat, Role, Transport, Type,
 };
 
 /// The maximum nesting of structures that are drawn.
@@ -91,9 +91,14 @@ pub fn framing_text(declaration: &Declaration) -> String {
             let most = size_text(u64::from(*bytes_max));
             say!("each packet ends with its last field and is at most {most} long")
         }
-        Framing::Xml { bytes_max, .. } => {
+        Framing::Document { bytes_max, .. } => {
             let most = size_text(u64::from(*bytes_max));
-            say!("each packet ends with its element and is at most {most} long")
+            match declaration.format {
+                Some(Format::Xml) => {
+                    say!("each packet ends with its element and is at most {most} long")
+                }
+                _ => say!("each packet is one document and is at most {most} long"),
+            }
         }
         Framing::Length => match declaration.transport {
             Transport::Udp => say!("one datagram is one packet"),
@@ -229,7 +234,7 @@ impl<'d> Laying<'d> {
             Type::Coded(coding) => Bytes::at_least(coding.bytes_min() as u64),
             Type::Bits(bits) => Bytes::exactly(u64::from(bits.div_ceil(8))),
             Type::Text(extent) | Type::Bytes(extent) | Type::Json(extent) => extent_size(extent),
-            Type::Proto { extent, .. } => extent_size(extent),
+            Type::Binary(_, extent) | Type::Proto { extent, .. } => extent_size(extent),
             Type::Fields(inner) => self.inner_size(inner, depth),
             Type::Struct(index) => match self.declaration.types.get(*index) {
                 Some(one) => self.inner_size(&one.fields, depth),
@@ -281,6 +286,7 @@ impl<'d> Laying<'d> {
             Type::Text(_) => "str".to_string(),
             Type::Bytes(_) => "bytes".to_string(),
             Type::Json(_) => "json".to_string(),
+            Type::Binary(format, _) => format.word().to_string(),
             Type::Proto { message, .. } => {
                 format!("protobuf({})", self.declaration.schema.message_name(*message))
             }
@@ -418,7 +424,7 @@ fn extent_notes(extent: &Extent) -> Vec<Said> {
 fn extent_of(ty: &Type) -> Option<&Extent> {
     match ty {
         Type::Text(extent) | Type::Bytes(extent) | Type::Json(extent) => Some(extent),
-        Type::Proto { extent, .. } => Some(extent),
+        Type::Binary(_, extent) | Type::Proto { extent, .. } => Some(extent),
         _ => None,
     }
 }

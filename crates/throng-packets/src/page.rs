@@ -7,7 +7,7 @@ use throng_base::Said;
 use throng_base::columns::{left, right, wrap};
 use throng_base::units::write_duration;
 use throng_protocol::framed::declaration::{
-    Declaration, Endian, Format, Heartbeat, Kind, Message, More, Role,
+    Declaration, Endian, Heartbeat, Kind, Message, More, Role,
 };
 use unicode_width::UnicodeWidthStr as _;
 
@@ -26,10 +26,9 @@ const TYPE_COLUMNS_MAX: usize = 20;
 pub fn page(declaration: &Declaration, name: &str, only: Option<&Message>, ink: &Ink) -> String {
     let mut out = format!("{}\n", ink.bold(name));
     let is_document = declaration.format.is_some();
-    let endian = match is_document {
-        true if declaration.format == Some(Format::Xml) => say!("XML elements"),
-        true => say!("JSON documents"),
-        false => endian_text(declaration.endian),
+    let endian = match declaration.format {
+        Some(format) => say!("{} documents", format.name()),
+        None => endian_text(declaration.endian),
     };
     let transport = transport_word(declaration.transport);
     let head = format!("{transport} · {} · {}", endian.spoken(), framing_text(declaration));

@@ -249,8 +249,9 @@ impl ProtocolReader<'_, '_> {
         let fields = keys::Protocol::read(self.cx, root)?;
         let transport = fields.transport.node().and_then(|node| self.transport(node));
         let is_text = fields.text.node().and_then(|node| self.cx.bool(node)).unwrap_or_default();
-        let words = [("json", declaration::Format::Json), ("xml", declaration::Format::Xml)];
+        let words = declaration::Format::WORDS;
         self.format = fields.format.node().and_then(|node| self.cx.word(node, &words));
+        self.binary(&fields);
         let meta = fields.meta.node().and_then(|node| self.meta(node));
         let endian = fields.endian.node().and_then(|node| read_endian(self.cx, node));
         if let (Some(key), Some(_), Some(_)) = (fields.endian.key(), meta, endian) {
@@ -324,8 +325,27 @@ impl ProtocolReader<'_, '_> {
         fields.endian.node().and_then(|node| read_endian(self.cx, node))
     }
 
+    /// Binary documents are no text, and end by themselves.
+    fn binary(&mut self, fields: &keys::Protocol<'_>) {
+        let Some(format) = self.format.filter(|format| format.is_binary()) else { return };
+        for field in [fields.text, fields.delimiter, fields.fixed, fields.frame] {
+            let Some(key) = field.key() else { continue };
+            let (name, place) = (&key.text, key.place);
+            let message = say!("`{name}` cannot be used with {} documents", format.name());
+            let error = self.cx.error("conflicting-keys", message, place).label(say!("not here"));
+            let help = say!("remove it: a document is binary, and says itself where it ends");
+            self.cx.note(error.help(help));
+        }
+    }
+
     fn framing(&mut self, fields: &keys::Protocol<'_>) -> Framing {
         let max = fields.max.node().and_then(|node| self.bytes(node));
+        if self.format.is_some_and(declaration::Format::is_binary) {
+            self.no_stream(fields);
+            let bytes_max = max.unwrap_or(DELIMITED_BYTES_MAX);
+            let place = declaration::Place::default();
+            return Framing::Document { root: None, bytes_max, place };
+        }
         match ast::one_of(self.cx, &[fields.delimiter, fields.fixed, fields.frame]) {
             Some((key, node)) if fields.frame.is(key) => {
                 let is_xml = self.cx.word(node, &[("fields", false), ("xml", true)]) == Some(true);
@@ -338,7 +358,7 @@ impl ProtocolReader<'_, '_> {
                     let value = self.cx.text(node, say!("the name of an element"))?;
                     Some(Placed { value, place: self.at(node.place) })
                 });
-                Framing::Xml { root, bytes_max, place }
+                Framing::Document { root, bytes_max, place }
             }
             Some((key, node)) if fields.delimiter.is(key) => {
                 self.no_stream(fields);

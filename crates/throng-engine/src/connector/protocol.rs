@@ -33,6 +33,11 @@ pub(crate) type Missing = fn(&str) -> Said;
 pub(crate) trait Opens {
     fn missing(waited: &str) -> Said;
 
+    /// The same where it depends on the target.
+    fn missing_here(&self) -> Missing {
+        Self::missing
+    }
+
     /// Its request, if it is an HTTP request.
     fn ask(&self) -> Option<&Ask> {
         None
@@ -69,7 +74,7 @@ macro_rules! handshakes {
         impl Handshake {
             pub(crate) fn missing(&self) -> Missing {
                 match self {
-                    $(Handshake::$name(_) => <$own as Opens>::missing,)*
+                    $(Handshake::$name(own) => own.missing_here(),)*
                 }
             }
 

@@ -9,8 +9,8 @@ use super::checksum::checksum_width;
 use super::constant::{constant_of, content_fits};
 use super::contradictions;
 use super::declaration::{
-    BYTES_ALLOWED_MAX, BYTES_MAX, Condition, Declaration, Endian, Extent, Field, Literal, Mistake,
-    More, Place, Placed, Prefix, Repeat, Role, Type, value_of,
+    BYTES_ALLOWED_MAX, BYTES_MAX, Condition, Declaration, Endian, Extent, Field, Format, Literal,
+    Mistake, More, Place, Placed, Prefix, Repeat, Role, Type, value_of,
 };
 use super::encode::raw_of;
 use super::members::member;
@@ -307,7 +307,9 @@ impl<'d> Builder<'d> {
             }
             Type::Text(extent) => Shape::Text(self.extent(field, extent, id, list)),
             Type::Bytes(extent) => Shape::Bytes(self.extent(field, extent, id, list)),
-            Type::Json(extent) => Shape::Json(self.extent(field, extent, id, list)),
+            Type::Json(extent) | Type::Binary(_, extent) => {
+                Shape::Json(self.extent(field, extent, id, list))
+            }
             Type::Proto { message, extent } => {
                 Shape::Proto(*message, self.extent(field, extent, id, list))
             }
@@ -742,7 +744,8 @@ impl<'d> Builder<'d> {
     }
 
     fn constant(&mut self, field: &Field, id: u32, constant: &Placed<Literal>) {
-        match constant_of(&self.table.nodes[id as usize], &constant.value) {
+        let node = &self.table.nodes[id as usize];
+        match constant_of(node, self.table.format(node), &constant.value) {
             Ok(made) => self.table.nodes[id as usize].constant = Some(Box::new(made)),
             Err(reason) => {
                 let name = &field.id.value;
@@ -962,6 +965,10 @@ fn placeholder(field: &Field, parent: u32) -> Node {
         bound: None,
         is_optional: false,
         layer: field.layer,
+        format: match field.ty {
+            Type::Binary(format, _) => format,
+            _ => Format::Json,
+        },
         condition: None,
         job: Job::Value,
         constant: None,

@@ -1,20 +1,22 @@
 //! Constants of a declaration, as encoded.
 
 use throng_base::Said;
-use throng_expression::Value;
 
 use super::declaration::{Format, Literal, value_of};
 use super::encode::raw_of;
-use super::table::{Constant, Extents, Member, Node, Shape, prefix_bytes, write_prefix};
+use super::table::{Constant, Extents, Node, Shape, prefix_bytes, write_prefix};
 use super::value::number;
-use super::{json, xml};
 use crate::fields::coerce;
 use crate::fields::number::{write_unsigned, write_varint, zigzag};
 
 /// An encoded constant, if the field can have it.
-pub(super) fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, Said> {
-    if let Some(member) = &node.member {
-        return part_of(node, member, literal);
+pub(super) fn constant_of(
+    node: &Node,
+    format: Format,
+    literal: &Literal,
+) -> Result<Constant, Said> {
+    if node.member.is_some() {
+        return part_of(node, format, literal);
     }
     let mut constant = Constant::default();
     let mut written = Vec::new();
@@ -77,26 +79,21 @@ pub(super) fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, Sa
     Ok(constant)
 }
 
-/// The same in a document, where a constant is as it is written there.
-fn part_of(node: &Node, member: &Member, literal: &Literal) -> Result<Constant, Said> {
-    let mut written = Vec::new();
+/// The same in a document.
+fn part_of(node: &Node, format: Format, literal: &Literal) -> Result<Constant, Said> {
+    let (value, mut written) = (value_of(literal), Vec::new());
     match &node.shape {
-        Shape::Text(_) if member.format == Format::Xml => {
-            coerce::text(&value_of(literal), &mut written)?;
-            let content = written.as_slice().into();
-            xml::put(&member.path, &mut written, 0);
-            return Ok(Constant { content, written: written.into(), raw: 0 });
+        Shape::Json(_) => format.write_any(&value, &mut written),
+        Shape::Text(_) | Shape::Bytes(_) => {
+            match node.shape {
+                Shape::Text(_) => coerce::text(&value, &mut written)?,
+                _ => coerce::bytes(&value, &mut written)?,
+            }
+            format.enclose(node.form(format), 0, &mut written)?;
         }
-        Shape::Json(_) => json::write(&value_of(literal), &mut written),
-        Shape::Text(_) => {
-            let mut text = Vec::new();
-            coerce::text(&value_of(literal), &mut text)?;
-            Value::from(String::from_utf8_lossy(&text).into_owned()).write_json(&mut written);
-        }
-        _ => number(node, raw_of(node, &value_of(literal))?).write_json(&mut written),
+        _ => format.write(&number(node, raw_of(node, &value)?), &mut written),
     }
-    let content = written.as_slice().into();
-    Ok(Constant { content, written: written.into(), raw: 0 })
+    Ok(Constant { written: written.into(), ..Constant::default() })
 }
 
 /// Whether text or bytes fit what the field allows.
@@ -105,7 +102,7 @@ pub(super) fn content_fits(node: &Node, content: &[u8]) -> Result<(), Said> {
     match node.shape.extent() {
         Some(Extents::Fixed(bytes)) => {
             let bytes = u64::from(*bytes);
-            let is_padded = matches!(node.shape, Shape::Text(_) | Shape::Json(_));
+            let is_padded = node.is_padded();
             match length > bytes || length < bytes && !is_padded {
                 true => {
                     Err(say!("it has {length} bytes, but the size of the field is {bytes} bytes"))

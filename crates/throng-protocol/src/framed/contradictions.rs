@@ -6,8 +6,8 @@ use throng_base::Said;
 
 use super::constant::constant_of;
 use super::declaration::{
-    BYTES_ALLOWED_MAX, BYTES_MAX, Counts, Declaration, Field, Framing, Kind, Literal, Message,
-    Mistake, Place, Placed, Role, Transport,
+    BYTES_ALLOWED_MAX, BYTES_MAX, Counts, Declaration, Field, Format, Framing, Kind, Literal,
+    Message, Mistake, Place, Placed, Role, Transport,
 };
 use super::path::suggestion;
 use super::table::{Base, Frame, Job, Length, Node, Repeats, Selector, Shape, Table};
@@ -295,7 +295,7 @@ impl Finder<'_> {
     fn text(&mut self, index: usize, field: &Field, kind: &Placed<Kind>, text: &[u8]) {
         let Some(selector) = self.table.selectors.first() else { return };
         let node = self.table.node(selector.node);
-        match constant_of(node, &Literal::Bytes(text.to_vec())) {
+        match constant_of(node, Format::Json, &Literal::Bytes(text.to_vec())) {
             Ok(made) if !made.written.is_empty() => {
                 if let Some(message) = self.table.messages.get_mut(index) {
                     message.text = Some(made);
@@ -529,12 +529,12 @@ impl Finder<'_> {
                 let help = say!("use `transport: ws`, or `delimiter`");
                 self.say("protocol-no-length", *place, text, say!("does not fit"), help);
             }
-            Framing::Xml { root, bytes_max, place } => {
-                self.elements(root.as_ref(), *place);
+            Framing::Document { root, bytes_max, place } => {
+                self.documents(root.as_ref(), *place);
                 let bytes_max = *bytes_max as usize;
                 self.table.packet_bytes_max = bytes_max;
                 let root = root.as_ref().map_or(&[][..], |root| root.value.as_bytes()).into();
-                self.table.frame = Frame::Xml { root, bytes_max };
+                self.table.frame = Frame::Document { root, bytes_max };
             }
             Framing::Fixed(bytes) => return self.fixed(bytes),
             Framing::Fields { bytes_max, place } => {

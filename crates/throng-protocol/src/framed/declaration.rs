@@ -89,21 +89,14 @@ impl Transport {
 /// The document format of every packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// RFC 8259: an object or a list.
+    /// RFC 8259.
     #[default]
     Json,
+    /// RFC 8949.
+    Cbor,
+    MessagePack,
     /// An element, with all that is in it.
     Xml,
-}
-
-impl Format {
-    /// As people are told of it.
-    pub fn title(self) -> &'static str {
-        match self {
-            Format::Json => "JSON",
-            Format::Xml => "XML",
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -125,9 +118,9 @@ pub enum Framing {
     Fixed(Placed<u32>),
     /// Every packet ends with its last field; each field determines its own end.
     Fields { bytes_max: u32, place: Place },
-    /// Every packet is an element of XML. The tags of the element `root`, which is around all of
-    /// them, are packets of their own.
-    Xml { root: Option<Placed<String>>, bytes_max: u32, place: Place },
+    /// Every packet is a document, which determines its own end. In XML, the tags of the element
+    /// `root`, which is around all of them, are packets of their own.
+    Document { root: Option<Placed<String>>, bytes_max: u32, place: Place },
 }
 
 /// One part of a packet, of a message's body or of a structure.
@@ -195,6 +188,8 @@ pub enum Type {
     Bytes(Extent),
     /// RFC 8259.
     Json(Extent),
+    /// A document in another format.
+    Binary(Format, Extent),
     /// One of [`Declaration::schema`].
     Proto {
         message: MessageType,

@@ -14,7 +14,7 @@ use super::table::{
     Test, prefix_bytes, read_prefix,
 };
 use super::value::View;
-use super::{Broken, Decoded, EXCERPT_BYTES_MAX, MessageId, Packet, json};
+use super::{Broken, Decoded, EXCERPT_BYTES_MAX, MessageId, Packet};
 use crate::fields::number::{Varint, extend_sign, read_bits, read_unsigned, read_varint, unzigzag};
 
 /// Most recorded parts of one packet.
@@ -557,14 +557,14 @@ impl<'a> Decoder<'a> {
         let from = self.at;
         let mut until = from + length;
         self.at = until + behind;
-        let is_padded = matches!(node.shape, Shape::Text(_) | Shape::Json(_));
+        let is_padded = node.is_padded();
         if is_padded && matches!(extent, Extents::Fixed(_)) {
             until = from + unpadded(&self.packet[from..until]);
         }
         let range = match node.layer.filter(|_| !self.measures) {
             Some(layer) => self.unpack(id, node, layer, from..until)?,
             None => {
-                let verified = self.verify(&node.shape, &self.packet[from..until]);
+                let verified = self.verify(node, &self.packet[from..until]);
                 verified.map_err(|(at, reason)| self.broken(id, from + at, reason))?;
                 from..until
             }
@@ -583,27 +583,29 @@ impl<'a> Decoder<'a> {
         let begin = self.unpacked.len();
         let unpacked = layer.unpack(&self.packet[range.clone()], self.unpacked);
         unpacked.map_err(|reason| self.broken(id, range.start, reason))?;
-        let verified = self.verify(&node.shape, &self.unpacked[begin..]);
+        let verified = self.verify(node, &self.unpacked[begin..]);
         verified.map_err(|(at, reason)| {
             self.broken(id, range.start, say!("byte {at} of the unpacked data: {reason}"))
         })?;
         Ok(begin..self.unpacked.len())
     }
 
-    /// Checks that text, JSON and protobuf are valid; otherwise returns the position and the
+    /// Checks that text, documents and protobuf are valid; otherwise returns the position and the
     /// reason.
-    fn verify(&self, shape: &Shape, bytes: &[u8]) -> Result<(), (usize, Said)> {
+    fn verify(&self, node: &Node, bytes: &[u8]) -> Result<(), (usize, Said)> {
         if self.measures {
             return Ok(());
         }
-        if matches!(shape, Shape::Text(_) | Shape::Json(_))
+        let format = node.format;
+        if matches!(node.shape, Shape::Text(_) | Shape::Json(_))
+            && !format.is_binary()
             && let Err(error) = std::str::from_utf8(bytes)
         {
             let at = error.valid_up_to();
             return Err((at, say!("the text is not UTF-8: byte {:#04x}", bytes[at])));
         }
-        match shape {
-            Shape::Json(_) => json::check(bytes).map_err(|at| (at, json::wrong(bytes, at))),
+        match &node.shape {
+            Shape::Json(_) => format.check(bytes).map_err(|at| (at, format.wrong(bytes, at))),
             Shape::Proto(message, _) => {
                 let checked = self.table.schema.check(*message, bytes);
                 checked.map_err(|wrong| (wrong.position, wrong.reason))

@@ -2,14 +2,14 @@
 //! chosen, and its fields become records.
 
 use throng_base::Said;
-use throng_expression::Value;
 
 use super::declaration::Format;
 use super::encode::raw_of;
-use super::kinds::number_of_text;
+use super::kinds::{number_of_integer, number_of_text};
+use super::notation::Form;
 use super::table::{Document, GoesOn, Job, NONE, Node, Record, Shape, Table};
 use super::wanted::ABSENT;
-use super::{Broken, Decoded, EXCERPT_BYTES_MAX, MessageId, Packet, json, xml};
+use super::{Broken, Decoded, EXCERPT_BYTES_MAX, MessageId, Packet};
 
 type Read<T = ()> = Result<T, Box<Broken>>;
 
@@ -53,19 +53,17 @@ impl Reader<'_> {
         if packet.is_empty() {
             return Err(self.broken(NONE, 0, say!("the packet is empty")));
         }
-        if let Err(error) = std::str::from_utf8(packet) {
+        let format = self.document.format;
+        if !format.is_binary()
+            && let Err(error) = std::str::from_utf8(packet)
+        {
             let at = error.valid_up_to();
             let reason = say!("the text is not UTF-8: byte {:#04x}", packet[at]);
             return Err(self.broken(NONE, at, reason));
         }
-        let Document { format, wanted, .. } = self.document;
-        let found = &mut self.decoded.found;
-        match format {
-            Format::Json => json::scan(packet, wanted, found)
-                .map_err(|at| self.broken(NONE, at, json::wrong(packet, at)))?,
-            Format::Xml => xml::scan(packet, self.table.root(), wanted, found)
-                .map_err(|at| self.broken(NONE, at, xml::wrong(packet, at)))?,
-        }
+        let root = self.table.root();
+        let scanned = format.scan(root, packet, &self.document.wanted, &mut self.decoded.found);
+        scanned.map_err(|at| self.broken(NONE, at, format.wrong(packet, at)))?;
         let message = match assumed {
             Some(message) => message,
             None => self.choose(side)?,
@@ -128,8 +126,7 @@ impl Reader<'_> {
         }
         let reason = match span {
             Some((start, end)) => {
-                let kind = &self.packet[start..end.min(start + EXCERPT_BYTES_MAX)];
-                say!("no message has the kind {}", String::from_utf8_lossy(kind))
+                say!("no message has the kind {}", self.shown(&self.packet[start..end]))
             }
             None => say!("no message has these fields"),
         };
@@ -139,17 +136,16 @@ impl Reader<'_> {
 
     /// The messages whose kind is this text or number.
     fn of_kind(&self, side: usize, node: &Node, span: &[u8]) -> &[u16] {
-        let candidates = &self.document.candidates[side];
+        let (candidates, format) = (&self.document.candidates[side], self.document.format);
         match node.shape {
-            Shape::Text(_) if self.document.format == Format::Xml => candidates.of(span),
-            Shape::Text(_) => match plain(span) {
+            Shape::Text(_) | Shape::Bytes(_) => match format.plain(span) {
                 Some(text) => candidates.of(text),
-                None => match Value::parse_json(span) {
-                    Ok(Value::Text(text)) => candidates.of(text.as_bytes()),
-                    _ => &[],
-                },
+                None => {
+                    let value = format.value(span).unwrap_or_default();
+                    value.as_octets().map_or(&[], |text| candidates.of(text))
+                }
             },
-            _ => match whole(span) {
+            _ => match format.whole(span) {
                 Some(number) => candidates.of(&(number as u64).to_be_bytes()),
                 None => &[],
             },
@@ -163,10 +159,11 @@ impl Reader<'_> {
             let node = self.table.node(*id);
             match (self.span(node), &node.constant) {
                 (None, _) => true,
-                (Some((start, end)), Some(constant)) => match self.document.format {
-                    Format::Json => !is_same(&self.packet[start..end], &constant.written),
-                    Format::Xml => *xml::text(&self.packet[start..end]) != *constant.content,
-                },
+                (Some((start, end)), Some(constant)) => {
+                    let format = self.document.format;
+                    let span = &self.packet[start..end];
+                    !is_same(format, node.form(format), span, &constant.written)
+                }
                 (Some(_), None) => false,
             }
         })
@@ -176,7 +173,7 @@ impl Reader<'_> {
         let node = self.table.node(id);
         match (self.span(node), &node.constant) {
             (Some((start, _)), Some(constant)) => {
-                let expected = String::from_utf8_lossy(&constant.written).into_owned();
+                let expected = self.shown(&constant.written);
                 self.broken(id, start, say!("the protocol requires {expected} here"))
             }
             _ => self.broken(id, 0, say!("the field is missing")),
@@ -186,42 +183,41 @@ impl Reader<'_> {
     /// The record of a field.
     fn member(&mut self, id: u32, node: &Node) -> Read {
         let Some((start, end)) = self.span(node) else { return Ok(()) };
-        let span = &self.packet[start..end];
+        let (span, format) = (&self.packet[start..end], self.document.format);
         let content = (start as u64) << 32 | end as u64;
-        let is_xml = self.document.format == Format::Xml;
-        let is_number = span.first().is_some_and(|byte| *byte == b'-' || byte.is_ascii_digit());
-        if span == b"null" && !matches!(node.shape, Shape::Json(_)) && !is_xml {
+        if !matches!(node.shape, Shape::Json(_)) && format.is_null(span) {
             return Ok(());
         }
         let raw = match node.shape {
-            Shape::Json(_) => Some(content),
-            Shape::Text(_) if is_xml => Some(content),
-            _ if is_xml => raw_of(node, &xml::value(&[], span)).ok(),
-            Shape::Text(_) => (span[0] == b'"').then_some(content),
-            Shape::Bool => match span {
-                b"true" => Some(1),
-                b"false" => Some(0),
-                _ => None,
-            },
-            Shape::Float64 if is_number => {
-                let number = std::str::from_utf8(span).ok().and_then(|text| text.parse().ok());
-                number.map(f64::to_bits)
+            Shape::Json(_) => format.is_known(span).then_some(content),
+            Shape::Text(_) => format.is_text(span).then_some(content),
+            Shape::Bytes(_) => format.is_bytes(span).then_some(content),
+            _ if !format.has_types() => {
+                format.value(span).and_then(|text| raw_of(node, &text).ok())
             }
+            Shape::Bool => format.bool(span).map(u64::from),
+            Shape::Float64 => format.float(span).map(f64::to_bits),
+            Shape::Float32 => format.float(span).map(|number| u64::from((number as f32).to_bits())),
             _ => {
                 let (low, high) = node.range();
-                let number = whole(span).filter(|number| (low..=high).contains(number));
+                let number = format.whole(span).filter(|number| (low..=high).contains(number));
                 number.map(|number| number as u64)
             }
         };
         let Some(raw) = raw else {
-            let shown = String::from_utf8_lossy(&span[..span.len().min(EXCERPT_BYTES_MAX)]);
-            let (word, shown) = (self.table.word(id), shown.into_owned());
+            let (word, shown) = (self.table.word(id), self.shown(span));
             return Err(self.broken(id, start, say!("its type is `{word}`, but it is {shown}")));
         };
         if node.job == Job::Correlation {
             self.decoded.correlation = Some(match node.shape {
-                Shape::Text(_) if is_xml => number_of_text(&xml::text(span)),
-                Shape::Text(_) => number_of_text(plain(span).unwrap_or(span)),
+                Shape::Text(_) => match format.plain(span) {
+                    Some(text) => number_of_text(text),
+                    None => {
+                        let value = format.value(span).unwrap_or_default();
+                        number_of_text(value.as_octets().unwrap_or(span))
+                    }
+                },
+                Shape::Bytes(_) => number_of_integer(format.plain(span).unwrap_or(span)),
                 _ => raw,
             });
         }
@@ -248,6 +244,10 @@ impl Reader<'_> {
         }
     }
 
+    fn shown(&self, part: &[u8]) -> String {
+        self.document.format.shown(part, EXCERPT_BYTES_MAX)
+    }
+
     #[cold]
     fn broken(&self, id: u32, position: usize, reason: Said) -> Box<Broken> {
         let field = self.table.path(id);
@@ -255,20 +255,10 @@ impl Reader<'_> {
     }
 }
 
-/// The content of a text without escapes.
-fn plain(span: &[u8]) -> Option<&[u8]> {
-    let inner = span.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-    memchr::memchr(b'\\', inner).is_none().then_some(inner)
-}
-
-fn whole(span: &[u8]) -> Option<i128> {
-    std::str::from_utf8(span).ok()?.parse().ok()
-}
-
-fn is_same(span: &[u8], constant: &[u8]) -> bool {
+fn is_same(format: Format, form: Form, span: &[u8], constant: &[u8]) -> bool {
     span == constant
-        || match (Value::parse_json(span), Value::parse_json(constant)) {
-            (Ok(one), Ok(other)) => one.equals(&other),
+        || match (format.content(form, span), format.content(form, constant)) {
+            (Some(one), Some(other)) => one.equals(&other),
             _ => false,
         }
 }

@@ -10,10 +10,10 @@ use throng_base::Said;
 
 use super::EncodeError;
 use super::checksum::checksum;
-use super::declaration::Prefix;
+use super::declaration::{Format, Prefix};
 use super::decode::ITEMS_MAX;
 use super::kinds::write_correlation;
-use super::members::{complete_text, quote};
+use super::notation::Form;
 use super::table::{
     Base, Extents, Frame, Job, MARKS_MAX, NONE, Node, Repeats, Shape, Table, Test, prefix_bytes,
     prefix_max, write_prefix,
@@ -57,7 +57,7 @@ pub(super) enum Plan {
     Proto(Box<protobuf::Template>),
 }
 
-/// A piece of JSON text.
+/// A piece of JSON, or of another document.
 #[derive(Clone, Debug)]
 pub(super) enum Piece {
     Bytes { from: u32, until: u32 },
@@ -389,7 +389,13 @@ impl<'a, E> Encoder<'a, E> {
     #[inline]
     fn write_raw(&mut self, node: &Node, raw: u64, group: usize) {
         match &node.shape {
-            _ if node.member.is_some() => super::value::number(node, raw).write_json(self.out),
+            shape if node.member.is_some() => {
+                let format = self.table.format(node);
+                match shape {
+                    Shape::Float32 => format.write_single(f32::from_bits(raw as u32), self.out),
+                    _ => format.write(&super::value::number(node, raw), self.out),
+                }
+            }
             Shape::Unsigned(width) | Shape::Signed(width) => {
                 write_unsigned(raw, *width, node.is_little, self.out);
             }
@@ -625,14 +631,14 @@ impl<'a, E> Encoder<'a, E> {
         })
     }
 
-    /// A text in a document is written as the document has texts.
+    /// Text and bytes in a document are written as its format has them.
     fn complete_text(&mut self, id: u32, node: &Node, begin: usize) -> Write<E> {
-        match (&node.member, &node.shape) {
-            (Some(member), Shape::Text(_)) => {
-                complete_text(member, self.out, begin).map_err(|reason| self.refuse(id, reason))
-            }
-            _ => Ok(()),
+        if node.member.is_none() || !matches!(node.shape, Shape::Text(_) | Shape::Bytes(_)) {
+            return Ok(());
         }
+        let format = self.table.format(node);
+        let enclosed = format.enclose(node.form(format), begin, self.out);
+        enclosed.map_err(|reason| self.refuse(id, reason))
     }
 
     /// Writes content with its prefix, delimiter or padding.
@@ -699,7 +705,7 @@ impl<'a, E> Encoder<'a, E> {
     }
 
     fn pad(&mut self, id: u32, node: &Node, length: usize, bytes: usize) -> Write<E> {
-        let is_padded = matches!(node.shape, Shape::Text(_) | Shape::Json(_));
+        let is_padded = node.is_padded();
         if length > bytes || length < bytes && !is_padded {
             let reason = match is_padded {
                 true => say!("it has {length} bytes; the maximum is {bytes}"),
@@ -739,7 +745,8 @@ impl<'a, E> Encoder<'a, E> {
                 }
             }
             Source::Plan(Plan::Json(pieces)) => {
-                pieces.iter().try_for_each(|piece| self.piece(piece))
+                let format = self.table.format(node);
+                pieces.iter().try_for_each(|piece| self.piece(format, piece))
             }
             Source::Plan(Plan::Proto(template)) => {
                 let written = self.table.schema.encode(template, self.leaf, self.out);
@@ -774,10 +781,10 @@ impl<'a, E> Encoder<'a, E> {
                     .map_err(|wrong| self.refuse_within(id, &wrong.path.join("."), wrong.reason));
             }
             _ => {
-                let begin = self.out.len();
-                super::json::write(value, self.out);
-                let checked = super::json::check(&self.out[begin..]);
-                checked.map_err(|_| say!("its JSON is nested too deeply"))
+                let (begin, format) = (self.out.len(), self.table.format(node));
+                format.write_any(value, self.out);
+                let checked = format.check(&self.out[begin..]);
+                checked.map_err(|_| say!("its lists and maps are nested too deeply"))
             }
         };
         written.map_err(|reason| self.refuse(id, reason))
@@ -791,7 +798,7 @@ impl<'a, E> Encoder<'a, E> {
         EncodeError::Value { field, reason }
     }
 
-    fn piece(&mut self, piece: &Piece) -> Write<E> {
+    fn piece(&mut self, format: Format, piece: &Piece) -> Write<E> {
         match piece {
             Piece::Bytes { from, until } => {
                 self.out.extend_from_slice(&self.bytes[*from as usize..*until as usize]);
@@ -801,9 +808,9 @@ impl<'a, E> Encoder<'a, E> {
                 match (self.leaf)(*leaf, self.out).map_err(EncodeError::Leaf)? {
                     Some(value) => {
                         self.out.truncate(begin);
-                        value.write_json(self.out);
+                        format.write(&value, self.out);
                     }
-                    None => quote(self.out, begin),
+                    None => format.put(Form::Text, begin, self.out),
                 }
             }
         }

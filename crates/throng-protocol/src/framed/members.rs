@@ -3,14 +3,14 @@
 use throng_base::Said;
 use throng_expression::Value;
 
+use super::MessageId;
 use super::declaration::{
-    Declaration, Extent, Field, Format, Kind, Literal, Message, Mistake, Place, Role, Type,
-    value_of,
+    Declaration, Extent, Field, Format, Kind, Message, Mistake, Place, Role, Type,
 };
+use super::notation::xml;
 use super::path::json_step;
 use super::table::{Candidates, Constant, Document, Job, Member, Table};
 use super::wanted::{Around, Inner, Wanted};
-use super::xml;
 use crate::fields::Parts;
 
 /// Maximum index of an item; items before it that no field names are sent as `null`.
@@ -35,19 +35,24 @@ pub(super) fn member(field: &Field, format: Format) -> Result<Member, Box<Mistak
     let is_right = matches!(
         field.ty,
         Type::Unsigned(_) | Type::Signed(_) | Type::Float64 | Type::Bool | Type::Text(Extent::Rest)
-    ) || matches!(field.ty, Type::Json(Extent::Rest)) && format == Format::Json;
-    if !is_right {
-        let title = format.title();
-        let message = say!("the type of `{name}` does not exist in {title}");
+    );
+    let is_any = matches!(field.ty, Type::Json(Extent::Rest)) && format.has_types();
+    let is_binary = matches!(field.ty, Type::Float32 | Type::Bytes(Extent::Rest));
+    if !(is_right || is_any || is_binary && format.is_binary()) {
+        let notation = format.name();
+        let message = say!("the type of `{name}` does not exist in {notation}");
         let help = match format {
             Format::Json => say!("use `json`, `str`, `bool`, `f64` or an integer such as `u32`"),
+            Format::Cbor | Format::MessagePack => {
+                say!("use `json`, `str`, `bytes`, `bool`, `f64` or an integer such as `u32`")
+            }
             Format::Xml => say!("use `str`, `bool`, `f64` or an integer such as `u32`"),
         };
         let label = say!("this type is not possible");
         return Err(mistake("protocol-bad-type", field.place, message, label, help));
     }
     if format == Format::Xml {
-        return element(field);
+        return element(field, format);
     }
     let Some(written) = &field.path else {
         let path = Box::new([Inner::Key(name.as_str().into())]);
@@ -71,15 +76,15 @@ pub(super) fn member(field: &Field, format: Format) -> Result<Member, Box<Mistak
 }
 
 /// The same in XML: the field that selects is the name of the element.
-fn element(field: &Field) -> Result<Member, Box<Mistake>> {
+fn element(field: &Field, format: Format) -> Result<Member, Box<Mistake>> {
     let is_kind = field.role == Role::Selects;
     let own = if is_kind { "name()" } else { &field.id.value };
     let place = field.path.as_ref().map_or(field.id.place, |path| path.place);
     let written = field.path.as_ref().map_or(own, |path| &path.value);
     let found = xml::path(written).filter(|path| xml::is_name_path(path) == is_kind);
     let is_text = matches!(field.ty, Type::Text(_));
-    match found.filter(|path| is_text || !(is_kind || xml::is_markup(path))) {
-        Some(path) => Ok(Member { format: Format::Xml, path, slot: 0 }),
+    match found.filter(|path| is_text || !(is_kind || format.is_markup(path))) {
+        Some(path) => Ok(Member { path, slot: 0 }),
         None => {
             let message = match is_kind {
                 true => {
@@ -175,13 +180,15 @@ impl Finder<'_> {
             return;
         };
         let (low, high) = self.table.node(selector).range();
+        let format = self.declaration.format.unwrap_or_default();
+        let form = self.table.node(selector).form(format);
         let made = self.table.messages.get_mut(index);
         match (&kind.value, made) {
             (_, None) => {}
             (Kind::Text(text), Some(made)) => {
                 let mut written = Vec::new();
-                let value = Literal::Text(String::from_utf8_lossy(text).into_owned());
-                value_of(&value).write_json(&mut written);
+                written.extend_from_slice(text);
+                format.put(form, 0, &mut written);
                 let (content, written) = (text.as_slice().into(), written.into());
                 made.text = Some(Constant { raw: 0, content, written });
             }
@@ -229,9 +236,9 @@ impl Finder<'_> {
         // What comes may be read in several ways.
         let comes = self.declaration.comes_from_target(message);
         let are_at_odds = |one: &Member, other: &Member| match format {
-            Format::Json => are_at_odds(&one.path, &other.path),
             Format::Xml if comes => one.path == other.path,
             Format::Xml => xml::are_at_odds(&one.path, &other.path),
+            _ => are_at_odds(&one.path, &other.path),
         };
         for (index, (field, one)) in members.iter().enumerate() {
             let mut earlier = members[..index].iter();
@@ -361,41 +368,25 @@ fn are_at_odds(one: &[Inner], other: &[Inner]) -> bool {
     }
 }
 
-/// Makes the text behind `begin` one of a document.
-pub(super) fn complete_text(member: &Member, out: &mut Vec<u8>, begin: usize) -> Result<(), Said> {
-    match member.format {
-        Format::Json => quote(out, begin),
-        Format::Xml => xml::put(&member.path, out, begin),
+/// The document of a message with values at these paths: keys in the order in which they are first
+/// named, list items in order, with `null` for those not named.
+pub(super) fn around<'p>(
+    table: &Table,
+    message: MessageId,
+    paths: impl Iterator<Item = &'p [Inner]>,
+) -> Around {
+    let format = table.document.as_ref().map(|document| document.format).unwrap_or_default();
+    if format == Format::Xml {
+        let name = table.messages[usize::from(message.0)].text.as_ref();
+        let name = name.map_or(&[][..], |name| &name.content);
+        return xml::around(&String::from_utf8_lossy(name), table.root(), paths);
     }
-    match xml::is_markup(&member.path) && !xml::is_whole(&out[begin..]) {
-        true => Err(say!("it is not well-formed XML")),
-        false => Ok(()),
-    }
-}
-
-/// Makes a JSON string of the text behind `begin`.
-pub(super) fn quote(out: &mut Vec<u8>, begin: usize) {
-    let text = &out[begin..];
-    let is_plain = text.iter().all(|byte| *byte >= 0x20 && !matches!(byte, b'"' | b'\\'));
-    if is_plain && std::str::from_utf8(text).is_ok() {
-        out.insert(begin, b'"');
-        out.push(b'"');
-        return;
-    }
-    let text = Value::from(String::from_utf8_lossy(text).into_owned());
-    out.truncate(begin);
-    text.write_json(out);
-}
-
-/// The document with values at these paths: keys in the order in which they are first named, list
-/// items in order, with `null` for those not named.
-pub(super) fn around<'p>(paths: impl Iterator<Item = &'p [Inner]>) -> Around {
     let mut root = Written::default();
     for (index, path) in paths.enumerate() {
         root.add(path, index);
     }
     let mut around = Around { order: Vec::new(), pieces: Vec::new(), end: Vec::new() };
-    root.write(&mut around);
+    root.write(format, &mut around);
     around
 }
 
@@ -427,34 +418,37 @@ impl<'p> Written<'p> {
         self.children[at].1.add(rest, index);
     }
 
-    fn write(&self, around: &mut Around) {
+    fn write(&self, format: Format, around: &mut Around) {
         if let Some(index) = self.value {
             around.value(index);
             return;
         }
         let is_list = matches!(self.children.first(), Some((Inner::Index(_), _)));
-        let (open, close) = if is_list { (b'[', b']') } else { (b'{', b'}') };
-        around.end.push(open);
-        let mut items = 0;
+        let count = match self.children.last() {
+            Some((Inner::Index(last), _)) => *last as usize + 1,
+            _ => self.children.len(),
+        };
+        format.open(is_list, count, &mut around.end);
+        let mut written = 0;
         for (step, child) in &self.children {
-            if items > 0 {
-                around.end.push(b',');
-            }
             match step {
                 Inner::Key(key) => {
-                    Value::from(&**key).write_json(&mut around.end);
-                    around.end.push(b':');
-                    items += 1;
+                    format.separate(written, &mut around.end);
+                    format.write_path_key(key, &mut around.end);
+                    written += 1;
                 }
                 Inner::Index(index) => {
-                    for _ in items..*index {
-                        around.end.extend_from_slice(b"null,");
+                    for item in written..=*index as usize {
+                        format.separate(item, &mut around.end);
+                        if item < *index as usize {
+                            format.write(&Value::Null, &mut around.end);
+                        }
                     }
-                    items = index + 1;
+                    written = *index as usize + 1;
                 }
             }
-            child.write(around);
+            child.write(format, around);
         }
-        around.end.push(close);
+        format.close(is_list, &mut around.end);
     }
 }

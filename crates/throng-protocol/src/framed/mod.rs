@@ -19,10 +19,10 @@ mod decode;
 mod describe;
 mod document;
 mod encode;
-mod json;
 mod kinds;
 mod layer;
 mod members;
+mod notation;
 mod path;
 mod prepare;
 mod reader;
@@ -31,7 +31,6 @@ mod table;
 mod tests;
 mod value;
 mod wanted;
-mod xml;
 
 use std::sync::Arc;
 

@@ -11,8 +11,8 @@ use throng_base::Said;
 use super::declaration::Format;
 use super::encode::{Encoder, Op, Piece, Plan};
 use super::path::suggestion;
-use super::table::{Job, Member, Node, Repeats, Shape, Table};
-use super::{EncodeError, Given, GivenMistake, MessageId, Template, Whole, xml};
+use super::table::{Job, Node, Repeats, Shape, Table};
+use super::{EncodeError, Given, GivenMistake, MessageId, Template, Whole};
 
 type Prepared<T> = Result<T, GivenMistake>;
 
@@ -191,7 +191,7 @@ impl Builder<'_> {
     fn plans(&mut self, list: u32, given: &[Entry<'_>]) -> Prepared<Vec<(u32, Plan)>> {
         self.names_are_right(list, given)?;
         let mut plans = Vec::new();
-        for (id, node) in self.table.members(list).filter(|(_, node)| is_value(node)) {
+        for (id, node) in self.table.members(list).filter(|(_, node)| is_value(self.table, node)) {
             self.path.push(node.name.to_string());
             let entry = given.iter().find(|(name, _)| *name == &*node.name);
             let plan = match entry {
@@ -211,14 +211,7 @@ impl Builder<'_> {
         let table = self.table;
         let paths = plans.iter().filter_map(|(id, _)| table.node(*id).member.as_ref());
         let paths = paths.map(|member| &*member.path);
-        let name = table.messages[usize::from(self.message.0)].text.as_ref();
-        let around = match table.document.as_ref().map(|document| document.format) {
-            Some(Format::Xml) => {
-                let name = name.map_or(&[][..], |name| &name.content);
-                xml::around(&String::from_utf8_lossy(name), table.root(), paths)
-            }
-            _ => super::members::around(paths),
-        };
+        let around = super::members::around(table, self.message, paths);
         let mut ops = Vec::new();
         for (before, (id, plan)) in around.pieces.iter().zip(plans_in(around.order, plans)) {
             self.run(before, &mut ops);
@@ -397,7 +390,7 @@ impl Builder<'_> {
             (given, Shape::Json(_)) => {
                 let mut pieces = Vec::new();
                 let mut begin = self.bytes.len();
-                self.json(given, &mut begin, &mut pieces);
+                self.any(given, self.table.format(node), &mut begin, &mut pieces);
                 self.flush(&mut begin, &mut pieces);
                 Ok(Plan::Json(pieces.into()))
             }
@@ -414,35 +407,30 @@ impl Builder<'_> {
         }
     }
 
-    /// Writes JSON text to the constant bytes, split into pieces at leaves.
-    fn json(&mut self, given: &Given, begin: &mut usize, pieces: &mut Vec<Piece>) {
+    /// Writes any value to the constant bytes, split into pieces at leaves.
+    fn any(&mut self, given: &Given, format: Format, begin: &mut usize, pieces: &mut Vec<Piece>) {
         match given {
-            Given::Literal(value) => value.write_json(&mut self.bytes),
+            Given::Literal(value) => format.write(value, &mut self.bytes),
             Given::Leaf(leaf) => {
                 self.flush(begin, pieces);
                 pieces.push(Piece::Leaf(*leaf));
             }
             Given::Items(items) => {
-                self.bytes.push(b'[');
+                format.open(true, items.len(), &mut self.bytes);
                 for (index, item) in items.iter().enumerate() {
-                    if index > 0 {
-                        self.bytes.push(b',');
-                    }
-                    self.json(item, begin, pieces);
+                    format.separate(index, &mut self.bytes);
+                    self.any(item, format, begin, pieces);
                 }
-                self.bytes.push(b']');
+                format.close(true, &mut self.bytes);
             }
             Given::Fields(fields) => {
-                self.bytes.push(b'{');
+                format.open(false, fields.len(), &mut self.bytes);
                 for (index, (name, given)) in fields.iter().enumerate() {
-                    if index > 0 {
-                        self.bytes.push(b',');
-                    }
-                    Value::from(name.as_str()).write_json(&mut self.bytes);
-                    self.bytes.push(b':');
-                    self.json(given, begin, pieces);
+                    format.separate(index, &mut self.bytes);
+                    format.write_key(name, &mut self.bytes);
+                    self.any(given, format, begin, pieces);
                 }
-                self.bytes.push(b'}');
+                format.close(false, &mut self.bytes);
             }
         }
     }
@@ -458,10 +446,9 @@ impl Builder<'_> {
 }
 
 /// A part of a document that has a value of its own: the name of an element has none.
-fn is_value(node: &Node) -> bool {
-    let is_name = |member: &Member| member.format == Format::Xml;
-    let is_kind = matches!(node.job, Job::Kind(_));
-    node.member.as_ref().is_some_and(|member| !(is_kind && is_name(member)))
+fn is_value(table: &Table, node: &Node) -> bool {
+    let is_name = matches!(node.job, Job::Kind(_)) && table.format(node) == Format::Xml;
+    node.member.is_some() && !is_name
 }
 
 fn entries(fields: &[(String, Given)]) -> Vec<Entry<'_>> {

@@ -5,9 +5,10 @@ use memchr::memmem;
 
 use throng_base::Said;
 
+use super::declaration::Format;
 use super::decode::{Measured, hex, measure, packet_bytes};
+use super::notation::{Extent, Seen};
 use super::table::{Frame, Length, Shape, Table};
-use super::xml::{self, Ended, Seen};
 use super::{Broken, PacketReader, Records};
 use crate::fields::number::{Varint, read_bits, read_unsigned, read_varint};
 
@@ -138,29 +139,33 @@ impl Records<'_> {
 
     /// Where the next packet begins: spaces between elements are in none of them.
     fn begin(self, bytes: &[u8]) -> &[u8] {
-        match self.frame() {
-            Some(Frame::Xml { .. }) => bytes.trim_ascii_start(),
-            _ => bytes,
-        }
+        if self.are_elements() { bytes.trim_ascii_start() } else { bytes }
     }
 
-    fn frame<'s>(self) -> Option<&'s Frame>
+    fn table<'s>(self) -> Option<&'s Table>
     where
         Self: 's,
     {
         match self {
-            Records::Declared(protocol) | Records::Sent(protocol) => Some(&protocol.table().frame),
+            Records::Declared(protocol) | Records::Sent(protocol) => Some(protocol.table()),
             Records::Delimited { .. } => None,
         }
     }
 
     /// Nothing but the end of a packet says where it is.
     fn end_is_found(self) -> bool {
-        self.are_delimited() || matches!(self.frame(), Some(Frame::Xml { .. }))
+        self.are_delimited() || self.are_elements()
+    }
+
+    fn are_elements(self) -> bool {
+        self.table().is_some_and(|table| {
+            let format = table.document.as_ref().map(|document| document.format);
+            matches!(table.frame, Frame::Document { .. }) && format == Some(Format::Xml)
+        })
     }
 
     fn are_delimited(self) -> bool {
-        matches!(self.frame(), None | Some(Frame::Delimited { .. }))
+        self.table().is_none_or(|table| matches!(table.frame, Frame::Delimited { .. }))
     }
 
     /// Looks at bytes from the first one of a record on, of which some were `seen` before.
@@ -177,17 +182,15 @@ impl Records<'_> {
             (Frame::Delimited { bytes: delimiter, bytes_max }, _) => {
                 delimited(bytes, delimiter, *bytes_max, seen)
             }
-            (Frame::Xml { root, bytes_max }, _) => element(bytes, root, *bytes_max, seen),
             (Frame::Fields { bytes_max }, _) => {
                 let from_target = matches!(self, Records::Declared(_));
                 Ok(match measure(table, from_target, bytes, *bytes_max)? {
                     Measured::Bytes(length) => Begun::Complete { bytes: length, used: length },
-                    // If the end is unknown, examine more than one more byte.
-                    Measured::Needs(needed) if needed == bytes.len() + 1 => {
-                        Begun::Needs(needed + DELIMITED_STEP_BYTES.max(needed / 2))
-                    }
-                    Measured::Needs(needed) => Begun::Needs(needed),
+                    Measured::Needs(needed) => Begun::Needs(more(bytes, needed)),
                 })
+            }
+            (Frame::Document { root, bytes_max }, _) => {
+                document(table, root, bytes, *bytes_max, seen)
             }
             // A message of the transport may contain several packets with lengths.
             (Frame::Whole | Frame::Length, Some(length)) => by_length(table, length, bytes),
@@ -196,6 +199,38 @@ impl Records<'_> {
             }
         }
     }
+}
+
+/// If the end is unknown, examine more than one more byte.
+fn more(bytes: &[u8], needed: usize) -> usize {
+    match needed == bytes.len() + 1 {
+        true => needed + DELIMITED_STEP_BYTES.max(needed / 2),
+        false => needed,
+    }
+}
+
+/// A document that determines its own end.
+fn document(
+    table: &Table,
+    root: &[u8],
+    bytes: &[u8],
+    bytes_max: usize,
+    seen: &mut Seen,
+) -> Result<Begun, Broken> {
+    let format = table.document.as_ref().map(|document| document.format).unwrap_or_default();
+    let extent = format.extent(root, bytes, seen);
+    let extent = extent.map_err(|(at, reason)| lost(at, String::new(), reason))?;
+    let (Extent::Complete(needed) | Extent::Needs(needed)) = extent;
+    if needed > bytes_max {
+        // Where an element ends is found only in the bytes that have come, however many these are.
+        let needed = if format.is_binary() { needed } else { bytes_max + 1 };
+        let reason = say!("the packet has at least {needed} bytes; the maximum is {bytes_max}");
+        return Err(lost(0, String::new(), reason));
+    }
+    Ok(match extent {
+        Extent::Complete(length) => Begun::Complete { bytes: length, used: length },
+        Extent::Needs(needed) => Begun::Needs(more(bytes, needed)),
+    })
 }
 
 fn delimited(
@@ -217,21 +252,6 @@ fn delimited(
         }
         _ => {
             let reason = say!("the packet has more than {bytes_max} bytes without a delimiter");
-            Err(lost(bytes_max, String::new(), reason))
-        }
-    }
-}
-
-fn element(bytes: &[u8], root: &[u8], bytes_max: usize, seen: &mut Seen) -> Result<Begun, Broken> {
-    let ended = xml::end(bytes, root, seen);
-    let ended = ended.map_err(|(at, reason)| lost(at, String::new(), reason))?;
-    match ended {
-        Ended::At(length) if length <= bytes_max => {
-            Ok(Begun::Complete { bytes: length, used: length })
-        }
-        Ended::NotYet if bytes.len() < bytes_max => Ok(Begun::Needs(bytes_max)),
-        _ => {
-            let reason = say!("the packet has more than {bytes_max} bytes");
             Err(lost(bytes_max, String::new(), reason))
         }
     }

@@ -10,6 +10,7 @@ use throng_expression::Value;
 use super::coding::Coding;
 use super::declaration::{Checksum, Comparison, Format, Layer, Prefix};
 use super::kinds::Kinds;
+use super::notation::Form;
 use super::wanted::{Inner, Wanted};
 use crate::fields::number::{Varint, read_varint, write_varint};
 use crate::protobuf::{MessageType, Schema};
@@ -104,7 +105,6 @@ impl Candidates {
 /// A field of a document.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Member {
-    pub(super) format: Format,
     pub(super) path: Box<[Inner]>,
     pub(super) slot: u16,
 }
@@ -141,8 +141,8 @@ pub(super) enum Frame {
     Fields {
         bytes_max: usize,
     },
-    /// An element is a packet, and so are the tags of the element around all of them.
-    Xml {
+    /// The document is the end; in XML, the tags of the element around all of them are packets.
+    Document {
         root: Box<[u8]>,
         bytes_max: usize,
     },
@@ -209,6 +209,8 @@ pub(super) struct Node {
     pub(super) bound: Option<Extents>,
     pub(super) is_optional: bool,
     pub(super) layer: Option<Layer>,
+    /// Of [`Shape::Json`].
+    pub(super) format: Format,
     pub(super) condition: Option<Box<Test>>,
     pub(super) job: Job,
     pub(super) constant: Option<Box<Constant>>,
@@ -384,6 +386,20 @@ impl Node {
         match self.shape.is_signed() {
             true => i128::from(raw as i64),
             false => i128::from(raw),
+        }
+    }
+
+    /// What is shorter than a fixed size has zeros behind it.
+    pub(super) fn is_padded(&self) -> bool {
+        matches!(self.shape, Shape::Text(_) | Shape::Json(_)) && !self.format.is_binary()
+    }
+
+    /// How its text or bytes stand in a document.
+    pub(super) fn form(&self, format: Format) -> Form {
+        match (&self.shape, &self.member) {
+            (Shape::Bytes(_), _) => Form::Bytes,
+            (_, Some(member)) if format.is_markup(&member.path) => Form::Markup,
+            _ => Form::Text,
         }
     }
 
@@ -566,6 +582,12 @@ impl Table {
         &self.lists[list as usize]
     }
 
+    /// How a field is written that is a part of a document, or JSON.
+    pub(super) fn format(&self, node: &Node) -> Format {
+        let document = self.document.as_ref().filter(|_| node.member.is_some());
+        document.map_or(node.format, |document| document.format)
+    }
+
     /// The nodes of a list.
     pub(super) fn members(&self, list: u32) -> impl Iterator<Item = (u32, &Node)> {
         self.list(list).nodes.clone().map(|id| (id, self.node(id)))
@@ -580,7 +602,7 @@ impl Table {
     /// The element around all packets.
     pub(super) fn root(&self) -> &[u8] {
         match &self.frame {
-            Frame::Xml { root, .. } => root,
+            Frame::Document { root, .. } => root,
             _ => &[],
         }
     }
@@ -624,7 +646,7 @@ impl Table {
             Shape::Bits(bits) => format!("b{}", bits.bits),
             Shape::Text(_) => "str".to_owned(),
             Shape::Bytes(_) => "bytes".to_owned(),
-            Shape::Json(_) => "json".to_owned(),
+            Shape::Json(_) => one.format.word().to_owned(),
             Shape::Proto(message, _) => format!("protobuf({})", self.schema.message_name(*message)),
             Shape::List(_) => "fields".to_owned(),
             Shape::Body => "body".to_owned(),

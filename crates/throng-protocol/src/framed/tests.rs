@@ -8,6 +8,7 @@ use throng_expression::Value;
 use super::declaration::*;
 use super::*;
 
+mod binary;
 mod contradictions;
 mod documents;
 mod frames;

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use throng_expression::Value;
 
-use super::declaration::Format;
 use super::kinds::number_of_text;
 use super::path::Step;
-use super::table::{Member, NONE, Node, Record, Repeats, Shape, Table};
-use super::{Decoded, FieldPath, json, xml};
+use super::table::{NONE, Node, Record, Repeats, Shape, Table};
+use super::{Decoded, FieldPath};
 use crate::fields::number::{extend_sign, read_unsigned};
 
 /// The value at a path.
@@ -140,9 +139,9 @@ impl View<'_> {
         let node = self.table.node(record.node);
         match &node.shape {
             Shape::Json(_) => {
-                let text = self.content(record);
+                let (format, text) = (self.table.format(node), self.content(record));
                 let steps = path.map_or(&[][..], |path| &path.inner);
-                Value::parse_json(&text[json::find(text, steps)?]).ok()
+                format.value(&text[format.find(text, steps)?])
             }
             Shape::Proto(message, _) => {
                 let (schema, bytes) = (&self.table.schema, self.content(record));
@@ -189,15 +188,15 @@ impl View<'_> {
         let record = &self.records[index];
         let node = self.table.node(record.node);
         match &node.shape {
+            Shape::Text(_) | Shape::Bytes(_) if node.member.is_some() => {
+                let format = self.table.format(node);
+                format.content(node.form(format), self.content(record)).unwrap_or_default()
+            }
             Shape::Text(_) => {
                 let bytes = self.content(record);
-                match (node.member.as_deref(), std::str::from_utf8(bytes)) {
-                    (Some(Member { format: Format::Json, .. }), _) => {
-                        Value::parse_json(bytes).unwrap_or_default()
-                    }
-                    (Some(Member { format: Format::Xml, path, .. }), _) => xml::value(path, bytes),
-                    (None, Ok(text)) => Value::from(text),
-                    (None, Err(_)) => Value::from(bytes),
+                match std::str::from_utf8(bytes) {
+                    Ok(text) => Value::from(text),
+                    Err(_) => Value::from(bytes),
                 }
             }
             Shape::Bytes(_) => Value::from(self.content(record)),

@@ -119,10 +119,12 @@ impl ProtocolReader<'_, '_> {
     fn path(&mut self, fields: &FieldMap<'_>) -> Option<Placed<String>> {
         let (Some(key), Some(node)) = (fields.path.key(), fields.path.node()) else { return None };
         if self.format.is_none() {
-            let message = say!("`path` requires `format: json` or `format: xml`");
+            let message = say!("`path` requires `format`");
             let error = self.cx.error("missing-key", message, key.place);
             let error = error.label(say!("packets are not documents"));
-            self.cx.note(error.help(say!("add `format: json` to the protocol, or remove `path`")));
+            self.cx.note(error.help(say!(
+                "add `format: json` or another format to the protocol, or remove `path`"
+            )));
             return None;
         }
         let value = self.cx.text(node, say!("a path"))?;
@@ -292,8 +294,8 @@ impl ProtocolReader<'_, '_> {
                 return Some((Type::Bytes(extent), None));
             }
             match self.format {
-                Some(Format::Json) => return Some((Type::Json(Extent::Rest), None)),
                 Some(Format::Xml) => return Some((Type::Text(Extent::Rest), None)),
+                Some(_) => return Some((Type::Json(Extent::Rest), None)),
                 None => {}
             }
             let help = match within {
@@ -361,6 +363,9 @@ impl ProtocolReader<'_, '_> {
             Ok(Some(TypeWord::Text)) => Some((Type::Text(self.extent(fields)?), None)),
             Ok(Some(TypeWord::Bytes)) => Some((Type::Bytes(self.extent(fields)?), None)),
             Ok(Some(TypeWord::Json)) => Some((Type::Json(self.extent(fields)?), None)),
+            Ok(Some(TypeWord::Binary(format))) => {
+                Some((Type::Binary(format, self.extent(fields)?), None))
+            }
             Ok(Some(TypeWord::Proto(name))) => {
                 let extent = self.extent(fields);
                 let place = self.cx.place_of(node, &name);
@@ -696,7 +701,7 @@ fn extents<'n>(fields: &FieldMap<'n>) -> [ast::Field<'n>; 5] {
 fn extent(ty: &Type) -> Option<&Extent> {
     match ty {
         Type::Text(extent) | Type::Bytes(extent) | Type::Json(extent) => Some(extent),
-        Type::Proto { extent, .. } => Some(extent),
+        Type::Binary(_, extent) | Type::Proto { extent, .. } => Some(extent),
         _ => None,
     }
 }

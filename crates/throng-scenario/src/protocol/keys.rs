@@ -31,9 +31,9 @@ macro_rules! protocol_maps {
         text: Bool =>
             "`true`: over WebSocket, packets are text messages, not binary ones. A `tcp` protocol \
              then also accepts `ws` and `wss` targets.",
-        format: Words(&["json", "xml"]) =>
-            "`json`, `xml`: every packet is a JSON document or an XML element, and each field is \
-             the part at its `path`.",
+        format: Words(&["json", "cbor", "msgpack", "xml"]) =>
+            "Every packet is a document in JSON, CBOR or MessagePack, or an XML element, and each \
+             field is the part at its `path`.",
         endian: ENDIANS => "The byte order of numbers. Default: `big`.",
         packet: FIELDS =>
             "The fields of every packet in wire order; `{id: body}` is the position of the \
@@ -50,7 +50,8 @@ macro_rules! protocol_maps {
             "With `frame: xml`, the name of the element around all packets: `stream:stream`. Its \
              start tag and its end tag are packets of their own.",
         max: Size =>
-            "The maximum size of a packet with `delimiter` or `frame`. Default: `64KiB`.",
+            "The maximum size of a packet with `delimiter`, `frame`, `format: cbor` or \
+             `format: msgpack`. Default: `64KiB`.",
         types: Map(&OneOf(&[FIELDS, Kind(&STRUCTURE)])) =>
             "Structures that fields can use as their `type`, each a list of fields.",
         enums: Map(&ENUM) => "Lists of named values that fields can use in `enum`.",
@@ -110,12 +111,12 @@ macro_rules! protocol_maps {
         r#type "type": Text =>
             "The type: `u8` to `u64`, `i8` to `i64`, `f32`, `f64`, `bool`, `varint`, `zigzag`, \
              `ber`, `lenenc`, `decimal`, `b1` to `b64`, `str`, `strz`, `bytes`, `json`, \
-             `protobuf(Message)` or one of `types`.",
+             `cbor`, `msgpack`, `protobuf(Message)` or one of `types`.",
         fields: List(&ONE_FIELD) => "A group of fields, instead of a type.",
         path: Text =>
-            "With `format`, the place of the field. In JSON: `data.id`, `[0]`, `items[2].price`; \
-             in XML: `body`, `@id`, `error/@code`, or `node()` for the markup in an element. \
-             Default: the key or the element with the name of the field.",
+            "With `format`, the place of the field: `data.id`, `[0]`, `items[2].price`; in XML: \
+             `body`, `@id`, `error/@code`, or `node()` for the markup in an element. Default: the \
+             key or the element with the name of the field.",
         bits: Whole => "The number of bits: `bits: 3` means `type: b3`.",
         endian: ENDIANS => "The byte order, if it differs from the protocol's.",
         length: Text =>

@@ -151,7 +151,11 @@ pub(super) fn read_literal(
                 _ => read_bytes(cx, node).map(Literal::Bytes),
             };
         }
-        Type::Struct(_) | Type::Fields(_) | Type::Json(_) | Type::Proto { .. } => {
+        Type::Struct(_)
+        | Type::Fields(_)
+        | Type::Json(_)
+        | Type::Binary(..)
+        | Type::Proto { .. } => {
             let error = cx.error(
                 "conflicting-keys",
                 say!("only numbers, `bool`, text and bytes can have a value in the declaration"),

@@ -1,7 +1,7 @@
 //! The words of types: throng's own, and those of Kaitai Struct where they are not ambiguous.
 
 use throng_base::{Said, diagnostic};
-use throng_protocol::framed::declaration::{Coding, Endian, Prefix, Type};
+use throng_protocol::framed::declaration::{Coding, Endian, Format, Prefix, Type};
 
 /// The meaning of the value of `type`; other keys determine where it ends.
 #[derive(Debug, PartialEq)]
@@ -13,6 +13,8 @@ pub(super) enum TypeWord {
     TextZero,
     Bytes,
     Json,
+    /// A document in another format.
+    Binary(Format),
     /// A number in digits up to a terminator.
     Decimal,
     Proto(String),
@@ -29,7 +31,7 @@ pub(super) struct WordError {
 const SIMPLE: &[&str] = &[
     "u8", "u16", "u24", "u32", "u40", "u48", "u56", "u64", "i8", "i16", "i24", "i32", "i40", "i48",
     "i56", "i64", "f32", "f64", "bool", "varint", "zigzag", "ber", "lenenc", "decimal", "str",
-    "strz", "bytes", "json",
+    "strz", "bytes", "json", "cbor", "msgpack",
 ];
 
 /// Words of other languages and their equivalents here.
@@ -68,6 +70,8 @@ pub(super) fn parse(word: &str) -> Result<Option<TypeWord>, WordError> {
         "strz" => Some(TypeWord::TextZero),
         "bytes" => Some(TypeWord::Bytes),
         "json" => Some(TypeWord::Json),
+        "cbor" => Some(TypeWord::Binary(Format::Cbor)),
+        "msgpack" => Some(TypeWord::Binary(Format::MessagePack)),
         "bool" => Some(TypeWord::Sized(Type::Bool, None)),
         "varint" => Some(TypeWord::Sized(Type::Varint, None)),
         "zigzag" => Some(TypeWord::Sized(Type::ZigZag, None)),

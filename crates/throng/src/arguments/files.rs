@@ -21,7 +21,7 @@ pub(crate) struct InitArguments {
     pub(crate) kind: Option<InitKind>,
     /// Output file; by default named after the kind, such as `http.yaml`; `-` is standard output
     pub(crate) file: Option<PathBuf>,
-    /// URL of the service, without a path
+    /// URL of the service, without a path; a database is named in its path
     #[arg(long, value_name = "URL")]
     pub(crate) target: Option<String>,
     /// Generate one step per cURL command in this file, as copied from a browser

@@ -46,7 +46,7 @@ fn questions(arguments: &mut InitArguments, input: &mut impl BufRead, say: &mut 
         }
     };
     let target = target_in(kind.template());
-    say(say!("URL of the service, without a path [{target}]:"));
+    say(say!("URL of the service [{target}]:"));
     arguments.target = loop {
         match answer(input) {
             None => break None,

@@ -10,7 +10,7 @@ use throng_protocol::machine::{Ends, Event, Input, Machine};
 use throng_protocol::sql::{Carrier, Client, Dialect, Login, SqlError, mysql, postgres};
 use tokio_rustls::TlsConnector;
 
-use super::{Opens, violation_failure};
+use super::{Missing, Opens, violation_failure};
 use crate::connector::{Opened, Order, Pulled, pull, write_all};
 use crate::failure::{Failure, io_failure};
 use crate::network::Network;
@@ -37,6 +37,19 @@ pub(super) fn login(database: &Database, random: &mut Random) -> Login {
 impl Opens for Login {
     fn missing(waited: &str) -> Said {
         say!("the login to the database was not complete within {waited}")
+    }
+
+    fn missing_here(&self) -> Missing {
+        match self.dialect {
+            Dialect::Postgres => Self::missing,
+            Dialect::MySql => |waited| {
+                say!(
+                    "the login to the database was not complete within {waited}; MySQL servers \
+                     send first, so a server that sends nothing speaks another protocol, such as \
+                     PostgreSQL"
+                )
+            },
+        }
     }
 
     fn is_greeted(&self) -> bool {

@@ -7,9 +7,14 @@ use crate::framed::declaration::{
 };
 
 impl Finder<'_> {
-    /// A packet that is an element is a document in XML; the element around all of them has a name.
-    pub(super) fn elements(&mut self, root: Option<&Placed<String>>, place: Place) {
-        if self.declaration.format != Some(Format::Xml) {
+    /// Documents that determine their own end are binary or XML; the element around all of them has
+    /// a name.
+    pub(super) fn documents(&mut self, root: Option<&Placed<String>>, place: Place) {
+        let format = self.declaration.format;
+        if format.is_some_and(Format::is_binary) {
+            return;
+        }
+        if format != Some(Format::Xml) {
             let text = say!("`frame: xml` requires `format: xml`");
             let help = say!("add `format: xml`, or use another framing");
             let label = say!("packets are not elements");

@@ -2,8 +2,8 @@
 
 use throng_fuzz::mutations;
 
+use super::super::path;
 use super::super::wanted::{ABSENT, Inner, Wanted};
-use super::super::{json, path};
 use super::*;
 use crate::fields::Parts;
 
@@ -317,13 +317,13 @@ fn fuzz_one_pass_agrees_with_separate_searches() {
             return;
         }
         let mut found = vec![ABSENT; usize::from(slots)];
-        assert_eq!(json::scan(input, &wanted, &mut found), json::check(input));
-        if json::check(input).is_err() {
+        assert_eq!(Format::Json.scan(&[], input, &wanted, &mut found), Format::Json.check(input));
+        if Format::Json.check(input).is_err() {
             return;
         }
         for path in &paths {
             let (start, end) = found[usize::from(wanted.find(path).unwrap())];
-            let searched = json::find(input, path);
+            let searched = Format::Json.find(input, path);
             let span = searched.map_or(ABSENT, |part| (part.start as u32, part.end as u32));
             assert_eq!((start, end), span, "{path:?} in {}", input.escape_ascii());
         }

@@ -370,7 +370,9 @@ impl Lot<'_> {
                 Value::from("x".repeat(self.pick(u64::from(*bytes) + 1) as usize))
             }
             Type::Text(_) => Value::from("é".repeat(self.pick(20) as usize)),
-            Type::Json(_) => Value::from(vec![Value::from(raw), Value::from("\"ab"), Value::Null]),
+            Type::Json(_) | Type::Binary(..) => {
+                Value::from(vec![Value::from(raw), Value::from("\"ab"), Value::Null])
+            }
             Type::Fields(fields) => self.values(fields),
             Type::Struct(_) | Type::Proto { .. } => Value::Null,
         }

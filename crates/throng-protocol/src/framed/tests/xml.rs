@@ -35,7 +35,7 @@ fn declaration() -> Declaration {
     ];
     Declaration {
         format: Some(Format::Xml),
-        framing: Framing::Xml {
+        framing: Framing::Document {
             root: Some(name("s:stream")),
             bytes_max: 300,
             place: Place::default(),
@@ -144,7 +144,7 @@ fn what_is_no_element_ends_the_stream() {
     let most = format!("<a>{}</a>", "x".repeat(293));
     assert_eq!(in_every_cut(&protocol, most.as_bytes()), (vec![most], String::new()));
     for more in [format!("<a>{}</a>", "x".repeat(294)), format!("<a>{}", "x".repeat(300))] {
-        let told = "byte 300 of the packet: the packet has more than 300 bytes";
+        let told = "byte 0 of the packet: the packet has at least 301 bytes; the maximum is 300";
         assert_eq!(in_every_cut(&protocol, more.as_bytes()).1, told);
     }
 }
@@ -152,7 +152,7 @@ fn what_is_no_element_ends_the_stream() {
 /// Every byte is looked at once, also of a packet that comes byte by byte.
 #[test]
 fn an_element_byte_by_byte_takes_time_by_its_length() {
-    let framing = Framing::Xml { root: None, bytes_max: 64 << 20, place: Place::default() };
+    let framing = Framing::Document { root: None, bytes_max: 64 << 20, place: Place::default() };
     let messages = vec![Message { kind: None, ..push("any", 0, vec![]) }];
     let protocol = compiled(Declaration { framing, messages, ..declaration() });
     let stream = format!("<a>{}</a>", "<b c='>'/><!-- > -->".repeat(100_000));
@@ -303,7 +303,7 @@ fn fuzz_elements_end_where_another_parser_ends_them() {
         b"<?xml version='1.0'?> <message n='7'><body>hi</body><error code='4'/></message>",
         b"<a><a><a></a></a>&lt;&gt;</a>",
     ];
-    let framing = Framing::Xml { root: None, bytes_max: 1024, place: Place::default() };
+    let framing = Framing::Document { root: None, bytes_max: 1024, place: Place::default() };
     let messages = declaration().messages.into_iter().filter(|one| one.push).collect();
     let protocol = compiled(Declaration { framing, messages, ..declaration() });
     let mut decoded = Decoded::default();

@@ -1,5 +1,6 @@
 //! Declared protocols on every transport, against servers that know nothing of the declaration.
 
+mod documents;
 mod replies;
 
 use std::net::{SocketAddr, UdpSocket};

@@ -419,7 +419,11 @@ fn servers_that_lie_about_mysql_are_named() {
     of_x.fails("wrong-scheme", "scenario", Some(4));
     let full = run(first(b"\x0d\0\0\0\xff\x10\x04#08004full"), "", "10s");
     full.fails("sql-server", "target", Some(4));
-    run(first(b""), "", "300ms").fails("timeout", "target", Some(4));
+    for query in ["", "?ssl-mode=REQUIRED"] {
+        let silent = run(first(b""), query, "300ms");
+        silent.fails("timeout", "target", Some(4));
+        silent.says(&["MySQL servers send first"]);
+    }
     // It asks for TLS, and goes on without.
     let plain = scripted(|stream| {
         greet(stream)?;

@@ -9,13 +9,14 @@ mod write;
 use std::borrow::Cow;
 
 use throng_base::Said;
-use throng_expression::Value;
 
-use super::wanted::Inner;
+use crate::framed::wanted::Inner;
 
-pub(super) use end::{Ended, Seen, end};
+pub(in crate::framed) use end::Seen;
+pub(super) use end::end;
 pub(super) use parts::{is_whole, scan};
-pub(super) use write::{around, put};
+pub(in crate::framed) use write::around;
+pub(super) use write::escape;
 
 /// Elements within each other.
 const DEPTH_MAX: usize = 64;
@@ -29,7 +30,7 @@ const COMMENT: &[u8] = b"<!--";
 const CDATA: &[u8] = b"<![CDATA[";
 
 /// `@id`, `body`, `error/@code`, `bind/node()`; None is no path.
-pub(super) fn path(written: &str) -> Option<Box<[Inner]>> {
+pub(in crate::framed) fn path(written: &str) -> Option<Box<[Inner]>> {
     let steps: Vec<&str> = written.split('/').collect();
     let (last, before) = steps.split_last()?;
     let is_right = match *last {
@@ -42,7 +43,7 @@ pub(super) fn path(written: &str) -> Option<Box<[Inner]>> {
 }
 
 /// The path of the field that selects the message.
-pub(super) fn is_name_path(path: &[Inner]) -> bool {
+pub(in crate::framed) fn is_name_path(path: &[Inner]) -> bool {
     matches!(path, [Inner::Key(key)] if **key == *NAME)
 }
 
@@ -52,7 +53,7 @@ pub(super) fn is_markup(path: &[Inner]) -> bool {
 }
 
 /// Whether no element that is written has values at both places.
-pub(super) fn are_at_odds(one: &[Inner], other: &[Inner]) -> bool {
+pub(in crate::framed) fn are_at_odds(one: &[Inner], other: &[Inner]) -> bool {
     let is_own = |path: &[Inner]| path.is_empty() || is_markup(path) && path.len() == 1;
     let is_attribute = |path: &[Inner]| match path {
         [Inner::Key(key)] => key.starts_with('@') || **key == *NAME,
@@ -64,7 +65,7 @@ pub(super) fn are_at_odds(one: &[Inner], other: &[Inner]) -> bool {
 }
 
 /// Whether an element may have this name. Letters of other languages are not told apart.
-pub(super) fn is_name(name: &str) -> bool {
+pub(in crate::framed) fn is_name(name: &str) -> bool {
     let is_start = |c: char| c.is_ascii_alphabetic() || !c.is_ascii() || matches!(c, '_' | ':');
     let is_other = |c: char| is_start(c) || c.is_ascii_digit() || matches!(c, '-' | '.');
     name.starts_with(is_start) && name.chars().all(is_other)
@@ -92,7 +93,7 @@ pub(super) fn wrong(text: &[u8], at: usize) -> Said {
 
 /// The text in the markup of an attribute or an element, with that of the elements in it.
 pub(super) fn text(markup: &[u8]) -> Cow<'_, [u8]> {
-    if memchr::memchr2(b'&', b'<', markup).is_none() {
+    if is_plain(markup) {
         return Cow::Borrowed(markup);
     }
     let (mut out, mut at) = (Vec::with_capacity(markup.len()), 0);
@@ -121,12 +122,9 @@ pub(super) fn text(markup: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// The value of the part at a path, of which these bytes are in the packet.
-pub(super) fn value(path: &[Inner], bytes: &[u8]) -> Value {
-    match is_markup(path) {
-        true => Value::from(&*String::from_utf8_lossy(bytes)),
-        false => Value::from(&*String::from_utf8_lossy(&text(bytes))),
-    }
+/// Whether the text in this markup is the markup itself.
+pub(super) fn is_plain(markup: &[u8]) -> bool {
+    memchr::memchr2(b'&', b'<', markup).is_none()
 }
 
 /// The letter that `&...;` stands for, and the place behind it.

@@ -1,7 +1,7 @@
 //! Writes elements: what stands around the values of their fields.
 
-use super::super::wanted::{Around, Inner};
-use super::{MARKUP, is_markup};
+use super::MARKUP;
+use crate::framed::wanted::{Around, Inner};
 
 /// The element of this name that has values at these places. The tags of `root` are packets of
 /// their own: the first one leaves the element open, and `/root` ends it.
@@ -24,10 +24,10 @@ pub(in crate::framed) fn around<'p>(
     around
 }
 
-/// Makes the text behind `begin` that of an attribute or an element; markup stays as it is.
-pub(in crate::framed) fn put(path: &[Inner], out: &mut Vec<u8>, begin: usize) {
+/// Makes the text behind `begin` that of an attribute or an element.
+pub(in crate::framed) fn escape(out: &mut Vec<u8>, begin: usize) {
     let special = |byte: &u8| matches!(byte, b'&' | b'<' | b'>' | b'\'' | b'"');
-    if is_markup(path) || !out[begin..].iter().any(special) {
+    if !out[begin..].iter().any(special) {
         return;
     }
     let text = out.split_off(begin);

@@ -2,8 +2,8 @@
 
 use memchr::{memchr, memchr3, memmem};
 
-use super::super::wanted::{ABSENT, Inner, Span, Wanted};
 use super::{CDATA, COMMENT, DEPTH_MAX, MARKUP, NAME, blank, entity, name_end};
+use crate::framed::wanted::{ABSENT, Inner, Span, Wanted};
 
 /// Notes where the wanted parts are; where it stops being XML. Of the element `root`, each tag is a
 /// packet.

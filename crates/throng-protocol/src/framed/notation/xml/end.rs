@@ -5,6 +5,7 @@ use memchr::{memchr, memchr3};
 
 use throng_base::Said;
 
+use super::super::Extent;
 use super::{CDATA, COMMENT, DEPTH_MAX, blank, name_end, wrong};
 
 /// How far the packet was looked at, and what its bytes were there.
@@ -34,19 +35,13 @@ enum Within {
     Instruction,
 }
 
-pub(in crate::framed) enum Ended {
-    /// The packet has so many bytes.
-    At(usize),
-    NotYet,
-}
-
 /// The end of the packet that `bytes` begin with. `root` is the name of the element around all
 /// packets, whose tags are packets of their own.
 pub(in crate::framed) fn end(
     bytes: &[u8],
     root: &[u8],
     seen: &mut Seen,
-) -> Result<Ended, (usize, Said)> {
+) -> Result<Extent, (usize, Said)> {
     let mut at = seen.bytes as usize;
     while at < bytes.len() {
         let (next, within) = match seen.within {
@@ -69,7 +64,7 @@ pub(in crate::framed) fn end(
             Within::Tag => match memchr3(b'>', b'"', b'\'', &bytes[at..]).map(|found| at + found) {
                 Some(close) if bytes[close] == b'>' => {
                     if tag(&bytes[..close], root, seen)? {
-                        return Ok(Ended::At(close + 1));
+                        return Ok(Extent::Complete(close + 1));
                     }
                     (close + 1, Within::Text)
                 }
@@ -95,7 +90,7 @@ pub(in crate::framed) fn end(
         (at, seen.within) = (next, within);
         seen.bytes = at as u32;
     }
-    Ok(Ended::NotYet)
+    Ok(Extent::Needs(bytes.len() + 1))
 }
 
 /// Where the next markup begins. Outside of elements there is no text.
