@@ -1,9 +1,12 @@
 //! The table of all functions: their names, arguments and results. Used by help texts, the schema,
 //! the documentation and the compiler; the functions are implemented in the modules that it names.
 
+pub(crate) mod cipher;
+mod digest;
+
 use crate::call::{FunctionDoc, Style};
 use crate::types::Types;
-use crate::{digest, encoding, lists, moment, numbers, random, scram, text};
+use crate::{encoding, lists, moment, numbers, random, scram, text};
 
 /// The function with this full name, including the dot.
 pub(crate) fn find(name: &str) -> Option<&'static FunctionDoc> {
@@ -115,6 +118,21 @@ functions! {
         "HMAC with SHA-256 as bytes", "hmac.sha256_bytes('key', 'abc')";
     Plain "hmac.sha512_bytes" (key: OCTETS, data: OCTETS) -> BYTES = digest::hmac_sha512_bytes,
         "HMAC with SHA-512 as bytes", "hmac.sha512_bytes('key', 'abc')";
+    Plain "aes.cbc_encrypt" (key: OCTETS, iv: OCTETS, data: OCTETS) -> BYTES = cipher::cbc_encrypt,
+        "the data encrypted with AES-CBC, with PKCS#7 padding; the key has 16, 24 or 32 bytes, the IV 16",
+        "aes.cbc_encrypt(hash.md5_bytes('key'), random.bytes(16), 'abc')";
+    Plain "aes.cbc_decrypt" (key: OCTETS, iv: OCTETS, data: OCTETS) -> BYTES = cipher::cbc_decrypt,
+        "the data decrypted with AES-CBC, without its padding",
+        "aes.cbc_decrypt('sixteen byte key', '0123456789abcdef', hex.decode('48912c477c7e885c55e91b8e022bff2d'))";
+    Plain "aes.ctr" (key: OCTETS, nonce: OCTETS, data: OCTETS) -> BYTES = cipher::ctr,
+        "the data encrypted or decrypted with AES-CTR; `nonce` is the initial counter block of 16 bytes",
+        "aes.ctr('sixteen byte key', random.bytes(16), 'abc')";
+    Plain "aes.gcm_encrypt" (key: OCTETS, nonce: OCTETS, data: OCTETS) -> BYTES = cipher::gcm_encrypt,
+        "the data encrypted with AES-GCM, and its tag of 16 bytes; the key has 16 or 32 bytes, the nonce 12",
+        "aes.gcm_encrypt('sixteen byte key', random.bytes(12), 'abc')";
+    Plain "aes.gcm_decrypt" (key: OCTETS, nonce: OCTETS, data: OCTETS) -> BYTES = cipher::gcm_decrypt,
+        "the data decrypted with AES-GCM, without its tag; a wrong tag causes an evaluation error",
+        "aes.gcm_decrypt('sixteen byte key', 'twelve bytes', hex.decode('69330d605b1db66c81852f8614c758bd1ba9ad'))";
     Plain "scram.first" (user: TEXT, nonce: TEXT) -> TEXT = scram::first_message,
         "the first message of a SCRAM login (RFC 5802)", "scram.first('ann', random.string(24))";
     Plain "scram.sha1_last" (first: TEXT, challenge: TEXT, password: OCTETS) -> TEXT = scram::sha1_last,

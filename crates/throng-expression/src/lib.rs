@@ -21,7 +21,6 @@
 extern crate throng_base;
 
 mod call;
-mod digest;
 mod encoding;
 mod error;
 mod evaluate;

@@ -7,7 +7,7 @@ use throng_base::{Random, Said};
 use crate::call::FunctionDoc;
 use crate::error::CompileError;
 use crate::evaluate::Evaluator;
-use crate::functions::{self, FUNCTIONS};
+use crate::functions::{self, FUNCTIONS, cipher};
 use crate::names::{Names, Path};
 use crate::node::{Each, Node};
 use crate::numbers::Operator;
@@ -287,14 +287,7 @@ impl<'a> Lowering<'a> {
             parts.push(self.lower(tree)?);
         }
         let facts = parts.iter().fold(Facts::NONE, |facts, part| facts.and(part.facts()));
-        for (index, part) in parts.iter().enumerate() {
-            let (expected, found) = (function.parameter(index), part.node.types());
-            if !found.may_be(expected) {
-                let (name, expected, found) = (function.name, expected.name(), found.name());
-                let message = say!("`{name}` takes {expected}, not {found}");
-                self.doubt((part.start, part.end), EvaluationError(message));
-            }
-        }
+        self.expect_arguments(function, &parts);
         let mut part = match self.constant_pattern(function, &parts) {
             Some(pattern) => {
                 let text = parts.remove(0);
@@ -317,6 +310,24 @@ impl<'a> Lowering<'a> {
             part.is_constant = false;
         }
         Ok(self.fold(part, doubts_before))
+    }
+
+    /// Reports arguments of wrong types, and constant ones of wrong lengths.
+    fn expect_arguments(&mut self, function: &FunctionDoc, parts: &[SourcePart]) {
+        for (index, part) in parts.iter().enumerate() {
+            let (expected, found) = (function.parameter(index), part.node.types());
+            if !found.may_be(expected) {
+                let (name, expected, found) = (function.name, expected.name(), found.name());
+                let message = say!("`{name}` takes {expected}, not {found}");
+                self.doubt((part.start, part.end), EvaluationError(message));
+            }
+            if let Node::Constant(value) = &part.node
+                && let Some(octets) = value.as_octets()
+                && let Err(error) = cipher::check_length(function, index, octets.len())
+            {
+                self.doubt((part.start, part.end), error);
+            }
+        }
     }
 
     /// The compiled pattern of a `matches` with a constant pattern.

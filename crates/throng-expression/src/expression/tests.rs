@@ -8,6 +8,7 @@ use crate::functions::FUNCTIONS;
 use crate::names::{Name, UnknownName};
 use crate::scope::Answer;
 
+mod cipher;
 mod fuzz;
 
 /// A user with a few saved values, a row and a response.

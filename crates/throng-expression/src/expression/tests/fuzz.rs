@@ -17,6 +17,10 @@ const CORPUS: &[&str] = &[
     "random.string(8, 'abc') + string(now.ms()) + sha256(saved.token).substring(0, 8)",
     "'a,b,c'.split(',').map(x, x + '!').join('-').replace('!', '?', 2).padStart(20, '*')",
     "hmac.sha256_base64('key', json({'a': [1, {'b': vars.list}]}))",
+    "aes.gcm_decrypt(hash.md5_bytes(saved.token), random.bytes(12), aes.cbc_encrypt(\
+        hash.sha256_bytes('k'), random.bytes(16), saved.token))",
+    "aes.cbc_decrypt('sixteen byte key', random.bytes(16), aes.ctr(hash.md5_bytes('k'), \
+        hash.md5_bytes('n'), json([saved.map, saved.list])))",
     "saved.token.matches('^[a-z]+(x|y){2,3}$') && 'x' in vars.server && 3 in vars.list",
     "min(1, 2u, 3.0) * max(vars.list) / 2 % 7 - abs(-5) + round(2.5)",
     "((((1 + 2) * 3) - 4) / 5) == 6 ? (true ? 'é' : '漢字') : r'\\d'",
