@@ -247,12 +247,12 @@ impl ProtocolReader<'_, '_> {
         }
         let place = self.at(root.place);
         let fields = keys::Protocol::read(self.cx, root)?;
-        let transport = fields.transport.node().and_then(|node| self.transport(node));
+        let transport = fields.transport.node().and_then(|node| read_transport(self.cx, node));
         let is_text = fields.text.node().and_then(|node| self.cx.bool(node)).unwrap_or_default();
         let words = declaration::Format::WORDS;
         self.format = fields.format.node().and_then(|node| self.cx.word(node, &words));
         self.binary(&fields);
-        let meta = fields.meta.node().and_then(|node| self.meta(node));
+        let meta = fields.meta.node().and_then(|node| read_meta(self.cx, node));
         let endian = fields.endian.node().and_then(|node| read_endian(self.cx, node));
         if let (Some(key), Some(_), Some(_)) = (fields.endian.key(), meta, endian) {
             let message = say!("`endian` is set both here and in `meta`");
@@ -308,23 +308,6 @@ impl ProtocolReader<'_, '_> {
         })
     }
 
-    fn transport(&mut self, node: &Node) -> Option<Transport> {
-        let words = [
-            ("tcp", Transport::Tcp),
-            ("tls", Transport::Tls),
-            ("udp", Transport::Udp),
-            ("ws", Transport::WebSocket),
-            ("wss", Transport::WebSocketTls),
-        ];
-        self.cx.word(node, &words)
-    }
-
-    fn meta(&mut self, node: &Node) -> Option<Endian> {
-        let fields = keys::Meta::read(self.cx, node)?;
-        check_encoding(self.cx, fields.encoding);
-        fields.endian.node().and_then(|node| read_endian(self.cx, node))
-    }
-
     /// Binary documents are no text, and end by themselves.
     fn binary(&mut self, fields: &keys::Protocol<'_>) {
         let Some(format) = self.format.filter(|format| format.is_binary()) else { return };
@@ -339,9 +322,9 @@ impl ProtocolReader<'_, '_> {
     }
 
     fn framing(&mut self, fields: &keys::Protocol<'_>) -> Framing {
-        let max = fields.max.node().and_then(|node| self.bytes(node));
+        let max = fields.max.node().and_then(|node| read_bytes(self.cx, node));
         if self.format.is_some_and(declaration::Format::is_binary) {
-            self.no_stream(fields);
+            no_stream(self.cx, fields);
             let bytes_max = max.unwrap_or(DELIMITED_BYTES_MAX);
             let place = declaration::Place::default();
             return Framing::Document { root: None, bytes_max, place };
@@ -351,7 +334,7 @@ impl ProtocolReader<'_, '_> {
                 let is_xml = self.cx.word(node, &[("fields", false), ("xml", true)]) == Some(true);
                 let (bytes_max, place) = (max.unwrap_or(DELIMITED_BYTES_MAX), self.at(node.place));
                 if !is_xml {
-                    self.no_stream(fields);
+                    no_stream(self.cx, fields);
                     return Framing::Fields { bytes_max, place };
                 }
                 let root = fields.stream.node().and_then(|node| {
@@ -361,44 +344,25 @@ impl ProtocolReader<'_, '_> {
                 Framing::Document { root, bytes_max, place }
             }
             Some((key, node)) if fields.delimiter.is(key) => {
-                self.no_stream(fields);
+                no_stream(self.cx, fields);
                 let bytes = values::read_bytes(self.cx, node).unwrap_or_default();
                 let bytes = Placed { value: bytes, place: self.at(node.place) };
                 Framing::Delimiter { bytes, bytes_max: max.unwrap_or(DELIMITED_BYTES_MAX) }
             }
             other => {
-                self.no_stream(fields);
+                no_stream(self.cx, fields);
                 if let Some(key) = fields.max.key() {
                     let message = say!("`max` requires `delimiter` here");
                     let error = self.cx.error("conflicting-keys", message, key.place);
                     let error = error.label(say!("there is no delimiter"));
                     self.cx.note(error.help(say!("write `max` next to `counts`, or remove `max`")));
                 }
-                let size = other.and_then(|(_, node)| Some((self.bytes(node)?, node.place)));
+                let size =
+                    other.and_then(|(_, node)| Some((read_bytes(self.cx, node)?, node.place)));
                 match size {
                     Some((value, place)) => Framing::Fixed(Placed { value, place: self.at(place) }),
                     None => Framing::Length,
                 }
-            }
-        }
-    }
-
-    /// Only elements have one around all of them.
-    fn no_stream(&mut self, fields: &keys::Protocol<'_>) {
-        if let Some(key) = fields.stream.key() {
-            let message = say!("`stream` requires `frame: xml`");
-            let error = self.cx.error("missing-key", message, key.place);
-            let error = error.label(say!("packets do not end with their element"));
-            self.cx.note(error.help(say!("add `frame: xml`, or remove `stream`")));
-        }
-    }
-
-    fn bytes(&mut self, node: &Node) -> Option<u32> {
-        let size = self.cx.size(node)?;
-        match u32::try_from(size) {
-            Ok(size) => Some(size),
-            Err(_) => {
-                self.cx.bad_value(node, say!("the number is too large"), say!("write `64KiB`"))
             }
         }
     }
@@ -569,40 +533,13 @@ impl ProtocolReader<'_, '_> {
                      message to copy"
             );
             for (key, value) in self.cx.entries(given, say!("a map of fields"), help)? {
-                let Some(copied) = self.copied(value) else { continue };
+                let Some(copied) = read_copied(self.cx, value) else { continue };
                 let place = self.at(value.place);
                 let id = Placed { value: key.text.clone(), place: self.at(key.place) };
                 fields.push((id, Placed { value: copied, place }));
             }
         }
         Some(Acknowledgement { message, fields })
-    }
-
-    /// A plain word is a field of the received message; numbers and quoted texts are literals.
-    fn copied(&mut self, node: &Node) -> Option<Copied> {
-        let Kind::Scalar { text, plain } = &node.kind else {
-            let help = say!("write the name of a field: `{{id: id}}`");
-            return self.cx.wrong_type(node, say!("a field or a single value"), help);
-        };
-        let path = text.strip_prefix("${message.").and_then(|text| text.strip_suffix('}'));
-        if let Some(path) = path {
-            return Some(Copied::Field(path.trim().to_string()));
-        }
-        if !plain {
-            return Some(Copied::Literal(Literal::Text(text.clone())));
-        }
-        let literal = match text.as_str() {
-            "true" => Some(Literal::Bool(true)),
-            "false" => Some(Literal::Bool(false)),
-            text => parse_int(text).map(Literal::Int).or_else(|| {
-                let is_number = text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
-                text.parse().ok().filter(|_| is_number).map(Literal::Float)
-            }),
-        };
-        Some(match literal {
-            Some(literal) => Copied::Literal(literal),
-            None => Copied::Field(text.clone()),
-        })
     }
 
     fn heartbeat(&mut self, node: &Node) -> Option<Heartbeat> {
@@ -648,6 +585,68 @@ impl ProtocolReader<'_, '_> {
         };
         nodes.iter().filter_map(|node| self.name(node, want.clone())).collect()
     }
+}
+
+/// Only elements have one around all of them.
+fn no_stream(cx: &mut Context<'_>, fields: &keys::Protocol<'_>) {
+    if let Some(key) = fields.stream.key() {
+        let message = say!("`stream` requires `frame: xml`");
+        let error = cx.error("missing-key", message, key.place);
+        let error = error.label(say!("packets do not end with their element"));
+        cx.note(error.help(say!("add `frame: xml`, or remove `stream`")));
+    }
+}
+
+fn read_bytes(cx: &mut Context<'_>, node: &Node) -> Option<u32> {
+    let size = cx.size(node)?;
+    match u32::try_from(size) {
+        Ok(size) => Some(size),
+        Err(_) => cx.bad_value(node, say!("the number is too large"), say!("write `64KiB`")),
+    }
+}
+
+fn read_meta(cx: &mut Context<'_>, node: &Node) -> Option<Endian> {
+    let fields = keys::Meta::read(cx, node)?;
+    check_encoding(cx, fields.encoding);
+    fields.endian.node().and_then(|node| read_endian(cx, node))
+}
+
+fn read_transport(cx: &mut Context<'_>, node: &Node) -> Option<Transport> {
+    let words = [
+        ("tcp", Transport::Tcp),
+        ("tls", Transport::Tls),
+        ("udp", Transport::Udp),
+        ("ws", Transport::WebSocket),
+        ("wss", Transport::WebSocketTls),
+    ];
+    cx.word(node, &words)
+}
+
+/// A plain word is a field of the received message; numbers and quoted texts are literals.
+fn read_copied(cx: &mut Context<'_>, node: &Node) -> Option<Copied> {
+    let Kind::Scalar { text, plain } = &node.kind else {
+        let help = say!("write the name of a field: `{{id: id}}`");
+        return cx.wrong_type(node, say!("a field or a single value"), help);
+    };
+    let path = text.strip_prefix("${message.").and_then(|text| text.strip_suffix('}'));
+    if let Some(path) = path {
+        return Some(Copied::Field(path.trim().to_string()));
+    }
+    if !plain {
+        return Some(Copied::Literal(Literal::Text(text.clone())));
+    }
+    let literal = match text.as_str() {
+        "true" => Some(Literal::Bool(true)),
+        "false" => Some(Literal::Bool(false)),
+        text => parse_int(text).map(Literal::Int).or_else(|| {
+            let is_number = text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+            text.parse().ok().filter(|_| is_number).map(Literal::Float)
+        }),
+    };
+    Some(match literal {
+        Some(literal) => Copied::Literal(literal),
+        None => Copied::Field(text.clone()),
+    })
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::protocol::keys::FieldMap;
 use crate::protocol::values::{self, parse_int};
 use crate::protocol::words::{self, TypeWord};
 use crate::protocol::{FIELDS_HELP, Labels, ProtocolReader, check_encoding, read_endian};
+use crate::read::Context;
 use crate::syntax::{Key, Kind, Node};
 use crate::words::shorten;
 
@@ -73,7 +74,7 @@ impl ProtocolReader<'_, '_> {
             Type::Struct(_) | Type::Fields(_) => self.bound(&fields),
             _ => None,
         };
-        self.check_labels(&fields, &ty);
+        check_labels(self.cx, &fields, &ty);
         let constant = match fields.contents.node() {
             Some(_) if fields.r#const.is_there() => {
                 ast::one_of(self.cx, &[fields.contents, fields.r#const]);
@@ -91,8 +92,8 @@ impl ProtocolReader<'_, '_> {
         let condition = fields.r#if.node().and_then(|node| self.condition(node, earlier));
         let extent = extent(&ty).or(bound.as_ref());
         let endian = self.endian(&fields, own_endian, &ty, (extent, repeat.as_ref()));
-        self.check_max(&fields, &role, extent);
-        self.check_plus(&fields, &role);
+        check_max(self.cx, &fields, &role, extent);
+        check_plus(self.cx, &fields, &role);
         check_encoding(self.cx, fields.encoding);
         let is_optional = fields.optional.node().and_then(|node| self.cx.bool(node));
         Some(Field {
@@ -243,28 +244,6 @@ impl ProtocolReader<'_, '_> {
         Some(Placed { value, place: self.at(node.place) })
     }
 
-    /// `max` limits the value of a length, of the packet or of a following field.
-    fn check_max(&mut self, fields: &FieldMap<'_>, role: &Role, extent: Option<&Extent>) {
-        let Some(key) = fields.max.key() else { return };
-        let is_length = matches!(role, Role::Length { .. });
-        if !is_length && !matches!(extent, Some(Extent::Prefixed { .. })) {
-            let message = say!("`max` applies only to lengths");
-            let error = self.cx.error("conflicting-keys", message, key.place);
-            let label = say!("this field is not a length and has no length prefix");
-            let error = error.label(label);
-            self.cx.note(error.help(say!("add `counts` or `length`, or remove `max`")));
-        }
-    }
-
-    fn check_plus(&mut self, fields: &FieldMap<'_>, role: &Role) {
-        if let (Some(key), false) = (fields.plus.key(), matches!(role, Role::Length { .. })) {
-            let message = say!("`plus` requires `counts`");
-            let error = self.cx.error("missing-key", message, key.place);
-            let error = error.label(say!("this field does not count anything"));
-            self.cx.note(error.help(say!("write `counts: after, plus: 4`, or remove `plus`")));
-        }
-    }
-
     /// The end of a structure, unless its last field determines it.
     fn bound(&mut self, fields: &FieldMap<'_>) -> Option<Extent> {
         let others = [fields.terminator, fields.rest, fields.size_eos];
@@ -311,7 +290,7 @@ impl ProtocolReader<'_, '_> {
             "fields" => Some((Type::Fields(self.fields(node, inner)), None)),
             "bits" => {
                 let number = values::read_int(self.cx, node, say!("a number of bits"))?;
-                self.no_extent(fields, say!("a bit field"));
+                no_extent(self.cx, fields, say!("a bit field"));
                 match u8::try_from(number).ok().filter(|bits| (1..=64).contains(bits)) {
                     Some(bits) => Some((Type::Bits(bits), None)),
                     None => self.cx.bad_value(
@@ -322,7 +301,7 @@ impl ProtocolReader<'_, '_> {
                 }
             }
             "contents" => {
-                self.no_extent(fields, say!("`contents`"));
+                no_extent(self.cx, fields, say!("`contents`"));
                 let bytes = values::read_bytes(self.cx, node)?;
                 Some((Type::Bytes(Extent::Fixed(bytes.len() as u32)), None))
             }
@@ -340,7 +319,7 @@ impl ProtocolReader<'_, '_> {
         match parsed {
             Ok(Some(TypeWord::Sized(ty @ Type::Struct(_), endian))) => Some((ty, endian)),
             Ok(Some(TypeWord::Sized(ty, endian))) => {
-                self.no_extent(fields, say!("`{word}`"));
+                no_extent(self.cx, fields, say!("`{word}`"));
                 Some((ty, endian))
             }
             Ok(Some(TypeWord::Decimal)) => match self.extent(fields)? {
@@ -357,7 +336,7 @@ impl ProtocolReader<'_, '_> {
                 }
             },
             Ok(Some(TypeWord::TextZero)) => {
-                self.no_extent(fields, say!("`strz`"));
+                no_extent(self.cx, fields, say!("`strz`"));
                 Some((Type::Text(Extent::Delimited(vec![0])), None))
             }
             Ok(Some(TypeWord::Text)) => Some((Type::Text(self.extent(fields)?), None)),
@@ -400,16 +379,6 @@ impl ProtocolReader<'_, '_> {
 
     /// Refuses keys that define an end, for a type with its own size.
     #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
-    fn no_extent(&mut self, fields: &FieldMap<'_>, what: Said) {
-        let Some((key, _)) = ast::first(extents(fields)) else {
-            return;
-        };
-        let message = say!("{what} determines its own size");
-        let error = self.cx.error("conflicting-keys", message, key.place);
-        let error = error.label(say!("`{}` is only allowed for text and bytes", key.text));
-        self.cx.note(error.help(say!("remove it, or write `type: bytes`")));
-    }
-
     /// The end of a text, bytes, JSON or a Protobuf message.
     fn extent(&mut self, fields: &FieldMap<'_>) -> Option<Extent> {
         if let (Some(last), Some(rest)) = (fields.terminator.node(), fields.rest.node())
@@ -426,7 +395,7 @@ impl ProtocolReader<'_, '_> {
         };
         match key.text.as_str() {
             "length" => {
-                let prefix = self.prefix(node)?;
+                let prefix = read_prefix(self.cx, node)?;
                 let bytes_max = self.max(fields).map(|max| max.value);
                 Some(Extent::Prefixed { prefix, bytes_max })
             }
@@ -441,28 +410,6 @@ impl ProtocolReader<'_, '_> {
                 }
             },
         }
-    }
-
-    fn prefix(&mut self, node: &Node) -> Option<Prefix> {
-        let text = self.cx.text(node, say!("a type for a length"))?;
-        if let Some(prefix) = words::prefix(text.trim()) {
-            return Some(prefix);
-        }
-        let message = say!("`{}` is not a valid type for a length", shorten(&text));
-        let error = self.cx.error("bad-value", message, node.place);
-        let is_size = parse_int(text.trim()).is_some() || values::is_name(text.trim());
-        let is_ordered = text.ends_with("le") || text.ends_with("be");
-        let (label, help) = match () {
-            () if is_ordered && words::prefix(&text[..text.len() - 2]).is_some() => {
-                (say!("the length uses the byte order of the field"), say!("add `endian: little`"))
-            }
-            () if is_size => (
-                say!("this is a size or a field name, not a type"),
-                say!("write `size: {}`", shorten(&text)),
-            ),
-            () => (say!("not allowed"), words::PREFIX_HELP),
-        };
-        self.cx.fail(error.label(label).help(help))
     }
 
     fn size(&mut self, node: &Node) -> Option<Extent> {
@@ -673,24 +620,78 @@ impl ProtocolReader<'_, '_> {
         }
         labels
     }
+}
 
-    fn check_labels(&mut self, fields: &FieldMap<'_>, ty: &Type) {
-        let is_whole = matches!(
-            ty,
-            Type::Unsigned(_)
-                | Type::Signed(_)
-                | Type::Bits(_)
-                | Type::Varint
-                | Type::ZigZag
-                | Type::Coded(_)
-        );
-        if let (Some(key), false) = (fields.r#enum.key(), is_whole) {
-            let message = say!("only whole numbers can have named values");
-            let error = self.cx.error("conflicting-keys", message, key.place);
-            let error = error.label(say!("this is not a whole number"));
-            self.cx.note(error.help(say!("remove `enum`, or write `type: u8`")));
-        }
+/// `max` limits the value of a length, of the packet or of a following field.
+fn check_max(cx: &mut Context<'_>, fields: &FieldMap<'_>, role: &Role, extent: Option<&Extent>) {
+    let Some(key) = fields.max.key() else { return };
+    let is_length = matches!(role, Role::Length { .. });
+    if !is_length && !matches!(extent, Some(Extent::Prefixed { .. })) {
+        let message = say!("`max` applies only to lengths");
+        let error = cx.error("conflicting-keys", message, key.place);
+        let label = say!("this field is not a length and has no length prefix");
+        let error = error.label(label);
+        cx.note(error.help(say!("add `counts` or `length`, or remove `max`")));
     }
+}
+
+fn check_plus(cx: &mut Context<'_>, fields: &FieldMap<'_>, role: &Role) {
+    if let (Some(key), false) = (fields.plus.key(), matches!(role, Role::Length { .. })) {
+        let message = say!("`plus` requires `counts`");
+        let error = cx.error("missing-key", message, key.place);
+        let error = error.label(say!("this field does not count anything"));
+        cx.note(error.help(say!("write `counts: after, plus: 4`, or remove `plus`")));
+    }
+}
+
+fn no_extent(cx: &mut Context<'_>, fields: &FieldMap<'_>, what: Said) {
+    let Some((key, _)) = ast::first(extents(fields)) else {
+        return;
+    };
+    let message = say!("{what} determines its own size");
+    let error = cx.error("conflicting-keys", message, key.place);
+    let error = error.label(say!("`{}` is only allowed for text and bytes", key.text));
+    cx.note(error.help(say!("remove it, or write `type: bytes`")));
+}
+
+fn check_labels(cx: &mut Context<'_>, fields: &FieldMap<'_>, ty: &Type) {
+    let is_whole = matches!(
+        ty,
+        Type::Unsigned(_)
+            | Type::Signed(_)
+            | Type::Bits(_)
+            | Type::Varint
+            | Type::ZigZag
+            | Type::Coded(_)
+    );
+    if let (Some(key), false) = (fields.r#enum.key(), is_whole) {
+        let message = say!("only whole numbers can have named values");
+        let error = cx.error("conflicting-keys", message, key.place);
+        let error = error.label(say!("this is not a whole number"));
+        cx.note(error.help(say!("remove `enum`, or write `type: u8`")));
+    }
+}
+
+fn read_prefix(cx: &mut Context<'_>, node: &Node) -> Option<Prefix> {
+    let text = cx.text(node, say!("a type for a length"))?;
+    if let Some(prefix) = words::prefix(text.trim()) {
+        return Some(prefix);
+    }
+    let message = say!("`{}` is not a valid type for a length", shorten(&text));
+    let error = cx.error("bad-value", message, node.place);
+    let is_size = parse_int(text.trim()).is_some() || values::is_name(text.trim());
+    let is_ordered = text.ends_with("le") || text.ends_with("be");
+    let (label, help) = match () {
+        () if is_ordered && words::prefix(&text[..text.len() - 2]).is_some() => {
+            (say!("the length uses the byte order of the field"), say!("add `endian: little`"))
+        }
+        () if is_size => (
+            say!("this is a size or a field name, not a type"),
+            say!("write `size: {}`", shorten(&text)),
+        ),
+        () => (say!("not allowed"), words::PREFIX_HELP),
+    };
+    cx.fail(error.label(label).help(help))
 }
 
 /// The keys that define an end.
