@@ -1,6 +1,6 @@
 //! The formats of documents: where the parts of a document are, what they are, and how values are
-//! written. JSON, CBOR and MessagePack share the search for parts; XML has attributes, and finds its
-//! parts itself.
+//! written. JSON, CBOR and MessagePack share the search for parts; XML has attributes, and finds
+//! its parts itself.
 
 mod binary;
 mod heads;
