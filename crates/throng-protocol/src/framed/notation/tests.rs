@@ -109,9 +109,8 @@ fn read(format: Format, document: &[u8]) -> String {
         };
         assert!(needed > cut && needed <= document.len(), "{} at {cut}: {needed}", hex(document));
     }
-    assert!(
-        matches!(format.extent(&[], document, &mut Seen::default()), Ok(Extent::Complete(end)) if end == document.len())
-    );
+    let whole = format.extent(&[], document, &mut Seen::default());
+    assert!(matches!(whole, Ok(Extent::Complete(end)) if end == document.len()));
     let mut out = Vec::new();
     format.value(document).unwrap().write_json(&mut out);
     String::from_utf8(out).unwrap()
