@@ -2,7 +2,7 @@
 //! seconds; the other replies, and starts runs if allowed.
 //!
 //! - `folder`: the content of the folder; figures are read once and kept. - `started`: runs that
-//! were started from the page.
+//!   were started from the page.
 
 #![forbid(unsafe_code)]
 

@@ -644,6 +644,7 @@ fn check_plus(cx: &mut Context<'_>, fields: &FieldMap<'_>, role: &Role) {
     }
 }
 
+#[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
 fn no_extent(cx: &mut Context<'_>, fields: &FieldMap<'_>, what: Said) {
     let Some((key, _)) = ast::first(extents(fields)) else {
         return;
