@@ -47,6 +47,7 @@ const NEEDED: &[(&str, &str)] = &[
     // Of Python's packages the place that Debian gives them.
     ("/usr/lib/python3/dist-packages/grpc/__init__.py", "python3-grpcio"),
     ("/usr/lib/python3/dist-packages/aiosmtpd/__init__.py", "python3-aiosmtpd"),
+    ("/usr/lib/python3/dist-packages/cryptography/__init__.py", "python3-cryptography"),
     ("/usr/lib/python3/dist-packages/google/protobuf/__init__.py", "python3-protobuf"),
 ];
 

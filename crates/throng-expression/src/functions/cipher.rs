@@ -109,8 +109,7 @@ fn unchain<C: BlockDecrypt<BlockSize = U16>>(
     if blocks.is_empty() || !rest.is_empty() {
         let found = data.len();
         return Err(EvaluationError(say!(
-            "the data for `aes.cbc_decrypt` must consist of blocks of 16 bytes, at least one: it \
-             has {found} bytes"
+            "`aes.cbc_decrypt` takes one or more blocks of 16 bytes, not {found} bytes"
         )));
     }
     let mut out = Vec::with_capacity(data.len());
@@ -127,8 +126,8 @@ fn unchain<C: BlockDecrypt<BlockSize = U16>>(
         (1..=BLOCK as u8).contains(&padding) && out[plain..].iter().all(|byte| *byte == padding);
     if !is_padded {
         return Err(EvaluationError(say!(
-            "the data decrypted by `aes.cbc_decrypt` does not end with PKCS#7 padding: use the key \
-             and the IV with which the data was encrypted"
+            "the decrypted data does not end with PKCS#7 padding: use the key and the IV with which \
+             it was encrypted"
         )));
     }
     out.truncate(plain);
@@ -168,7 +167,7 @@ pub(crate) fn gcm_decrypt(call: &mut Call<'_>) -> Result<Value, EvaluationError>
     if data.len() < TAG {
         let found = data.len();
         return Err(EvaluationError(say!(
-            "the data for `aes.gcm_decrypt` must end with a tag of 16 bytes: it has {found} bytes"
+            "`aes.gcm_decrypt` takes data that ends with a tag of 16 bytes, not {found} bytes"
         )));
     }
     let (key, nonce) = gcm(key, nonce).ok_or_else(too_much)?;
@@ -176,8 +175,8 @@ pub(crate) fn gcm_decrypt(call: &mut Call<'_>) -> Result<Value, EvaluationError>
     let opened = key.open_in_place(nonce, aead::Aad::empty(), &mut out);
     let plain = opened.map(|plain| plain.len()).map_err(|_| {
         EvaluationError(say!(
-            "the tag at the end of the data for `aes.gcm_decrypt` does not match: use the key and \
-             the nonce with which the data was encrypted, and all of its bytes"
+            "the GCM tag does not match: use the key and the nonce with which the data was \
+             encrypted, and all of its bytes"
         ))
     })?;
     out.truncate(plain);

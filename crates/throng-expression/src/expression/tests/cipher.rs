@@ -211,20 +211,17 @@ fn keys_and_ivs_of_a_wrong_length_are_reported() {
     ]);
 }
 
-const NOT_PADDED: &str = "the data decrypted by `aes.cbc_decrypt` does not end with PKCS#7 \
-                          padding: use the key and the IV with which the data was encrypted";
+const NOT_PADDED: &str = "the decrypted data does not end with PKCS#7 padding: use the key and the \
+                          IV with which it was encrypted";
 
 #[test]
 fn data_that_cannot_be_decrypted_is_reported() {
     let cbc = |length: usize| {
-        format!(
-            "the data for `aes.cbc_decrypt` must consist of blocks of 16 bytes, at least one: it \
-             has {length} bytes"
-        )
+        format!("`aes.cbc_decrypt` takes one or more blocks of 16 bytes, not {length} bytes")
     };
-    let tag = "the tag at the end of the data for `aes.gcm_decrypt` does not match: use the key \
-               and the nonce with which the data was encrypted, and all of its bytes";
-    let short = "the data for `aes.gcm_decrypt` must end with a tag of 16 bytes: it has 15 bytes";
+    let tag = "the GCM tag does not match: use the key and the nonce with which the data was \
+               encrypted, and all of its bytes";
+    let short = "`aes.gcm_decrypt` takes data that ends with a tag of 16 bytes, not 15 bytes";
     for (function, block, data, message) in [
         ("aes.cbc_decrypt", IV, 17, &*cbc(17)),
         ("aes.cbc_decrypt", IV, 15, &*cbc(15)),
@@ -237,7 +234,7 @@ fn data_that_cannot_be_decrypted_is_reported() {
         let data = "00".repeat(data);
         let found = hex_of(function, [KEY_128, block, &data]);
         assert!(found.starts_with("wrong-arguments at "), "{found}");
-        assert!(found.ends_with(&format!("`: {message}")), "{found}");
+        assert!(found.ends_with(&format!(": {message}")), "{found}");
     }
 }
 

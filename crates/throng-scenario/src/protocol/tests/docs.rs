@@ -1,8 +1,9 @@
 //! docs/protocol.md: each block compiles, the reference matches the tables in the code, and both
 //! languages show the same blocks.
 //!
-//! A `yaml` block is a whole protocol file; `yaml body` contains the fields of a message; `yaml
-//! fragment` has no packet. `THRONG_WRITE_TESTS=1` writes the reference again.
+//! A block of the kind `yaml` is a whole protocol file; `yaml body` are the fields of a message;
+//! `yaml fragment` has no packet; `yaml steps` are run by end-to-end tests.
+//! `THRONG_WRITE_TESTS=1` writes the reference anew.
 
 use std::path::{Path, PathBuf};
 
@@ -50,7 +51,7 @@ fn every_block_of_the_documentation_compiles() {
                         text.lines().map(|line| format!("      {line}\n")).collect();
                     format!("{PACKET}messages:\n  one:\n    kind: 1\n    body:\n{lines}")
                 }
-                "sh" | "text" => continue,
+                "sh" | "text" | "yaml steps" => continue,
                 other => panic!("{file}: `{other}` is no kind of block"),
             };
             for one in told(&whole) {

@@ -4,6 +4,7 @@
 mod bursts;
 pub(crate) mod chat;
 pub(crate) mod declared;
+mod encrypted;
 mod grpc;
 mod library;
 mod mqtt;
