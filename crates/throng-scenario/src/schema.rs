@@ -105,7 +105,7 @@ fn definition(name: &str, kind: &'static MapKind) -> Json {
     for (_, pattern) in patterns.filter(|(kind, _)| *kind == name) {
         entries.add("patternProperties", map([(*pattern, map([]))]));
     }
-    let is_open = ["MESSAGE", "EXPECTATION", "LOOKS"].contains(&name);
+    let is_open = ["MESSAGE", "EXPECTATION", "CONDITIONS"].contains(&name);
     // A message of a declared protocol with its fields, or the fields of a message in a call.
     if !(is_open && std::ptr::eq(kind, scenario(name))) {
         entries.add("additionalProperties", false);

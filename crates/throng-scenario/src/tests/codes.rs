@@ -63,7 +63,7 @@ fn said() -> BTreeSet<String> {
     let calls =
         r#"\b(?:error|warning|wrong|fail|whole|mistake|say|new)\(\s*"([a-z]+(?:-[a-z0-9]+)*)","#;
     let tuples = r#"\(\s*"([a-z]+(?:-[a-z]+)+)",\s*say!\(\s*"[^"]*",?\s*\),\s*say!"#;
-    let patterns = r#"(?:Result<Extractor|Extractor::\w+\)), "([a-z]+-[a-z]+)","#;
+    let patterns = r#"(?:Result<Extractor|Extractor::\w+\)),\s*"([a-z]+-[a-z]+)","#;
     let mut texts = Vec::new();
     sources(&root().join("crates"), &mut texts);
     let mut said = BTreeSet::new();

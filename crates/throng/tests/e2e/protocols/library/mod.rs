@@ -218,7 +218,7 @@ fn prosody_receives_the_stanzas_of_xmpp_over_tcp() {
     prints(&server, "Received[c2s]: <message ", TIMES);
     // It receives what users send to each other, and sends it to them.
     prints(&server, "Sending[c2s]: <message ", TIMES);
-    prints(&server, "Received[c2s]: <presence>", TIMES);
+    prints(&server, "Received[c2s]: <presence xml:lang='en'>", TIMES);
 }
 
 #[test]
