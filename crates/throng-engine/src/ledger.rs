@@ -342,8 +342,7 @@ impl ShardLedger {
     }
 
     /// Everything sent anywhere before this time is known and processed, or the wait for it has
-    /// timed out. A shard that waits for this at its end, before it calls `finish`, leaves nothing
-    /// open.
+    /// timed out. If a shard waits for this before it calls `finish`, no delivery stays open.
     pub(crate) fn is_complete(&self, until: Time, now: Time) -> bool {
         self.worked_until >= until || now - until >= self.rules.patience
     }

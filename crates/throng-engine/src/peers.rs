@@ -8,7 +8,7 @@ use throng_base::{Share, Time};
 const EVERY_PER_MACHINE: Duration = Duration::from_millis(10);
 const EVERY_MIN: Duration = Duration::from_millis(100);
 const EVERY_MAX: Duration = Duration::from_secs(10);
-/// A machine that is silent for this long is no longer waited for.
+/// Stop waiting for a machine that is silent for this long.
 const SILENT_MIN: Duration = Duration::from_secs(10);
 const SILENT_TIMES: u32 = 3;
 
@@ -33,7 +33,7 @@ pub(crate) struct Muster {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     All,
-    /// Some were never heard and are no longer waited for.
+    /// Some machines were never heard from; this one stopped waiting for them.
     Enough,
     No,
 }

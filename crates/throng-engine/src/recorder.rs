@@ -423,7 +423,7 @@ impl Recorder {
         self.steps.of(step).bytes_out += bytes;
         if is_first {
             self.begun(step);
-            // There is no reply: that it was sent is the only result.
+            // Without a reply, the step succeeds when it is sent.
             if !is_awaited {
                 self.ok(step, &Attempt::default());
             }

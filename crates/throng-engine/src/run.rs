@@ -846,7 +846,7 @@ impl Phases {
         }
     }
 
-    /// This shard is no longer waited for.
+    /// Stops waiting for this shard.
     fn over(&mut self, shard: usize) {
         self.shards[shard] = (usize::MAX, usize::MAX);
     }

@@ -31,8 +31,8 @@ const fn number(
     SqlState { code, name, blame, state }
 }
 
-/// Run directories contain indexes into this list, so new rows must be added at its end. A row
-/// whose code ends with `000` represents its class.
+/// Run directories store indexes into this list: append new rows. A row whose code ends with `000`
+/// represents its class.
 static STATES: [SqlState; 150] = [
     row("00000", "successful_completion", Target),
     // All codes of classes without a row.

@@ -216,7 +216,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Looks up and tries all sources for this many users. Keeps only target addresses that some
-    /// source can reach. The error says why there are no usable sources.
+    /// source can reach. The error says why no source is usable.
     pub(crate) fn new(
         program: &Program,
         users: u64,

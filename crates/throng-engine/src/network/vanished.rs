@@ -80,7 +80,7 @@ impl Vanished {
         self.silent.borrow().len() + self.half_closed.borrow().len()
     }
 
-    /// Closes the oldest if there is no room for another.
+    /// Closes the oldest connection if the limit is reached.
     fn make_room(&self) {
         if self.count() < self.count_max {
             return;

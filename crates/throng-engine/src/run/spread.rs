@@ -96,7 +96,7 @@ impl Spare {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum SpareLimit {
-    /// Each user has its own data row, and there are no more rows.
+    /// Each user needs its own data row, and all rows are taken.
     Rows,
     /// Source addresses and ports were divided among the planned users.
     Sources,

@@ -74,7 +74,7 @@ impl Machines {
     }
 
     pub(super) fn carry_all(&mut self, now: Time) {
-        // Shards are told with the next announcement.
+        // The next announcement reaches the shards, so it takes two rounds.
         for _ in 0..2 {
             for machine in 0..self.bridges.len() {
                 self.tell(machine, now);

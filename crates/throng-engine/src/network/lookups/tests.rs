@@ -53,7 +53,7 @@ fn shards_follow_a_change_and_keep_the_rows_of_addresses() {
     let routes = Routes::new(&prepared, Some(Arc::clone(&lookups)));
     let before = routes.to(0);
     assert_eq!((before.place(0), before.place(1), routes.to(1).place(7)), (0, 1, 2));
-    // Another order is no change.
+    // The same addresses in a different order are not a change.
     assert_eq!(lookups.found(0, &addresses(&["10.0.0.2:80", "10.0.0.1:80"])), None);
     assert!(Rc::ptr_eq(&before, &routes.to(0)));
     let moved = addresses(&["10.0.0.3:80", "10.0.0.2:80"]);
