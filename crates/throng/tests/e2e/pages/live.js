@@ -52,6 +52,13 @@ function proxy(to) {
   const seconds = (page) => page.evaluate(() => window.throng?.seconds ?? 0);
   const reach = (page, wanted) => page.waitForFunction((wanted) => (window.throng?.seconds ?? 0) >= wanted, patient, wanted);
   const text = (page, selector) => page.$eval(selector, (it) => it.textContent);
+  // Where a wait that fails has left the pages.
+  process.on("unhandledRejection", async (reason) => {
+    const state = (page) =>
+      page.evaluate(() => ({ hidden: document.hidden, seconds: window.throng?.seconds, badge: document.querySelector(".badge")?.textContent, selected: String(getSelection()) })).catch(String);
+    console.error(reason, JSON.stringify({ pages: await Promise.all(both.map(state)), errors }));
+    process.exit(1);
+  });
   // Only the front page is drawn: each looks at its own.
   const front = async (page, work) => {
     await page.bringToFront();
