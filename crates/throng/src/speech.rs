@@ -58,10 +58,16 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<Arguments, clap::Error> {
 /// Adds suggestions, found like those for the keys of a scenario.
 fn suggest(error: &mut clap::Error, command: &Command, words: &[OsString]) {
     let (asked, _) = fingers::asked(command, words);
+    // clap recommends `--` before any unknown flag, but no value of ours begins with a hyphen.
+    error.remove(ContextKind::Suggested);
     if let Some(instead) = instead_of(error, asked) {
         // Similar spelling alone is not a good suggestion.
-        for kind in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg] {
-            error.insert(kind, ContextValue::None);
+        for kind in [
+            ContextKind::SuggestedSubcommand,
+            ContextKind::SuggestedArg,
+            ContextKind::SuggestedValue,
+        ] {
+            error.remove(kind);
         }
         let tips = vec![StyledStr::from(instead.spoken())];
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
@@ -102,8 +108,8 @@ fn instead_of(error: &clap::Error, asked: &Command) -> Option<Said> {
         ErrorKind::InvalidSubcommand => {
             instead::of_command(one(error, ContextKind::InvalidSubcommand)?)
         }
-        ErrorKind::InvalidValue if asked.get_name() == "init" => {
-            instead::of_kind(one(error, ContextKind::InvalidValue)?)
+        ErrorKind::InvalidValue => {
+            instead::of_kind(asked.get_name(), one(error, ContextKind::InvalidValue)?)
         }
         _ => None,
     }
@@ -295,13 +301,7 @@ fn tips(error: &clap::Error) -> Vec<Said> {
         tips.push(say!("tip: a similar value exists: '{near}'"));
     }
     if let Some(ContextValue::StyledStrs(suggested)) = error.get(ContextKind::Suggested) {
-        // clap only has a text for these; the most frequent one is recognized by its source.
-        let arg = one(error, ContextKind::InvalidArg).unwrap_or_default();
-        let escaped = say!("tip: to pass '{arg}' as a value, use '{}'", format_args!("-- {arg}"));
-        tips.extend(suggested.iter().map(|tip| match say!("tip: {tip}") {
-            tip if tip == escaped => escaped.clone(),
-            tip => tip,
-        }));
+        tips.extend(suggested.iter().map(|tip| say!("tip: {tip}")));
     }
     tips
 }
@@ -348,7 +348,9 @@ mod tests {
             "throng init nonsense",
             "throng explain a b",
         ] {
-            let error = Arguments::command().try_get_matches_from(words(line)).expect_err(line);
+            let parsed = Arguments::command().try_get_matches_from(words(line));
+            let mut error = parsed.expect_err(line);
+            error.remove(ContextKind::Suggested);
             let told = mistake(&error, ToString::to_string);
             assert_eq!(told, error.render().to_string(), "{line}");
             for said in tips(&error).into_iter().chain([wrong_in(&error)]) {

@@ -13,6 +13,12 @@ pub(crate) fn of_flag(command: &str, flag: &str) -> Option<Said> {
         "-c" | "-u" | "--vus" | "-n" if command == "run" => {
             say!("to change the number of users, write `--users 10`")
         }
+        "--vus" | "--threads" if command == "bench" => {
+            say!("to change the number of users, write `-c 10`")
+        }
+        "--no-progress" | "--silent" if ["run", "rerun", "bench"].contains(&command) => {
+            say!("write `--quiet`")
+        }
         "--html" if runs && command != "run" => say!("use `throng report --html` after the run"),
         "-e" | "--env" | "--var" if runs => {
             say!("write `--set NAME=VALUE` for a variable of the scenario")
@@ -64,8 +70,43 @@ pub(crate) fn of_command(word: &str) -> Option<Said> {
     })
 }
 
-/// Advice for this kind of scenario.
-pub(crate) fn of_kind(word: &str) -> Option<Said> {
-    let is_file = word.ends_with(".yaml") || word.ends_with(".yml");
-    is_file.then(|| say!("write the kind first: `throng init http {word}`"))
+/// Advice for this kind of scenario, or of file to import.
+pub(crate) fn of_kind(command: &str, word: &str) -> Option<Said> {
+    const IMPORTED: [(&str, &str); 3] = [(".har", "har"), (".jmx", "jmx"), (".py", "locust")];
+    let is_scenario = word.ends_with(".yaml") || word.ends_with(".yml");
+    match command {
+        "init" if is_scenario => Some(say!("write the kind first: `throng init http {word}`")),
+        "init" => match word {
+            "har" | "openapi" | "postman" | "jmx" | "k6" | "locust" | "curl" => {
+                Some(say!("write `throng import {word} FILE`"))
+            }
+            _ => None,
+        },
+        "import" => {
+            let (_, kind) = IMPORTED.iter().find(|(end, _)| word.ends_with(end))?;
+            Some(say!("write the kind first: `throng import {kind} {word}`"))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_other_tools_get_advice() {
+        let flag = |command, flag| of_flag(command, flag).map(|it| it.spoken());
+        assert!(flag("run", "--vus=5").is_some_and(|it| it.contains("--users 10")));
+        assert!(flag("bench", "--vus").is_some_and(|it| it.contains("-c 10")));
+        assert!(flag("rerun", "--no-progress").is_some_and(|it| it.contains("--quiet")));
+        assert_eq!(flag("compare", "--vus"), None);
+        let kind = |command, word| of_kind(command, word).map(|it| it.spoken());
+        let import = |word| kind("import", word).unwrap_or_default();
+        assert!(import("plan.jmx").contains("throng import jmx plan.jmx"));
+        assert_eq!(import("plan.txt"), "");
+        assert!(kind("init", "k6").is_some_and(|it| it.contains("throng import k6 FILE")));
+        assert!(kind("init", "a.yml").is_some_and(|it| it.contains("throng init http a.yml")));
+        assert_eq!(kind("target", "a.yml"), None);
+    }
 }
