@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use super::child;
 use super::server::{self, Server};
-use super::throng::has_figures;
+use super::tool::has_figures;
+use super::{SERVER_CORE, TOOL_CORE};
 use crate::workspace::{self, Workspace};
 use crate::{packages, say};
 
@@ -137,10 +138,9 @@ fn counted(workspace: &Workspace, throng: &Path) -> Result<Vec<(&'static str, u6
     let valgrind = valgrind.ok_or("valgrind is missing: apt-get install valgrind")?;
     let folder = workspace.target.join("instructions");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    child::end_children_on_signals();
     let mut all = Vec::new();
     for scene in SCENES {
-        let target = server::throng_target(throng, &folder, &[scene.target])?;
+        let target = server::target(throng, &folder, &[scene.target], Some(SERVER_CORE))?;
         let count = |requests| {
             let command = scene.command(&valgrind, throng, &target, requests);
             executed(command, workspace, &folder)
@@ -168,8 +168,8 @@ impl Scene {
 /// How many instructions a program executed, as valgrind says at its end.
 fn executed(mut command: Command, workspace: &Workspace, folder: &Path) -> Result<u64, String> {
     command.current_dir(&workspace.root);
-    let ended = child::start(command, 0, folder, "throng")?.wait(PATIENCE)?;
-    if !has_figures(ended.status) {
+    let ended = child::start(command, Some(TOOL_CORE), folder, "throng")?.wait(PATIENCE)?;
+    if !has_figures(&ended) {
         return Err(ended.complaint());
     }
     collected(&ended.errors).ok_or_else(|| format!("no count from valgrind: {}", ended.complaint()))
