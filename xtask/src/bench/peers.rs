@@ -142,9 +142,10 @@ fn coming(users: u64) -> Duration {
 /// The values of placeholders in scripts.
 fn values(users: u64, hold: Duration, port: u16, epmd: &str, folder: &Path) -> Values {
     // Users stay long enough for all to be online during the hold, even if a tool takes twice the
-    // configured time to start them.
+    // configured time to start them; and after the heartbeat, because Tsung refuses to wait for 0
+    // s.
     let (coming, beat) = (coming(users).as_secs(), HEARTBEAT.as_secs());
-    let stay = (coming * 2 + hold.as_secs()).max(beat);
+    let stay = (coming * 2 + hold.as_secs()).max(beat + 1);
     let origin = format!("ws://127.0.0.1:{port}");
     vec![
         ("PORT", port.to_string()),

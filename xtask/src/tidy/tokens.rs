@@ -36,16 +36,6 @@ impl Token {
     }
 }
 
-/// The tokens of a source, without its last module of tests.
-pub(super) fn tokens(source: &str) -> Vec<Token> {
-    let characters: Vec<char> = source.chars().collect();
-    let mut reader = TokenReader { characters: &characters, at: 0, line: 1, tokens: Vec::new() };
-    while reader.at < characters.len() && !reader.begins_tests() {
-        reader.next();
-    }
-    reader.tokens
-}
-
 /// A line without its comments, strings and characters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Line {
@@ -54,8 +44,8 @@ pub(super) struct Line {
     pub(super) has_string: bool,
 }
 
-/// Splits a source into lines of code.
-pub(super) fn lines(source: &str) -> Vec<Line> {
+/// The tokens and the lines of a source.
+pub(super) fn read(source: &str) -> (Vec<Token>, Vec<Line>) {
     let mut lines = vec![Line::default(); source.lines().count()];
     let characters: Vec<char> = source.chars().collect();
     let mut reader = TokenReader { characters: &characters, at: 0, line: 1, tokens: Vec::new() };
@@ -70,7 +60,7 @@ pub(super) fn lines(source: &str) -> Vec<Line> {
             Class::Other => {}
         }
     }
-    lines
+    (reader.tokens, lines)
 }
 
 /// What has just been read: `Other` is comments, characters and line breaks.
@@ -88,19 +78,6 @@ struct TokenReader<'s> {
 }
 
 impl TokenReader<'_> {
-    /// Whether what comes is `#[cfg(test)] mod … {`; the attribute has just been read.
-    fn begins_tests(&self) -> bool {
-        const TESTS: [&str; 4] = ["cfg", "test", "mod", "{"];
-        let mut end = self.tokens.iter().rev().take(9).collect::<Vec<_>>();
-        end.reverse();
-        let words = end.iter().filter_map(|token| match &token.kind {
-            TokenKind::Word(word) if word != "tests" => Some(word.clone()),
-            TokenKind::Mark('{') => Some("{".to_string()),
-            _ => None,
-        });
-        end.last().is_some_and(|token| token.is_mark('{')) && words.eq(TESTS)
-    }
-
     fn push(&mut self, line: usize, kind: TokenKind) {
         self.tokens.push(Token { line, kind });
     }
@@ -252,7 +229,7 @@ mod tests {
             TokenKind::Text(text) => Some((token.line, text)),
             _ => None,
         };
-        tokens(source).into_iter().filter_map(text).collect()
+        read(source).0.into_iter().filter_map(text).collect()
     }
 
     #[test]
@@ -267,11 +244,9 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_tests() {
-        let source = "/// a doc\n// no doc\nx\n#[cfg(test)]\nmod tests {\n\"x\"\n}";
-        let kinds: Vec<TokenKind> = tokens(source).into_iter().map(|token| token.kind).collect();
-        assert_eq!(kinds[..2], [TokenKind::Doc("a doc".into()), TokenKind::Word("x".into())]);
-        assert!(texts(source).is_empty());
-        assert_eq!(texts("#[cfg(test)]\nmod tests;\n\"x\"").len(), 1);
+    fn comments_are_not_tokens_unless_they_are_docs() {
+        let tokens = read("/// a doc\n// no doc\nx").0;
+        let kinds: Vec<TokenKind> = tokens.into_iter().map(|token| token.kind).collect();
+        assert_eq!(kinds, [TokenKind::Doc("a doc".into()), TokenKind::Word("x".into())]);
     }
 }
