@@ -32,9 +32,9 @@ cargo xtask <chore>
                           benches/instructions.txt; of target/release/throng or another binary
   sentences [COUNT] [--seed N]
                           sentences of pages, help and messages, drawn at random (100), to be read
-  dist [--target TRIPLE]… [--binary FILE]
-                          what is handed out, into target/dist: static binary, .deb, archive,
-                          each installed and tried; --binary packages one that is there
+  dist [--target TRIPLE]…
+                          what is handed out, into target/dist: static binary, .deb, archive and
+                          image, each installed and tried
   web                     makes the page of a run anew: web/dist/report.html
   bench http [options]    throng beside wrk, ab, h2load, hey and k6; writes docs/benchmarks.md
   bench http2 [options]   streams of HTTP/2 beside h2load, gRPC calls beside ghz

@@ -256,10 +256,11 @@ fn thousand(places: &Places) -> Result<String, String> {
     let ended = run.watch(TICK, limit, |controller| {
         display.look([controller, bus], &std::fs::read_to_string(&errors).unwrap_or_default());
     })?;
-    let swarm = swarm.wait(Duration::from_secs(30))?;
+    let summary = stage::json(&ended)?;
+    let swarm = stage::json(&swarm.wait(Duration::from_secs(30))?)?;
     let zero = stage.zero_unix_ns().ok_or("the record tells no start")?;
     let data = Some(format!("{} B/s as JSON", spaced(bytes / SWARM_SECONDS)));
-    let lines = display.lines(zero, &stage::json(&ended)?, &stage::json(&swarm)?);
+    let lines = display.lines(zero, &summary, &swarm);
     Ok(line("data per agent", "", data, None) + &lines)
 }
 

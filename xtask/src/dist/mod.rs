@@ -13,7 +13,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::programs::{cargo, text_of};
+use crate::programs::{self, cargo, output_of, text_of};
 use crate::say;
 use crate::workspace::{self, Workspace};
 
@@ -69,61 +69,35 @@ impl Machine {
     }
 }
 
-/// What is asked for.
-#[derive(Debug, PartialEq)]
-struct Wanted {
-    machines: Vec<&'static Machine>,
-    /// Packaged instead of building one: for this machine, perhaps not static.
-    binary: Option<PathBuf>,
-}
+const USAGE: &str = "usage: cargo xtask dist [--target TRIPLE]…";
 
-const USAGE: &str = "usage: cargo xtask dist [--target TRIPLE]… [--binary FILE]";
-
-fn wanted(arguments: &[&str]) -> Result<Wanted, String> {
-    let mut wanted = Wanted { machines: Vec::new(), binary: None };
-    let mut arguments = arguments.iter();
-    while let Some(flag) = arguments.next() {
-        let value = arguments.next().ok_or(USAGE)?;
-        match *flag {
-            "--target" => {
-                let machine = MACHINES.iter().find(|machine| machine.target == *value);
-                let known = MACHINES.map(|machine| machine.target).join(", ");
-                let machine = machine.ok_or_else(|| format!("{value}: it is one of {known}"))?;
-                wanted.machines.push(machine);
-            }
-            "--binary" => wanted.binary = Some(value.into()),
-            _ => return Err(USAGE.to_string()),
-        }
+/// The machines of the command line; without any, this one.
+fn wanted(arguments: &[&str]) -> Result<Vec<&'static Machine>, String> {
+    static ALL: &[Machine] = &MACHINES;
+    if arguments.is_empty() {
+        return Ok(ALL.iter().filter(|machine| machine.is_this()).collect());
     }
-    if wanted.binary.is_some() && !wanted.machines.is_empty() {
-        return Err("--binary is of this machine: leave out --target".to_string());
-    }
-    if wanted.machines.is_empty() {
-        wanted.machines.extend(MACHINES.iter().filter(|machine| machine.is_this()));
-    }
-    Ok(wanted)
+    let machine = |words: &[&str]| {
+        let ["--target", target] = words else { return Err(USAGE.to_string()) };
+        let known = MACHINES.map(|machine| machine.target).join(", ");
+        let machine = ALL.iter().find(|machine| machine.target == *target);
+        machine.ok_or_else(|| format!("{target}: expected one of {known}"))
+    };
+    arguments.chunks(2).map(machine).collect()
 }
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     let wanted = wanted(arguments)?;
     let workspace = workspace::load()?;
-    let out = workspace.target.join("dist");
-    match &wanted.binary {
-        Some(binary) => {
-            let machine = wanted.machines.first().ok_or("no package is made on this machine")?;
-            let made = package(&workspace, machine, binary, (machine, binary), &out)?;
-            check::check(&made, machine, false)
-        }
-        None => build_all(&workspace, &wanted.machines, &out),
-    }
+    build_all(&workspace, &wanted, &workspace.target.join("dist"))
 }
 
 /// Packages a binary that was built before, and checks that it can be installed.
 pub(crate) fn package_of(workspace: &Workspace, binary: &Path) -> Result<(), String> {
     let machine = MACHINES.iter().find(|machine| machine.is_this());
     let machine = machine.ok_or("no package is made on this machine")?;
-    let made =
-        package(workspace, machine, binary, (machine, binary), &workspace.target.join("ci/dist"))?;
+    let out = workspace.target.join("ci/dist");
+    let made = package(workspace, machine, binary, (machine, binary), &out)?;
     check::check(&made, machine, false)
 }
 
@@ -166,21 +140,17 @@ fn build(workspace: &Workspace, machine: &Machine) -> Result<PathBuf, String> {
     if let Some(linker) = linking(workspace, machine)? {
         command.env(format!("CARGO_TARGET_{upper}_LINKER"), linker);
     }
-    let hint = || {
+    programs::finish(&mut command).map_err(|error| {
         format!(
-            "cannot build for {0}: it needs `rustup target add {0}` and, on another processor, \
-             {1} (Debian: gcc-{2}-linux-gnu and libc6-dev-{3}-cross)",
+            "{error}\n  it needs `rustup target add {}` and, on another processor, {} (Debian: \
+             gcc-{}-linux-gnu and libc6-dev-{}-cross)",
             machine.target,
             machine.linker,
             machine.name.replace('_', "-"),
             machine.debian
         )
-    };
-    let status = command.status().map_err(|error| format!("cargo: {error}"))?;
-    match status.success() {
-        true => Ok(workspace.target.join(machine.target).join("dist/throng")),
-        false => Err(hint()),
-    }
+    })?;
+    Ok(workspace.target.join(machine.target).join("dist/throng"))
 }
 
 /// What links for a machine in place of `cc`. Rust itself asks for a static-pie on x86-64 alone; on
@@ -297,16 +267,14 @@ fn fill(
     }
     write(&doc.join("THIRD-PARTY"), licences::third_party(&workspace.root)?.as_bytes())?;
     write(&doc.join("copyright"), deb::COPYRIGHT.as_bytes())?;
-    for entry in listed(&workspace.root.join("examples"))? {
-        let name = entry.file_name().ok_or("a name")?;
-        copy(&entry, &doc.join("examples").join(name), 0o644)?;
-    }
     let packaging = workspace.root.join("packaging");
     let unit = "throng-agent.service";
     copy(&packaging.join(unit), &tree.join("usr/lib/systemd/system").join(unit), 0o644)?;
-    for entry in listed(&packaging.join("kubernetes"))? {
-        let name = entry.file_name().ok_or("a name")?;
-        copy(&entry, &doc.join("kubernetes").join(name), 0o644)?;
+    for folder in [&workspace.root.join("examples"), &packaging.join("kubernetes")] {
+        for entry in listed(folder)? {
+            let inside = entry.strip_prefix(folder.parent().unwrap_or(folder));
+            copy(&entry, &doc.join(inside.map_err(|error| error.to_string())?), 0o644)?;
+        }
     }
     let pages = listed(&share.join("man/man1"))?;
     let long = ["CHANGELOG.md", "THIRD-PARTY"].map(|name| doc.join(name));
@@ -359,12 +327,7 @@ fn sum_of(file: &Path) -> Result<String, String> {
 /// What a binary of ours prints, in English.
 fn told_by((machine, binary): (&Machine, &Path), words: &[&str]) -> Result<Vec<u8>, String> {
     let mut command = machine.running(binary).ok_or("it does not run here")?;
-    let output = command.args(["--lang", "en"]).args(words).output();
-    let output = output.map_err(|error| format!("{}: {error}", binary.display()))?;
-    match output.status.success() {
-        true => Ok(output.stdout),
-        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
-    }
+    output_of(command.args(["--lang", "en"]).args(words))
 }
 
 fn listed(folder: &Path) -> Result<Vec<PathBuf>, String> {
@@ -381,7 +344,6 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
 }
 
 fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
-    use std::os::unix::fs::PermissionsExt as _;
     let bytes = fs::read(from).map_err(|error| format!("{}: {error}", from.display()))?;
     write(to, &bytes)?;
     let mode = fs::Permissions::from_mode(mode);
@@ -400,13 +362,10 @@ mod tests {
     #[test]
     fn a_machine_is_asked_for_by_its_target() {
         let both = wanted(&["--target", MACHINES[0].target, "--target", MACHINES[1].target]);
-        assert_eq!(both.unwrap().machines, [&MACHINES[0], &MACHINES[1]]);
-        let binary = wanted(&["--binary", "throng"]).unwrap();
-        assert_eq!(binary.binary.as_deref(), Some(Path::new("throng")));
+        assert_eq!(both.unwrap(), [&MACHINES[0], &MACHINES[1]]);
         for words in [&["--target"][..], &["--target", "sparc"], &["--binry", "x"], &["x"]] {
             assert!(wanted(words).is_err(), "{words:?}");
         }
-        assert!(wanted(&["--binary", "x", "--target", MACHINES[0].target]).is_err());
     }
 
     /// The workflow of a release takes what is made here, by these names.
@@ -418,7 +377,7 @@ mod tests {
         let lines = workflow.lines().filter_map(|line| line.split_once("cargo xtask dist "));
         let asked: Vec<Vec<&str>> = lines.map(|(_, rest)| rest.split(' ').collect()).collect();
         assert_eq!(asked.len(), 1, "{asked:?}");
-        assert_eq!(wanted(&asked[0]).unwrap().machines.len(), MACHINES.len());
+        assert_eq!(wanted(&asked[0]).unwrap().len(), MACHINES.len());
         for machine in &MACHINES {
             assert!(workflow.contains(machine.target));
         }

@@ -14,11 +14,12 @@ mod systems;
 mod tests;
 mod tokens;
 mod unsafety;
+mod words;
 
 use std::fmt;
 use std::fs;
 
-use crate::voice::{self, words};
+use crate::voice;
 use crate::workspace::{self, Workspace};
 use source::Source;
 
@@ -85,8 +86,6 @@ fn check(workspace: &Workspace, files: &[String]) -> Vec<Finding> {
     findings.extend(orphans::check(&sources));
     findings.extend(unsafety::check(&read(unsafety::FILE), &sources));
     findings.extend(methods::check(&sources));
-    let mistakes = words::check(&read(words::FILE), &voice::all(&workspace.root, files));
-    let finding = |one: words::Mistake| Finding::new(&one.file, one.line, one.what, one.instead);
-    findings.extend(mistakes.into_iter().map(finding));
+    findings.extend(words::check(&read(words::FILE), &voice::all(&workspace.root, files)));
     findings
 }
