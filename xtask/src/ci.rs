@@ -44,11 +44,11 @@ const DISK_NEEDED_KB: u64 = 5_000_000;
 const STEPS: &[Step] = &[
     Step { name: "disk", run: check_disk, slow: false, needed: true },
     Step { name: "format", run: check_format, slow: false, needed: false },
-    Step { name: "tidy", run: check_tidy, slow: false, needed: false },
+    Step { name: "tidy", run: |_| tidy::run(), slow: false, needed: false },
     Step { name: "compile and lint", run: compile_tests, slow: false, needed: true },
     Step { name: "release build", run: build_release, slow: true, needed: true },
     Step { name: "packages", run: install_packages, slow: false, needed: true },
-    Step { name: "web", run: check_web, slow: true, needed: false },
+    Step { name: "web", run: |ci| web::check(&ci.workspace), slow: true, needed: false },
     Step { name: "package", run: package, slow: true, needed: false },
     Step { name: "tests", run: test, slow: false, needed: false },
 ];
@@ -154,17 +154,9 @@ fn check_format(ci: &mut Ci) -> Result<(), String> {
     finish(&mut cargo(&ci.workspace.root, &["fmt", "--all", "--check"]))
 }
 
-fn check_tidy(_: &mut Ci) -> Result<(), String> {
-    tidy::run()
-}
-
 fn compile_tests(ci: &mut Ci) -> Result<(), String> {
     ci.compiled = Some(compile(&ci.workspace)?);
     Ok(())
-}
-
-fn check_web(ci: &mut Ci) -> Result<(), String> {
-    web::check(&ci.workspace)
 }
 
 fn build_release(ci: &mut Ci) -> Result<(), String> {

@@ -3,7 +3,6 @@
 //! whether what throng counted is what the target counted.
 
 use std::fs;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -148,7 +147,7 @@ impl Scene {
         let summary = folder.0.join("summary.md");
         let line = "throng run @FILE@ --shards @THREADS@ --markdown @SUMMARY@";
         let values = vec![
-            ("FILE", self.scenario(options, &folder, places)?.display().to_string()),
+            ("FILE", format!("{}/benches/{}.yaml", places.root.display(), self.name)),
             ("THREADS", threads),
             ("SUMMARY", summary.display().to_string()),
         ];
@@ -175,24 +174,6 @@ impl Scene {
             self.witnessed(&json, &target.stats()?),
             ended.status
         ))
-    }
-
-    /// The file where it is, so that it finds its protocol; or with what TLS needs.
-    fn scenario(
-        &self,
-        options: &Options,
-        folder: &Folder,
-        places: &Places,
-    ) -> Result<PathBuf, String> {
-        let file = places.root.join(format!("benches/{}.yaml", self.name));
-        if !options.tls {
-            return Ok(file);
-        }
-        let failed = |error: std::io::Error| format!("{}: {error}", file.display());
-        let text = fs::read_to_string(&file).map_err(failed)?;
-        let own = folder.0.join("scene.yaml");
-        fs::write(&own, format!("{text}\ntls: {{verify: false}}\n")).map_err(failed)?;
-        Ok(own)
     }
 
     /// Whether both ends have counted the same.
