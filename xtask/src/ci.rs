@@ -19,7 +19,7 @@ struct Ci {
     clock: Clock,
     /// Installs what the tests need while the compiler works.
     installing: Option<JoinHandle<Result<Environment, String>>>,
-    /// What is handed to the tests.
+    /// The environment variables of the tests.
     environment: Environment,
     compiled: Option<Compiled>,
     report: Report,
@@ -38,7 +38,7 @@ struct Step {
     needed: bool,
 }
 
-/// What all steps write from nothing, at least.
+/// The minimum that all steps write, starting from an empty target folder.
 const DISK_NEEDED_KB: u64 = 5_000_000;
 
 const STEPS: &[Step] = &[
@@ -100,7 +100,8 @@ impl Ci {
         done.is_ok()
     }
 
-    /// Where the time went, what was left out, what failed. The last line is the sum of all tests.
+    /// Prints the time of each step, what was skipped and what failed, and last the sum of all
+    /// tests.
     fn sum_up(&self) {
         let total = self.clock.now().since(Time::default()).as_secs_f64();
         say(&format!("\n== ci: {total:.0} s"));

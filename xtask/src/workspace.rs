@@ -1,4 +1,4 @@
-//! Where things are and what cargo knows of them. Runs `cargo metadata` and git.
+//! The workspace: its folders, packages and files. Runs `cargo metadata` and git.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -71,7 +71,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_string()
 }
 
-/// The files that are tracked or would be: all that git sees and does not ignore.
+/// The files that git tracks or would track: all that it does not ignore.
 pub(crate) fn files(root: &Path) -> Result<Vec<String>, String> {
     let words = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
     let names = output_of(Command::new("git").args(words).current_dir(root))?;

@@ -1,4 +1,4 @@
-//! Whether what was made can be installed and runs: the package and the image are unpacked into
+//! Whether the release files can be installed and run: the package and the image are unpacked into
 //! empty roots, and the binary in them is used.
 
 use std::fs;
@@ -10,7 +10,7 @@ use super::{BINARY_BYTES_MAX, Machine, Made, deb, finish, image};
 use crate::programs::text_of;
 use crate::say;
 
-/// Of a binary that is handed out it is asked that it is static, small, and at no fixed address.
+/// A released binary must also be static, small, and without a fixed address.
 pub(super) fn check(made: &Made, machine: &Machine, handed_out: bool) -> Result<(), String> {
     let root = made.tree.with_file_name("installed");
     finish(Command::new("dpkg-deb").arg("-x").arg(&made.deb).arg(&root))?;
@@ -75,7 +75,7 @@ fn use_it(machine: &Machine, binary: &Path) -> Result<String, String> {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         match output.status.success() {
             true => Ok(text),
-            // An emulated generator is late; that is no fault of the package.
+            // An emulated generator is late, which is not an error of the package.
             false if output.status.code() == Some(5) && !machine.is_this() => Ok(text),
             false => Err(format!(
                 "throng {}: {}\n{text}{}",

@@ -13,15 +13,15 @@ use super::{Machine, copy, epoch, finish, listed, tar, write as write_file};
 use crate::programs::text_of;
 use crate::workspace::Workspace;
 
-/// Authorities whose certificates are believed; of Debian's `ca-certificates`.
+/// The trusted certificate authorities (Debian: `ca-certificates`).
 const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
-/// Nobody else's on the host, and the one that the manifests for Kubernetes name.
+/// An ID that no other user of the host has; the manifests for Kubernetes name it, too.
 const USER: &str = "65532:65532";
 /// Where scenarios are, and where records are written.
 const FOLDER: &str = "load";
-/// Where an agent of a fleet keeps its lines.
+/// Where an agent of a fleet keeps its unsent results.
 const SPOOL: &str = "var/lib/throng";
-/// What has to come with the binary wherever it goes.
+/// The files that must accompany the binary.
 const LICENCES: [&str; 4] = ["LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY.gz", "copyright"];
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -29,7 +29,7 @@ const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
-/// Of a package's tree, for this machine. `folder` is scratch space.
+/// Writes the image of a package's tree for this machine. `folder` is scratch space.
 pub(super) fn write(
     workspace: &Workspace,
     machine: &Machine,
@@ -91,7 +91,7 @@ pub(super) fn write(
     manifest_of["platform"] = json!({"architecture": machine.debian, "os": "linux"});
     manifest_of["annotations"] = json!({"org.opencontainers.image.ref.name": name});
     let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [manifest_of]});
-    // What docker reads where it keeps its images itself instead of in containerd.
+    // Docker reads this file if it does not keep its images in containerd.
     let path = |of: &Value| format!("blobs/sha256/{}", hex(of));
     let docker = json!([{"Config": path(&config), "RepoTags": [name], "Layers": [path(&layer)]}]);
     for (name, what) in [
@@ -118,7 +118,7 @@ fn fill(tree: &Path, root: &Path) -> Result<(), String> {
     let user = format!("throng:x:{USER}::/{FOLDER}:/usr/bin/throng\n");
     write_file(&root.join("etc/passwd"), user.as_bytes())?;
     write_file(&root.join("etc/group"), b"throng:x:65532:\n")?;
-    // Whoever runs it may write there; volumes take the mode of what they cover.
+    // Any user may write there; volumes take the mode of the folder that they cover.
     for name in ["tmp", FOLDER, SPOOL] {
         let folder = root.join(name);
         let mode = fs::Permissions::from_mode(0o1777);
@@ -128,7 +128,7 @@ fn fill(tree: &Path, root: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Stores what is named by its digest, and describes it.
+/// Stores bytes under the name of their digest, and returns their description.
 fn blob(blobs: &Path, kind: &str, bytes: std::io::Result<Vec<u8>>) -> Result<Value, String> {
     let bytes = bytes.map_err(|error| error.to_string())?;
     let new = blobs.join("new");

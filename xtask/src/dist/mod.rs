@@ -1,6 +1,6 @@
-//! `cargo xtask dist`: what is handed out. A static binary, stripped, for each processor; manual
+//! `cargo xtask dist`: the release files. A static binary, stripped, for each processor; manual
 //! pages, completions and licences; a `.deb`, an archive and an image for containers of these; and
-//! the check that what was made can be installed and runs.
+//! the check that they can be installed and run.
 
 mod check;
 mod deb;
@@ -17,7 +17,7 @@ use crate::programs::{self, cargo, output_of, text_of};
 use crate::say;
 use crate::workspace::{self, Workspace};
 
-/// Of a binary that is handed out.
+/// The maximum size of a released binary.
 const BINARY_BYTES_MAX: u64 = 20_000_000;
 
 /// A processor, as cargo, Debian and GNU name it.
@@ -27,9 +27,9 @@ struct Machine {
     debian: &'static str,
     /// Of `uname -m`.
     name: &'static str,
-    /// Links for it on another processor; of Debian.
+    /// Debian's linker for it on another processor.
     linker: &'static str,
-    /// Runs its programs on another processor; of Debian's `qemu-user`.
+    /// Runs its programs on another processor (Debian: `qemu-user`).
     emulator: &'static str,
 }
 
@@ -55,7 +55,7 @@ impl Machine {
         self.name == std::env::consts::ARCH
     }
 
-    /// A command that runs a program of this machine here, if there is a way.
+    /// A command that runs a program for this machine here; `None` if that is not possible.
     fn running(&self, program: &Path) -> Option<Command> {
         if self.is_this() {
             return Some(Command::new(program));
@@ -107,7 +107,7 @@ fn build_all(workspace: &Workspace, machines: &[&Machine], out: &Path) -> Result
         say(&format!("building for {}", machine.target));
         built.push((*machine, build(workspace, machine)?));
     }
-    // Pages and completions are the same on all; one of the binaries has to run here.
+    // Pages and completions are the same for all machines; one of the binaries must run here.
     let teller = built.iter().find(|(machine, _)| machine.running(Path::new("true")).is_some());
     let Some((with, teller)) = teller else {
         return Err("none of these runs here, so nothing can print the pages of the manual:\n  \
@@ -160,7 +160,7 @@ fn linking(workspace: &Workspace, machine: &Machine) -> Result<Option<PathBuf>, 
     if machine.name == "x86_64" {
         return Ok((!machine.is_this()).then(|| compiler.into()));
     }
-    // Rust knows by the end of the name how it is spoken to.
+    // Rust chooses the linker's flags by the end of its name.
     let script = workspace.target.join(machine.target).join("pie-gcc");
     write(&script, PIE.replace("CC", compiler).as_bytes())?;
     let mode = fs::Permissions::from_mode(0o755);
@@ -209,16 +209,16 @@ fn rustflags(linker: &Path) -> String {
     )
 }
 
-/// What was made for one machine.
+/// The files of one machine.
 struct Made {
-    /// The folder that becomes the root of a system.
+    /// The root folder of the package.
     tree: PathBuf,
     deb: PathBuf,
     archive: PathBuf,
     image: PathBuf,
 }
 
-/// The binary with what belongs to it. `teller` is one that runs here and tells its pages.
+/// Packages the binary. `teller` is a binary that runs here and prints the manual pages.
 fn package(
     workspace: &Workspace,
     machine: &Machine,
@@ -290,14 +290,14 @@ fn version(root: &Path) -> Result<String, String> {
     version.map(str::to_string).ok_or_else(|| "Cargo.toml names no version".to_string())
 }
 
-/// When the commit was made, for files that are the same whenever they are made.
+/// The time of the commit, so that the same commit always gives the same files.
 fn epoch(root: &Path) -> String {
     let mut git = Command::new("git");
     let told = text_of(git.args(["log", "-1", "--format=%ct"]).current_dir(root));
     told.ok().filter(|told| !told.is_empty()).unwrap_or_else(|| "0".to_string())
 }
 
-/// Packs files so that the same ones make the same bytes, whoever does it and whenever.
+/// Packs files so that the same files always give the same bytes.
 fn tar(epoch: &str) -> Command {
     let mut tar = Command::new("tar");
     tar.args(["--format=ustar", "--sort=name", "--owner=0", "--group=0", "--numeric-owner"]);
@@ -312,7 +312,7 @@ fn archive_of(
     archive: &Path,
 ) -> Result<(), String> {
     let mut tar = tar(&epoch(&workspace.root));
-    // Without the name and the time of its making in the head of the compressed file.
+    // Without a name and a time in the header of the compressed file.
     tar.arg("--use-compress-program=gzip -9 --no-name");
     tar.arg("-cf").arg(archive).arg(format!("--transform=s,^\\./usr,{name},"));
     finish(tar.arg("-C").arg(tree).arg("./usr"))
@@ -324,7 +324,7 @@ fn sum_of(file: &Path) -> Result<String, String> {
     Ok(text_of(Command::new("sha256sum").arg(name).current_dir(folder))? + "\n")
 }
 
-/// What a binary of ours prints, in English.
+/// What this binary prints, in English.
 fn told_by((machine, binary): (&Machine, &Path), words: &[&str]) -> Result<Vec<u8>, String> {
     let mut command = machine.running(binary).ok_or("it does not run here")?;
     output_of(command.args(["--lang", "en"]).args(words))
@@ -350,7 +350,7 @@ fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
     fs::set_permissions(to, mode).map_err(|error| format!("{}: {error}", to.display()))
 }
 
-/// Runs a program to its end, without what it prints.
+/// Runs a program to its end and discards its output.
 fn finish(command: &mut Command) -> Result<(), String> {
     text_of(command).map(drop)
 }
@@ -368,7 +368,7 @@ mod tests {
         }
     }
 
-    /// The workflow of a release takes what is made here, by these names.
+    /// The release workflow uploads these files by their names.
     #[test]
     fn a_release_asks_for_what_there_is() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

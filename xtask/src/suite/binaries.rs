@@ -42,7 +42,7 @@ impl Test {
         self.owner.ends_with("::e2e")
     }
 
-    /// It is begun before the others.
+    /// It starts before the others.
     pub(crate) fn is_long(&self) -> bool {
         LONG.iter().any(|module| self.name.split("::").next() == Some(module))
     }

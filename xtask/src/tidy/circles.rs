@@ -13,7 +13,7 @@ use super::Finding;
 use super::source::{self, Path, Source, spells};
 use super::tokens::{Token, TokenKind};
 
-/// How often a name that is handed on is followed.
+/// The maximum number of re-exports that are followed for a name.
 const HANDED_ON_MAX: usize = 8;
 
 /// A module: where it is written, and what it names.
@@ -153,7 +153,7 @@ fn uses<'s>(modules: &BTreeMap<Path, Module<'s>>) -> Uses<'s> {
     uses
 }
 
-/// Notes that a module uses another, as a use between the children of their nearest common parent.
+/// Adds the use of a module by another: a use between children of their nearest common parent.
 pub(super) fn add<'m>(uses: &mut Uses<'m>, from: &Path, to: &Path, place: (&'m str, usize)) {
     let common = from.iter().zip(to).take_while(|(one, other)| one == other).count();
     if common < from.len() && common < to.len() {

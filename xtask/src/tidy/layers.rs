@@ -50,7 +50,7 @@ pub(super) fn check(
     findings
 }
 
-/// Lines of the block that are about no crate.
+/// Lines of the block without a crate.
 fn strangers(layers: &BTreeMap<String, Layer>, packages: &[Package]) -> Vec<Finding> {
     let known: BTreeSet<&str> = packages.iter().map(|package| package.name.as_str()).collect();
     let unknown = layers.iter().filter(|(name, _)| !known.contains(name.as_str()));

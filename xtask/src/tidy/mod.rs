@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the rules of the house that no compiler checks. Rules are pure functions
+//! `cargo xtask tidy`: the rules of this project that no compiler checks. Rules are pure functions
 //! from text to findings; only this file reads the disk.
 
 mod catalogue;
@@ -23,7 +23,7 @@ use crate::voice;
 use crate::workspace::{self, Workspace};
 use source::Source;
 
-/// A rule broken: where, what, and what cures it.
+/// A broken rule: where, what, and how to fix it.
 #[derive(Debug, PartialEq)]
 struct Finding {
     file: String,
@@ -44,7 +44,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Checks every rule on every file; all findings are told, not only the first.
+/// Checks every rule on every file, and prints all findings.
 pub(crate) fn run() -> Result<(), String> {
     let workspace = workspace::load()?;
     let files = workspace::files(&workspace.root)?;

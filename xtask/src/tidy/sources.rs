@@ -6,7 +6,7 @@ use super::source::Source;
 const FILE_LINES_MAX: usize = 1000;
 const LINE_CHARACTERS_MAX: usize = 100;
 
-/// Names that say nothing: what lands there has no home.
+/// Names that say nothing about the contents of a file.
 const NAMES_BANNED: &[&str] =
     &["util", "utils", "common", "helper", "helpers", "manager", "managers", "misc"];
 
@@ -34,7 +34,7 @@ const CODE_BANNED: &[(&str, &str)] = &[
 const FIXTURES: &str = "throng_target::";
 const FIXTURES_ALLOWED: &[&str] = &["throng/src/target.rs", "throng/src/arguments/target.rs"];
 
-/// Where things are on one developer's machine; put together so as not to be found here.
+/// Paths of one developer's machine; written in two parts so that this file is not a finding.
 const MACHINE_PATHS: &[&str] =
     &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/tmp", "/target")];
 

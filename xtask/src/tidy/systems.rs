@@ -1,5 +1,5 @@
 //! Names of one operating system stand in files that are compiled for it alone: a `cargo check` for
-//! macOS and Windows takes minutes, this none.
+//! macOS and Windows takes minutes; this check takes no time.
 
 use super::Finding;
 use super::source::Source;

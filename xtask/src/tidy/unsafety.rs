@@ -34,7 +34,7 @@ pub(super) fn check(page: &str, sources: &[Source]) -> Vec<Finding> {
     findings
 }
 
-/// Tests may call the system where they need it, and chores.
+/// Tests and xtask may call the system where they need it.
 fn is_shipped(file: &str) -> bool {
     file.starts_with("crates/") && file.contains("/src/")
 }
