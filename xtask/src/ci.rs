@@ -19,7 +19,7 @@ struct Ci {
     clock: Clock,
     /// Installs what the tests need while the compiler works.
     installing: Option<JoinHandle<Result<Environment, String>>>,
-    /// What is handed to the tests.
+    /// The environment variables of the tests.
     environment: Environment,
     compiled: Option<Compiled>,
     report: Report,
@@ -38,17 +38,17 @@ struct Step {
     needed: bool,
 }
 
-/// What all steps write from nothing, at least.
+/// The minimum that all steps write, starting from an empty target folder.
 const DISK_NEEDED_KB: u64 = 5_000_000;
 
 const STEPS: &[Step] = &[
     Step { name: "disk", run: check_disk, slow: false, needed: true },
     Step { name: "format", run: check_format, slow: false, needed: false },
-    Step { name: "tidy", run: check_tidy, slow: false, needed: false },
+    Step { name: "tidy", run: |_| tidy::run(), slow: false, needed: false },
     Step { name: "compile and lint", run: compile_tests, slow: false, needed: true },
     Step { name: "release build", run: build_release, slow: true, needed: true },
     Step { name: "packages", run: install_packages, slow: false, needed: true },
-    Step { name: "web", run: check_web, slow: true, needed: false },
+    Step { name: "web", run: |ci| web::check(&ci.workspace), slow: true, needed: false },
     Step { name: "package", run: package, slow: true, needed: false },
     Step { name: "tests", run: test, slow: false, needed: false },
 ];
@@ -100,7 +100,8 @@ impl Ci {
         done.is_ok()
     }
 
-    /// Where the time went, what was left out, what failed. The last line is the sum of all tests.
+    /// Prints the time of each step, what was skipped and what failed, and last the sum of all
+    /// tests.
     fn sum_up(&self) {
         let total = self.clock.now().since(Time::default()).as_secs_f64();
         say(&format!("\n== ci: {total:.0} s"));
@@ -154,17 +155,9 @@ fn check_format(ci: &mut Ci) -> Result<(), String> {
     finish(&mut cargo(&ci.workspace.root, &["fmt", "--all", "--check"]))
 }
 
-fn check_tidy(_: &mut Ci) -> Result<(), String> {
-    tidy::run()
-}
-
 fn compile_tests(ci: &mut Ci) -> Result<(), String> {
     ci.compiled = Some(compile(&ci.workspace)?);
     Ok(())
-}
-
-fn check_web(ci: &mut Ci) -> Result<(), String> {
-    web::check(&ci.workspace)
 }
 
 fn build_release(ci: &mut Ci) -> Result<(), String> {

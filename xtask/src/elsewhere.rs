@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use crate::programs::cargo;
+use crate::programs::{cargo, finish};
 use crate::{say, workspace};
 
 const TARGETS: [&str; 2] = ["x86_64-apple-darwin", "x86_64-pc-windows-gnu"];
@@ -38,10 +38,7 @@ pub(crate) fn run() -> Result<(), String> {
         for tool in ["CC", "CXX", "AR"] {
             command.env(format!("{tool}_{}", target.replace('-', "_")), &stand_in);
         }
-        let status = command.status().map_err(|error| format!("cargo: {error}"))?;
-        if !status.success() {
-            return Err(format!("throng does not compile for {target}"));
-        }
+        finish(&mut command)?;
     }
     Ok(())
 }

@@ -17,77 +17,58 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask <chore>
 
-  ci [--quick]            every check and every test; --quick leaves out what takes long, and says
-                          what that is
+  ci [--quick]            every check and every test; --quick skips the slow tests and lists them
   test [--runs N] [--busy] [NAME]…
                           tests, compiled with clippy's lints; of those names only, N times, beside
                           a busy core
   fuzz [--minutes N] [NAME]…
-                          fuzz tests with new seeds (10 minutes); a case that fails is kept in
+                          fuzz tests with new seeds (10 minutes); a case that fails is stored in
                           crates/throng-fuzz/corpus
   elsewhere               whether throng compiles for macOS and Windows
-  tidy                    the rules of the house that no compiler checks
+  tidy                    the rules of this project that no compiler checks
   instructions [--write] [--binary FILE]
                           instructions for one request in five scenes, beside those in
                           benches/instructions.txt; of target/release/throng or another binary
   sentences [COUNT] [--seed N]
                           sentences of pages, help and messages, drawn at random (100), to be read
-  dist [--target TRIPLE]… [--binary FILE]
-                          what is handed out, into target/dist: static binary, .deb, archive,
-                          each installed and tried; --binary packages one that is there
-  web                     makes the page of a run anew: web/dist/report.html
+  dist [--target TRIPLE]…
+                          the release files, in target/dist: static binary, .deb, archive and
+                          image, each installed and tried
+  web                     builds the page of a run: web/dist/report.html
   bench http [options]    throng beside wrk, ab, h2load, hey and k6; writes docs/benchmarks.md
   bench http2 [options]   streams of HTTP/2 beside h2load, gRPC calls beside ghz
+  bench protocol [opts]   a declared request and reply beside the same bytes by hand
+  bench language [opts]   what checks, extractors and templates cost in a transaction
   bench rate [options]    open load at 1,000 to 100,000 requests a second: throng at several
                           precisions beside wrk2, vegeta and h2load; what each costs, how well it
                           keeps the rate, and its times beside those that the target knows
   bench truth [options]   the p50 and p99 that throng reports beside those that the target knows
-  bench language [opts]   what a checked transaction, an expression and compiling cost
   bench million [options] a million WebSocket users and their server on this machine, and what
                           10,000 of them cost Tsung, k6, Locust and Artillery
-  bench heartbeat [opts]  33,333 heartbeats a second over 50,000 and over 1,000,000 users: what each
-                          costs both ends
-  bench page [options]    the report of a day of 200 steps: how long it takes, how soon Chromium shows
-                          it and how it zooms; what a live page costs with ten viewers
-  bench protocol [opts]   a declared request and reply beside the same bytes by hand
   bench chat [options]    users in chat rooms who talk at a rate: the ledger of deliveries beside
                           what the target lost
   bench push [options]    bound devices with a push to each, every one accounted for
-  bench fleet [options]   many machines: what 200 and 1,000 agents cost bus and controller, how far
-                          apart they begin and change, and whether 1 to 20 count the same
-  bench capacity [--seeds N] [--first-seed N] [--rates A,B] [--targets A,B]
-                          searches for the capacity of simulated services whose capacity is known:
-                          100 seeds from 1 on at 200 and 1000 requests a second, with nothing chosen
-                          into docs/decisions/capacity.md; rates are 200, 1000, 10000
+  bench fleet [options]   many machines: what 1,000 agents cost bus and controller, how far apart
+                          20 start, and whether 1 to 20 count the same
+  bench capacity [SEEDS FIRST RATES [TARGETS]]
+                          searches for the capacity of simulated services whose capacity is known,
+                          such as `10 1 200,1000 M/M/1,USL`; without arguments, the published ones,
+                          into docs/decisions/capacity.md
 
-options of bench million, heartbeat, chat and push, which are scenarios below benches/
-  --users A,B             how many
-  --set NAME=VALUE        sets a variable of the scenario, such as `hold=1m`
-  --tls                   over TLS (million and heartbeat; 100000 users)
-  --rounds N              how often each is measured (1; of heartbeat 5); of 500000 users and more
-                          once
-  --quick                 of heartbeat: 50000 users, held for 10 seconds
-  --only run,peers        of million: the users, or the other tools
-  --tools A,B             of million: of throng, tsung, k6, locust, artillery
-  -- FLAGS                what else `throng run` is told, such as `--precision 1ms` or `--force`
-  The runs of a million, and of 100000 with --tls, and the others with nothing chosen, go to
-  docs/benchmarks.md; all others to a file below target/.
-
-options of all
-  --against FILE          another throng, an older one for example, takes turns with this one
-                          (not of page, rate and truth)
-
-options of the other benches
-  --seconds N             length of one measurement (5)
+options of benches; with --seconds, --rounds and --tls alone, the results go to docs/benchmarks.md,
+otherwise below target/
+  --only A,B              of http: keep-alive, short, websocket; of http2: requests, calls; of
+                          protocol: 64, 1000 (users); of rate: cost, served; of truth: names of
+                          laws; of fleet: thousand, starts, counts; of million: run, peers
+  --tools A,B             only these tools
+  --seconds N             length of one measurement (5); not of million, chat and push, nor are:
+  --quick                 1 second each
   --rounds N              how often each is measured; the median counts (3; of rate 5)
-  --quick                 1 second each; written below target/, not to docs/
-  --only A,B              of http: keep-alive, short, websocket, memory; of truth: law names;
-                          of language: transaction, expressions, compile; of page: report, live;
-                          of protocol: 64, 1000 (users); of rate: cost, served;
-                          of fleet: many, thousand, starts, counts
-  --tools A,B             only these tools; written below target/, not to docs/
-  --rates A,B             of rate, only these: 1000, 5000, 20000, 100000; written below
-                          target/, not to docs/
+  --against FILE          of http, http2, protocol and language: another throng, an older one for
+                          example, takes turns with this one
+  --users A,B             of million, chat and push, which are scenarios below benches/: how many
+  --set NAME=VALUE        of these: sets a variable of the scenario, such as `hold=1m`
+  --tls                   of million: over TLS (100000 users)
 ";
 
 fn main() -> ExitCode {

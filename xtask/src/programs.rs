@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Cargo as it is to be started from here.
+/// A cargo command for this workspace.
 pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> Command {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_string());
     let mut command = Command::new(cargo);
     command.args(arguments).current_dir(root);
-    // `cargo run` tells this program about xtask; handed on, that makes build scripts run anew.
+    // `cargo run` sets these variables for xtask; if inherited, they make build scripts run again.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();
         if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
@@ -18,14 +18,14 @@ pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs a program to its end; what it prints is seen.
+/// Runs a program to its end; its output is visible.
 pub(crate) fn finish(command: &mut Command) -> Result<(), String> {
     let status =
         command.status().map_err(|error| format!("{command:?} does not start: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("{command:?} failed: {status}")) }
 }
 
-/// Runs a program to its end; what it printed.
+/// Runs a program to its end and returns its output.
 pub(crate) fn output_of(command: &mut Command) -> Result<Vec<u8>, String> {
     let output =
         command.output().map_err(|error| format!("{command:?} does not start: {error}"))?;
@@ -36,7 +36,7 @@ pub(crate) fn output_of(command: &mut Command) -> Result<Vec<u8>, String> {
     }
 }
 
-/// The same as a text, without the end of its last line.
+/// The same as text, without the last line break.
 pub(crate) fn text_of(command: &mut Command) -> Result<String, String> {
     let output = output_of(command)?;
     Ok(String::from_utf8_lossy(&output).trim_end().to_string())

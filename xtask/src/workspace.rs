@@ -1,4 +1,4 @@
-//! Where things are and what cargo knows of them. Runs `cargo metadata` and git.
+//! The workspace: its folders, packages and files. Runs `cargo metadata` and git.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -71,9 +71,10 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_string()
 }
 
-/// The files that are tracked or would be: all that git sees and does not ignore.
+/// The files that git tracks or would track: all that it does not ignore.
 pub(crate) fn files(root: &Path) -> Result<Vec<String>, String> {
-    let names = git(root, &["ls-files", "-z", "--cached", "--others", "--exclude-standard"])?;
+    let words = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
+    let names = output_of(Command::new("git").args(words).current_dir(root))?;
     let mut files: Vec<String> = names
         .split(|byte| *byte == 0)
         .filter(|name| !name.is_empty())
@@ -83,9 +84,4 @@ pub(crate) fn files(root: &Path) -> Result<Vec<String>, String> {
     files.sort();
     files.dedup();
     Ok(files)
-}
-
-/// What git prints.
-fn git(root: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
-    output_of(Command::new("git").args(arguments).current_dir(root))
 }

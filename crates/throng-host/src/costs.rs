@@ -4,8 +4,8 @@
 use crate::Root;
 use crate::network::{DATAGRAM_SLAB_BYTES, SocketCost, slab};
 
-/// Memory of throng per user, minimum and maximum: 876 B for an idle WebSocket user in `cargo xtask
-/// bench http` (docs/benchmarks.md).
+/// Memory of throng per user, minimum and maximum: 884 B for a WebSocket user in `cargo xtask bench
+/// million` (docs/benchmarks.md).
 pub const USER_BYTES: (u64, u64) = (700, 1_200);
 /// Memory of `throng target` per connection, minimum and maximum.
 pub const TARGET_BYTES: (u64, u64) = (600, 1_000);

@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 /// One measurement of one entrant.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Sample {
     pub(super) ok: u64,
     pub(super) failed: u64,
@@ -14,28 +16,8 @@ pub(super) struct Sample {
     /// The p50 and the p99 that it reports, and those that the target measured.
     pub(super) times_us: [Option<f64>; 2],
     pub(super) served_us: Option<[f64; 2]>,
-    pub(super) starts: Starts,
-    /// The tool considers the result valid.
-    pub(super) valid: bool,
-}
-
-/// Figures of throng about its sending, in microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Starts {
-    pub(super) precision: Option<f64>,
-    pub(super) late_p50: Option<f64>,
-    pub(super) late_p99: Option<f64>,
-    pub(super) late_max: Option<f64>,
-    /// Requests that were sent per wakeup.
-    pub(super) together_mean: Option<f64>,
-    pub(super) together_max: Option<f64>,
-}
-
-/// A tool to measure.
-pub(super) struct Entrant<'a> {
-    pub(super) name: String,
-    /// Measures once; receives the number of the round.
-    pub(super) run: Box<dyn Fn(u32) -> Result<Sample, String> + 'a>,
+    /// Of throng.
+    pub(super) summary: Value,
 }
 
 /// The results of an entrant over all rounds, or why there are none.
@@ -54,30 +36,34 @@ pub(super) struct Spread {
     pub(super) max: f64,
 }
 
-/// Measures all entrants `rounds` times in turn; each round starts with another one. An entrant
-/// that fails once is not measured again.
-pub(super) fn hold(title: &str, rounds: u32, entrants: &[Entrant<'_>]) -> Vec<Row> {
-    let empty = |entrant: &Entrant<'_>| Row {
-        name: entrant.name.clone(),
-        samples: Vec::new(),
-        trouble: None,
-    };
-    let mut rows: Vec<Row> = entrants.iter().map(empty).collect();
-    for round in 0..rounds {
-        for turn in 0..entrants.len() {
-            let index = (turn + round as usize) % entrants.len();
-            let (entrant, row) = (&entrants[index], &mut rows[index]);
+/// Measures all entrants `rounds` times in turn; each round starts with another one. `measure`
+/// receives the number of the entrant and of the round. An entrant that fails is not measured
+/// again.
+pub(super) fn hold(
+    title: &str,
+    rounds: u32,
+    names: impl Iterator<Item = String>,
+    measure: impl Fn(usize, usize) -> Result<Sample, String>,
+) -> Vec<Row> {
+    let empty = |name| Row { name, samples: Vec::new(), trouble: None };
+    let mut rows: Vec<Row> = names.map(empty).collect();
+    for round in 0..rounds as usize {
+        for turn in 0..rows.len() {
+            let index = (turn + round) % rows.len();
+            let row = &mut rows[index];
             if row.trouble.is_some() {
                 continue;
             }
-            let told = match (entrant.run)(round) {
+            let told = match measure(index, round) {
                 Ok(sample) => {
+                    let told =
+                        format!("{:.2} µs of CPU each, {:.0}/s", sample.cpu_us(), sample.rate());
                     row.samples.push(sample);
-                    format!("{:.2} µs of CPU each, {:.0}/s", sample.cpu_us(), sample.rate())
+                    told
                 }
                 Err(trouble) => row.trouble.insert(trouble).clone(),
             };
-            crate::say(&format!("{title}, round {}: {}: {told}", round + 1, entrant.name));
+            crate::say(&format!("{title}, round {}: {}: {told}", round + 1, row.name));
         }
     }
     rows
@@ -92,21 +78,21 @@ impl Sample {
     pub(super) fn rate(&self) -> f64 {
         self.ok as f64 / self.seconds
     }
+
+    /// The tool considers the result valid.
+    pub(super) fn is_valid(&self) -> bool {
+        self.summary["outcome"]["valid"] != false
+    }
 }
 
 impl Row {
-    pub(super) fn cpu_us(&self) -> Option<Spread> {
-        Spread::of(self.samples.iter().map(Sample::cpu_us))
+    /// A figure over the rounds, if each round has it.
+    pub(super) fn spread(&self, figure: impl Fn(&Sample) -> Option<f64>) -> Option<Spread> {
+        Spread::of(self.samples.iter().map(figure).collect::<Option<Vec<f64>>>()?)
     }
 
-    pub(super) fn rate(&self) -> Option<Spread> {
-        Spread::of(self.samples.iter().map(Sample::rate))
-    }
-
-    /// The median of a figure over the rounds, if each round has it.
     pub(super) fn median(&self, figure: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
-        let figures: Option<Vec<f64>> = self.samples.iter().map(figure).collect();
-        Spread::of(figures?.into_iter()).map(|spread| spread.median)
+        Some(self.spread(figure)?.median)
     }
 
     pub(super) fn failed(&self) -> u64 {
@@ -118,22 +104,15 @@ impl Row {
 /// Both ran within the same minute in each round.
 pub(super) fn ratio(rows: &[Row], name: &str, base: &str) -> Option<Spread> {
     let find = |wanted: &str| rows.iter().find(|row| row.name == wanted);
-    let (row, base) = (find(name)?, find(base)?);
-    let pairs = row.samples.iter().zip(&base.samples);
-    Spread::of(pairs.map(|(one, other)| one.cpu_us() / other.cpu_us()))
+    let pairs = find(name)?.samples.iter().zip(&find(base)?.samples);
+    Spread::of(pairs.map(|(one, other)| one.cpu_us() / other.cpu_us()).collect())
 }
 
 impl Spread {
-    pub(super) fn of(figures: impl Iterator<Item = f64>) -> Option<Spread> {
-        let mut sorted: Vec<f64> = figures.collect();
-        sorted.sort_by(f64::total_cmp);
-        let (min, max) = (*sorted.first()?, *sorted.last()?);
-        let middle = sorted.len() / 2;
-        let median = if sorted.len() % 2 == 1 {
-            sorted[middle]
-        } else {
-            f64::midpoint(sorted[middle - 1], sorted[middle])
-        };
+    pub(super) fn of(mut figures: Vec<f64>) -> Option<Spread> {
+        figures.sort_by(f64::total_cmp);
+        let (min, max) = (*figures.first()?, *figures.last()?);
+        let median = f64::midpoint(figures[(figures.len() - 1) / 2], figures[figures.len() / 2]);
         Some(Spread { median, min, max })
     }
 }
@@ -145,10 +124,10 @@ mod tests {
 
     #[test]
     fn the_median_is_used() {
-        let spread = |figures: &[f64]| Spread::of(figures.iter().copied());
-        assert_eq!(spread(&[]), None);
-        assert_eq!(spread(&[3.0, 1.0, 9.0]), Some(Spread { median: 3.0, min: 1.0, max: 9.0 }));
-        assert_eq!(spread(&[1.0, 2.0]), Some(Spread { median: 1.5, min: 1.0, max: 2.0 }));
+        assert_eq!(Spread::of(vec![]), None);
+        let spread = Spread::of(vec![3.0, 1.0, 9.0]);
+        assert_eq!(spread, Some(Spread { median: 3.0, min: 1.0, max: 9.0 }));
+        assert_eq!(Spread::of(vec![1.0, 2.0]).unwrap().median, 1.5);
         let sample = |p50| Sample { times_us: [p50, None], ..Sample::default() };
         let samples = [Some(3.0), Some(1.0), Some(2.0)].map(sample).to_vec();
         let row = Row { name: String::new(), samples, trouble: None };
@@ -159,19 +138,14 @@ mod tests {
     #[test]
     fn rounds_take_turns_and_ratios_pair_rounds() {
         let order = RefCell::new(String::new());
-        let entrant = |name: &str, cpu_us: u64, fails: bool| {
-            let (name, order) = (name.to_string(), &order);
-            let said = name.clone();
-            let run = move |round: u32| {
-                order.borrow_mut().push_str(&said);
-                let cpu = Duration::from_micros(cpu_us * u64::from(round + 1));
-                let sample = Sample { ok: 1, failed: 2, cpu, seconds: 1.0, ..Sample::default() };
-                if fails { Err("broken".to_string()) } else { Ok(sample) }
-            };
-            Entrant { name, run: Box::new(run) }
+        let names = ["a", "b", "c"];
+        let measure = |index: usize, round: usize| {
+            order.borrow_mut().push_str(names[index]);
+            let cpu = Duration::from_micros([5, 10, 1][index] * (round as u64 + 1));
+            let sample = Sample { ok: 1, failed: 2, cpu, seconds: 1.0, ..Sample::default() };
+            if index == 2 { Err("broken".to_string()) } else { Ok(sample) }
         };
-        let entrants = [entrant("a", 5, false), entrant("b", 10, false), entrant("c", 1, true)];
-        let rows = hold("test", 3, &entrants);
+        let rows = hold("test", 3, names.iter().map(ToString::to_string), measure);
         assert_eq!(*order.borrow(), "abcbaab");
         let half = Some(Spread { median: 0.5, min: 0.5, max: 0.5 });
         assert_eq!(ratio(&rows, "a", "b"), half);

@@ -1,39 +1,39 @@
-//! `bench http`, `http2`, `protocol` and the transaction of `bench language`: the same load with
-//! several tools or scenarios, side by side, and the cost of each.
+//! `bench http`, `http2`, `protocol` and `language`: the same load with several tools or scenarios,
+//! side by side, and the cost of each.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::contest::{self, Entrant, Row};
-use super::report::{self, Gate};
+use super::contest::{self, Row};
+use super::report::{self, Goal};
 use super::server::{self, Server};
-use super::tool::{self, Load, Places, Tool, ToolKind};
-use super::{Options, machine, memory};
-use crate::packages;
+use super::tool::{self, Load, Values};
+use super::{Options, Places, SERVER_CORE, TOOL_CORE, machine};
 
 /// Short connections exhaust ports: each measurement is short and has its own address.
 const SHORT_SECONDS_MAX: u32 = 2;
 /// Account rows for the transactions, one each; more than a run needs.
 const ACCOUNTS: u32 = 3_000_000;
 
-/// A load for a server, and the baseline tool.
+/// A load for a server: what each tool runs.
 struct Case {
     bench: &'static str,
     part: &'static str,
     title: &'static str,
     unit: &'static str,
     server: Served,
-    kind: ToolKind,
-    connections: u32,
-    tools: &'static [Tool],
-    base: Tool,
-    /// CPU as a multiple of the baseline's.
-    thresholds: &'static [(Tool, f64)],
+    users: u32,
+    /// The names of the tools in the table, and their command lines.
+    tools: &'static [(&'static str, &'static str)],
+    /// The name of the tool that the others are compared with.
+    base: &'static str,
+    /// CPU as a multiple of that tool's.
+    goals: &'static [(&'static str, f64)],
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum Served {
     /// `listen` followed by this.
     Nginx(&'static str),
@@ -45,12 +45,10 @@ enum Served {
     Shop,
 }
 
-const SCENARIO: Tool = Tool::Scenario("throng run, checked", "page.yaml");
-const DECLARED: Tool = Tool::Scenario("declared `ping`", "ping.yaml");
-const BY_HAND: Tool = Tool::Scenario("the same bytes, undeclared", "ping-by-hand.yaml");
-const SAY: Tool = Tool::Scenario("declared `say`, with checks and delivery tracking", "say.yaml");
-const CHECKED: Tool = Tool::Scenario("with checks, extractors and templates", "transaction.yaml");
-const RAW: Tool = Tool::Scenario("raw", "transaction-raw.yaml");
+const RUN: &str = "--set target=@ORIGIN@ --set users=@USERS@ --set time=@SECONDS@s";
+const DECLARED: &str = "declared `ping`";
+const BY_HAND: &str = "the same bytes, undeclared";
+const CHECKED: &str = "with checks, extractors and templates";
 
 const KEPT: Case = Case {
     bench: "http",
@@ -58,30 +56,31 @@ const KEPT: Case = Case {
     title: "Keep-alive, 64 connections",
     unit: "request",
     server: Served::Nginx(""),
-    kind: ToolKind::KeepAlive,
-    connections: 64,
-    tools: &[Tool::Throng, SCENARIO, Tool::Wrk, Tool::Ab, Tool::H2load, Tool::Hey, Tool::K6],
-    base: Tool::Wrk,
-    thresholds: &[(Tool::Throng, 0.95), (SCENARIO, 1.05)],
-};
-const SHORT: Case = Case {
-    part: "short",
-    title: "A connection per request, 64 at a time",
-    kind: ToolKind::Short,
-    tools: &[Tool::Throng, Tool::Wrk, Tool::Ab, Tool::H2load, Tool::Hey, Tool::K6],
-    base: Tool::Ab,
-    thresholds: &[(Tool::Throng, 0.95)],
-    ..KEPT
+    users: 64,
+    tools: &[
+        ("throng bench", "throng bench @URL@ -c @USERS@ -d @SECONDS@s"),
+        ("throng run, checked", "throng run @BENCHES@/page.yaml @RUN@"),
+        ("wrk", "wrk -t1 -c @USERS@ -d @SECONDS@s @URL@"),
+        // `-t` implies a small `-n`, so `-n` comes after it.
+        ("ab", "ab -k -q -r -c @USERS@ -t @SECONDS@ -n 10000000 @URL@"),
+        ("h2load", "h2load --h1 -t 1 -c @USERS@ -D @SECONDS@ @URL@"),
+        ("hey", "hey -z @SECONDS@s -c @USERS@ @URL@"),
+        ("k6", "k6 run --vus @USERS@ --duration @SECONDS@s -e URL=@URL@ @BENCHES@/page.k6.js"),
+    ],
+    base: "wrk",
+    goals: &[("throng bench", 0.95), ("throng run, checked", 1.05)],
 };
 const STREAMS: Case = Case {
     bench: "http2",
     part: "requests",
     title: "64 connections, 1 request at a time on each",
     server: Served::Nginx(" http2"),
-    kind: ToolKind::Streams(1),
-    tools: &[Tool::Throng, Tool::H2load],
-    base: Tool::H2load,
-    thresholds: &[(Tool::Throng, 1.1)],
+    tools: &[
+        ("throng bench", "throng bench @URL@ -c @USERS@ -d @SECONDS@s --http2 --streams 1"),
+        ("h2load", "h2load -m 1 -t 1 -c @USERS@ -D @SECONDS@ @URL@"),
+    ],
+    base: "h2load",
+    goals: &[("throng bench", 1.1)],
     ..KEPT
 };
 const PING: Case = Case {
@@ -89,31 +88,65 @@ const PING: Case = Case {
     part: "64",
     title: "A declared request and its reply, 64 users",
     server: Served::Target(&["chat", "--connections", "2000"], "tcp"),
-    tools: &[DECLARED, BY_HAND, SAY],
+    tools: &[
+        (DECLARED, "throng run @BENCHES@/ping.yaml @RUN@"),
+        (BY_HAND, "throng run @BENCHES@/ping-by-hand.yaml @RUN@"),
+        (
+            "declared `say`, with checks and delivery tracking",
+            "throng run @BENCHES@/say.yaml @RUN@",
+        ),
+    ],
     base: BY_HAND,
-    thresholds: &[(DECLARED, 1.15)],
+    goals: &[(DECLARED, 1.15)],
     ..KEPT
 };
 
 static CASES: [Case; 9] = [
     KEPT,
-    SHORT,
+    Case {
+        part: "short",
+        title: "A connection per request, 64 at a time",
+        // Without h2load: 1.52 opens connections for ever if the server closes them.
+        tools: &[
+            ("throng bench", "throng bench @URL@ -c @USERS@ -d @SECONDS@s --no-keepalive"),
+            ("wrk", "wrk -t1 -c @USERS@ -d @SECONDS@s -H Connection:close @URL@"),
+            ("ab", "ab -q -r -c @USERS@ -t @SECONDS@ -n 10000000 @URL@"),
+            ("hey", "hey -z @SECONDS@s -c @USERS@ -disable-keepalive @URL@"),
+            (
+                "k6",
+                "k6 run --vus @USERS@ --duration @SECONDS@s --no-connection-reuse \
+                 -e URL=@URL@ @BENCHES@/page.k6.js",
+            ),
+        ],
+        base: "ab",
+        goals: &[("throng bench", 0.95)],
+        ..KEPT
+    },
     Case {
         part: "websocket",
         title: "WebSocket echo of `hello`, 64 connections, npm's ws",
         unit: "message",
         server: Served::Echo,
-        kind: ToolKind::Echo,
-        tools: &[Tool::Throng, Tool::K6],
-        base: Tool::K6,
-        thresholds: &[],
+        tools: &[
+            ("throng bench", "throng bench @URL@ -c @USERS@ -d @SECONDS@s --body hello"),
+            (
+                "k6",
+                "k6 run --vus @USERS@ --iterations @USERS@ -e SECONDS=@SECONDS@ \
+                 -e URL=@URL@ @BENCHES@/echo.k6.js",
+            ),
+        ],
+        base: "k6",
+        goals: &[],
         ..KEPT
     },
     STREAMS,
     Case {
         title: "8 connections, 32 concurrent requests on each",
-        kind: ToolKind::Streams(32),
-        connections: 8,
+        users: 8,
+        tools: &[
+            ("throng bench", "throng bench @URL@ -c @USERS@ -d @SECONDS@s --http2 --streams 32"),
+            ("h2load", "h2load -m 32 -t 1 -c @USERS@ -D @SECONDS@ @URL@"),
+        ],
         ..STREAMS
     },
     Case {
@@ -121,17 +154,27 @@ static CASES: [Case; 9] = [
         title: "Unary gRPC calls to throng's own target, 64 users",
         unit: "call",
         server: Served::Target(&["http"], "grpc"),
-        kind: ToolKind::Call,
-        tools: &[Tool::Throng, Tool::Ghz],
-        base: Tool::Ghz,
-        thresholds: &[(Tool::Throng, 0.5)],
+        tools: &[
+            (
+                "throng bench",
+                "throng bench @URL@echo.v1.Echo/Say -c @USERS@ -d @SECONDS@s \
+                 --body {\"text\":\"hello\"}",
+            ),
+            (
+                "ghz",
+                "ghz --insecure --call echo.v1.Echo/Say -d {\"text\":\"hello\"} -O json \
+                 -c @USERS@ --connections @USERS@ -z @SECONDS@s @ADDRESS@",
+            ),
+        ],
+        base: "ghz",
+        goals: &[("throng bench", 0.5)],
         ..STREAMS
     },
     PING,
     Case {
         part: "1000",
         title: "A declared request and its reply, 1000 users",
-        connections: 1000,
+        users: 1000,
         ..PING
     },
     Case {
@@ -139,157 +182,133 @@ static CASES: [Case; 9] = [
         part: "transaction",
         title: "A transaction of three requests",
         server: Served::Shop,
-        tools: &[CHECKED, RAW],
-        base: RAW,
-        thresholds: &[(CHECKED, 1.6)],
+        tools: &[
+            (CHECKED, "throng run @BENCHES@/transaction.yaml @RUN@ --set accounts=@ACCOUNTS@"),
+            (
+                "raw",
+                "throng run @BENCHES@/transaction-raw.yaml @RUN@ --set grant=@GRANT@ \
+                 --set token=@TOKEN@",
+            ),
+        ],
+        base: "raw",
+        goals: &[(CHECKED, 1.6)],
         ..KEPT
     },
 ];
 
-/// Runs everything asked for and gives the section of the report.
+/// Runs the cases asked for, and returns the section of the report.
 pub(super) fn run(options: &Options, places: &Places) -> Result<String, String> {
     let mut text = machine::facts(options, places);
-    let note = match options.is("http2") {
-        true => "HTTP/2 without TLS".to_string(),
-        false => format!("a round of short connections lasts at most {SHORT_SECONDS_MAX} s"),
+    let note = match options.name {
+        "http" => format!("; a round of short connections lasts at most {SHORT_SECONDS_MAX} s"),
+        "http2" => "; HTTP/2 without TLS".to_string(),
+        _ => String::new(),
     };
-    let _ = writeln!(text, "Medians of {} rounds; {note}.\n", options.rounds);
-    let mut gates = hold(options, places, &mut text)?;
-    let is_memory = options.is("http") && options.wants("memory");
-    if is_memory && options.wants_tool(Tool::Throng.word()) {
-        let (told, gate) = memory::run(places);
-        text.push_str(&told);
-        gates.push(gate);
-    }
-    text.push_str(&report::thresholds(&gates));
-    Ok(text)
-}
-
-/// The cases of the bench, whose tables are added to the text, and their thresholds.
-pub(super) fn hold(
-    options: &Options,
-    places: &Places,
-    text: &mut String,
-) -> Result<Vec<Gate>, String> {
-    let mut gates = Vec::new();
-    let cases = CASES.iter().enumerate().filter(|(_, case)| options.is(case.bench));
+    let _ = writeln!(text, "Medians of {} rounds{note}.\n", options.rounds);
+    let mut goals = Vec::new();
+    let cases = CASES.iter().enumerate().filter(|(_, case)| options.name == case.bench);
     for (number, case) in cases.filter(|(_, case)| options.wants(case.part)) {
         let rows = case.hold(number, options, places)?;
-        text.push_str(&report::table(case.title, case.unit, &rows, &case.base.name()));
-        gates.extend(case.thresholds.iter().map(|(tool, max)| case.gate(&rows, *tool, *max)));
+        text += &report::table(case.title, case.unit, &rows, case.base);
+        goals.extend(case.goals.iter().map(|(name, max)| case.goal(&rows, name, *max)));
     }
-    Ok(gates)
+    Ok(text + &report::goals(&goals))
 }
 
 impl Case {
     fn hold(&self, number: usize, options: &Options, places: &Places) -> Result<Vec<Row>, String> {
         let (server, scheme) = self.server.start(places)?;
-        let seconds = match self.kind {
-            ToolKind::Short => options.seconds.min(SHORT_SECONDS_MAX),
-            _ => options.seconds,
+        let is_short = self.part == "short";
+        let seconds = match is_short {
+            true => options.seconds.min(SHORT_SECONDS_MAX),
+            false => options.seconds,
         };
-        let load = Load {
-            more: self.server.vars(&server, places)?,
-            ..Load::new(server.url(scheme, 1), self.kind, self.connections, seconds)
-        };
-        let tools = self.tools.iter().filter(|tool| options.wants_tool(tool.word()));
-        let all: Vec<(String, Tool, Places)> = tools
-            .flat_map(|tool| options.throngs(&places.throng).into_iter().map(move |it| (tool, it)))
-            .filter(|(tool, (who, _))| who == super::OWN || tool.is_throng())
-            .map(|(tool, (who, throng))| {
-                let other = (who != super::OWN).then(|| format!(", {who}"));
-                let name = tool.name() + &other.unwrap_or_default();
-                (name, *tool, Places { throng, ..places.clone() })
-            })
+        let values = self.values(&server, places)?;
+        let other = options.against.iter().map(|throng| (", the other throng", throng));
+        let throngs: Vec<(&str, &PathBuf)> =
+            std::iter::once(("", &places.throng)).chain(other).collect();
+        let tools = self.tools.iter().filter(|(_, line)| options.wants_tool(line));
+        let entrants: Vec<_> = tools
+            .flat_map(|tool| throngs.iter().map(move |throng| (tool, throng)))
+            .filter(|((_, line), (who, _))| who.is_empty() || line.starts_with("throng "))
             .collect();
-        let count = all.len();
-        let entrant = |(turn, (name, tool, places)): (usize, &(String, Tool, Places))| {
-            let (tool, places, load, server) = (*tool, places.clone(), load.clone(), &server);
-            let run = move |round: u32| {
-                // Ports stay in TIME_WAIT for a minute after a connection; another address has its
-                // own ports.
-                let turn = (number * 5 + round as usize) * count + turn;
-                let address = match self.kind {
-                    ToolKind::Short => 1 + (turn % usize::from(server::ADDRESSES)) as u8,
-                    _ => 1,
-                };
-                tool.measure(&Load { url: server.url(scheme, address), ..load.clone() }, &places)
+        let names = entrants.iter().map(|((name, _), (who, _))| format!("{name}{who}"));
+        Ok(contest::hold(self.title, options.rounds, names, |index, round| {
+            let ((_, line), (_, throng)) = entrants[index];
+            // Ports stay in TIME_WAIT for a minute after a connection; another address has its own
+            // ports.
+            let turn = (number * 5 + round) * entrants.len() + index;
+            let address = match is_short {
+                true => 1 + (turn % usize::from(server::ADDRESSES)) as u8,
+                false => 1,
             };
-            Entrant { name: name.clone(), run: Box::new(run) }
-        };
-        let entrants: Vec<Entrant<'_>> = all.iter().enumerate().map(entrant).collect();
-        Ok(contest::hold(self.title, options.rounds, &entrants))
+            let url = server.url(scheme, address);
+            let origin = url.trim_end_matches('/');
+            let mut values = values.clone();
+            values.extend([
+                ("ADDRESS", origin.rsplit('/').next().unwrap_or_default().to_string()),
+                ("ORIGIN", origin.to_string()),
+                ("URL", url),
+                ("USERS", self.users.to_string()),
+                ("SECONDS", seconds.to_string()),
+            ]);
+            let (line, core) = (&line.replace("@RUN@", RUN), Some(TOOL_CORE));
+            let places = Places { throng: (*throng).clone(), ..places.clone() };
+            tool::measure(&Load { line, values, seconds, core, served: None }, &places)
+        }))
     }
 
-    fn gate(&self, rows: &[Row], tool: Tool, max: f64) -> Gate {
-        let (name, base) = (tool.name(), self.base.name());
-        Gate {
-            threshold: format!(
-                "{}: {name}, CPU per {} at most {max} x {base}",
-                self.title, self.unit
-            ),
-            measured: contest::ratio(rows, &name, &base).map(|ratio| ratio.median),
-            max,
-            unit: "x",
+    fn goal(&self, rows: &[Row], name: &str, max: f64) -> Goal {
+        let ratio = contest::ratio(rows, name, self.base);
+        Goal::of_ratio((self.title, self.unit), (name, self.base), ratio, max)
+    }
+
+    /// What does not change with the round; of a shop, accounts, and a grant and a token that were
+    /// issued once.
+    fn values(&self, server: &Server, places: &Places) -> Result<Values, String> {
+        let mut values = vec![("BENCHES", places.root.join("benches").display().to_string())];
+        if self.server == Served::Shop {
+            let mut accounts = String::from("ssoid\n");
+            (0..ACCOUNTS).for_each(|n| accounts += &format!("s{n:08}\n"));
+            let accounts = places.write("accounts.csv", &accounts)?;
+            let body = r#"{"ssoid":"s00000000","scope":"basic"}"#;
+            let grant = issued(server, "/oauth/authorize", "application/json", body, "grant")?;
+            let form = "application/x-www-form-urlencoded";
+            let body = format!("grant={grant}");
+            let token = issued(server, "/oauth/token", form, &body, "token")?;
+            values.push(("ACCOUNTS", accounts.display().to_string()));
+            values.extend([("GRANT", grant), ("TOKEN", token)]);
         }
+        Ok(values)
     }
 }
 
 impl Served {
     fn start(self, places: &Places) -> Result<(Server, &'static str), String> {
-        let (throng, folder) = (&places.throng, &places.folder);
+        let target =
+            |words| server::target(&places.throng, &places.folder, words, Some(SERVER_CORE));
         Ok(match self {
-            Served::Nginx(protocol) => (server::nginx(folder, protocol)?, "http"),
-            Served::Echo => {
-                let modules = packages::ensure_node(&places.target)?;
-                (server::ws_echo(folder, &modules)?, "ws")
-            }
-            Served::Target(words, scheme) => {
-                (server::throng_target(throng, folder, words)?, scheme)
-            }
-            Served::Shop => (server::throng_target(throng, folder, &["http"])?, "http"),
+            Served::Nginx(protocol) => (server::nginx(&places.folder, protocol)?, "http"),
+            Served::Echo => (server::ws_echo(places)?, "ws"),
+            Served::Target(words, scheme) => (target(words)?, scheme),
+            Served::Shop => (target(&["http"])?, "http"),
         })
     }
-
-    /// Variables of the scenarios: accounts, and a grant and a token that were issued once.
-    fn vars(self, server: &Server, places: &Places) -> Result<Vec<String>, String> {
-        let Served::Shop = self else { return Ok(Vec::new()) };
-        let accounts = tool::write(&places.folder, "accounts.csv", &accounts())?;
-        let body = r#"{"ssoid":"s00000000","scope":"basic"}"#;
-        let grant = field(server, "/oauth/authorize", "application/json", body, "grant")?;
-        let form = "application/x-www-form-urlencoded";
-        let token = field(server, "/oauth/token", form, &format!("grant={grant}"), "token")?;
-        let sets = [("accounts", path(&accounts)), ("grant", grant), ("token", token)];
-        Ok(sets.into_iter().map(|(name, value)| format!("{name}={value}")).collect())
-    }
-}
-
-fn path(file: &Path) -> String {
-    file.display().to_string()
 }
 
 /// Sends a request to the target and takes a field of the response.
-fn field(
+fn issued(
     target: &Server,
     path: &str,
-    kind: &str,
+    content_type: &str,
     body: &str,
     name: &str,
 ) -> Result<String, String> {
-    let head = format!("POST {path} HTTP/1.1\r\nContent-Type: {kind}");
+    let head = format!("POST {path} HTTP/1.1\r\nContent-Type: {content_type}");
     let body = server::ask(target.port, &head, body)?;
     let value: Value = serde_json::from_str(&body).map_err(|error| format!("{path}: {error}"))?;
     let field = value.pointer(&format!("/data/{name}")).and_then(Value::as_str);
     field.map(str::to_string).ok_or_else(|| format!("{path}: no `{name}` in the response: {body}"))
-}
-
-fn accounts() -> String {
-    let mut text = String::with_capacity(ACCOUNTS as usize * 10 + 8);
-    text.push_str("ssoid\n");
-    for n in 0..ACCOUNTS {
-        let _ = writeln!(text, "s{n:08}");
-    }
-    text
 }
 
 #[cfg(test)]
@@ -299,24 +318,29 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn every_threshold_is_of_tools_that_take_part() {
+    fn every_goal_is_of_tools_that_take_part() {
         for case in &CASES {
-            let tools = case.thresholds.iter().map(|(tool, _)| tool).chain([&case.base]);
-            assert!(tools.into_iter().all(|tool| case.tools.contains(tool)), "{}", case.title);
+            let options = crate::bench::parse(case.bench, &[]).unwrap();
+            for (_, line) in case.tools {
+                let tool = line.split(' ').next().unwrap();
+                assert!(tool == "throng" || options.others().contains(&tool), "{line}");
+            }
+            let goals = case.goals.iter().map(|(name, _)| name).chain([&case.base]);
+            let has = |name: &&str| case.tools.iter().any(|(tool, _)| tool == name);
+            assert!(goals.into_iter().all(has), "{}", case.title);
         }
     }
 
     #[test]
     fn a_case_is_judged_by_its_base() {
-        let row = |tool: Tool, ms| {
+        let row = |name: &str, ms| {
             let cpu = Duration::from_millis(ms);
             let sample = Sample { ok: 1000, cpu, seconds: 2.0, ..Sample::default() };
-            Row { name: tool.name(), samples: vec![sample; 3], trouble: None }
+            Row { name: name.to_string(), samples: vec![sample; 3], trouble: None }
         };
-        let gate = KEPT.gate(&[row(Tool::Throng, 9), row(Tool::Wrk, 10)], Tool::Throng, 0.95);
-        assert_eq!((gate.measured, gate.max), (Some(0.9), 0.95));
-        let threshold =
-            "Keep-alive, 64 connections: throng bench, CPU per request at most 0.95 x wrk";
-        assert_eq!(gate.threshold, threshold);
+        let goal = KEPT.goal(&[row("throng bench", 9), row("wrk", 10)], "throng bench", 0.95);
+        assert_eq!((goal.measured, goal.max), (Some(0.9), 0.95));
+        let what = "Keep-alive, 64 connections: throng bench, CPU per request at most 0.95 x wrk";
+        assert_eq!(goal.what, what);
     }
 }

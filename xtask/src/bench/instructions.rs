@@ -3,7 +3,6 @@
 //! instructions do not. They are counted by valgrind, which counts alike on every machine; why not
 //! by the processor is told in docs/decisions/instructions.md.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -11,8 +10,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::child;
-use super::server::{self, Server};
-use super::throng::has_figures;
+use super::server;
+use super::tool::has_figures;
+use super::{SERVER_CORE, TOOL_CORE};
 use crate::workspace::{self, Workspace};
 use crate::{packages, say};
 
@@ -34,39 +34,25 @@ const MANY: u64 = 22_000;
 /// A run takes a few seconds; on a machine that is busy with other things, a minute.
 const PATIENCE: Duration = Duration::from_secs(900);
 
-/// What is loaded, and how.
-struct Scene {
-    name: &'static str,
-    target: &'static str,
-    scheme: &'static str,
-    path: &'static str,
-    flags: &'static [&'static str],
-}
+/// A name, the words of `throng target`, the URL, and further flags of `throng bench`.
+type Scene = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
-const SCENES: &[Scene] = &[
-    Scene { name: "closed", target: "http", scheme: "http", path: "", flags: &[] },
-    Scene {
-        name: "checked",
-        target: "http",
-        scheme: "http",
-        path: "json",
-        flags: &["--expect-json", "code=0", "--expect-text", "token", "-H", "X-Id: ${user.id}"],
-    },
-    Scene { name: "rate", target: "http", scheme: "http", path: "", flags: &["-q", "2000"] },
-    Scene {
-        name: "messages",
-        target: "echo",
-        scheme: "ws",
-        path: "",
-        flags: &["--body", "hello, throng"],
-    },
-    Scene {
-        name: "grpc",
-        target: "http",
-        scheme: "grpc",
-        path: "echo.v1.Echo/Say",
-        flags: &["--proto", "examples/echo.proto", "--body", "{\"text\":\"hello\"}"],
-    },
+const SCENES: [Scene; 5] = [
+    ("closed", "http", "http://", &[]),
+    (
+        "checked",
+        "http",
+        "http://json",
+        &["--expect-json", "code=0", "--expect-text", "token", "-H", "X-Id: ${user.id}"],
+    ),
+    ("rate", "http", "http://", &["-q", "2000"]),
+    ("messages", "echo", "ws://", &["--body", "hello, throng"]),
+    (
+        "grpc",
+        "http",
+        "grpc://echo.v1.Echo/Say",
+        &["--proto", "examples/echo.proto", "--body", "{\"text\":\"hello\"}"],
+    ),
 ];
 
 const USAGE: &str = "usage: cargo xtask instructions [--write] [--binary FILE]";
@@ -87,14 +73,13 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
 fn check(workspace: &Workspace, throng: &Path) -> Result<(), String> {
     let text = fs::read_to_string(workspace.root.join(FILE));
     let text = text.map_err(|error| format!("{FILE}: {error}"))?;
-    let expected = read(&text)?;
     let mut wrong = Vec::new();
     for (name, count) in counted(workspace, throng)? {
-        let Some(expected) = expected.get(name) else {
-            wrong.push(format!("{FILE} has no line for `{name}`, which takes {count}"));
+        let Some(expected) = expected(&text, name) else {
+            wrong.push(format!("{FILE} has no number for `{name}`, which takes {count}"));
             continue;
         };
-        let percent = (count as f64 / *expected as f64 - 1.0) * 100.0;
+        let percent = (count as f64 / expected as f64 - 1.0) * 100.0;
         say(&format!("{name:>10} {percent:+.1} % of {expected}"));
         if count * 100 > expected * (100 + TOLERANCE_PERCENT) {
             wrong.push(format!(
@@ -117,14 +102,10 @@ fn write(workspace: &Workspace, throng: &Path) -> Result<(), String> {
     fs::write(workspace.root.join(FILE), text).map_err(|error| format!("{FILE}: {error}"))
 }
 
-fn read(text: &str) -> Result<BTreeMap<&str, u64>, String> {
-    let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
-    let entry = |line| {
-        let (name, count) = str::split_once(line, ' ')?;
-        Some((name, count.parse().ok()?))
-    };
-    let told = |line| entry(line).ok_or_else(|| format!("{FILE}: `{line}` is no name and number"));
-    lines.map(told).collect()
+/// The number of a line such as `closed 1234`.
+fn expected(text: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+    lines.find(|(own, _)| *own == name)?.1.parse().ok()
 }
 
 /// Every scene with its instructions for one request.
@@ -137,39 +118,30 @@ fn counted(workspace: &Workspace, throng: &Path) -> Result<Vec<(&'static str, u6
     let valgrind = valgrind.ok_or("valgrind is missing: apt-get install valgrind")?;
     let folder = workspace.target.join("instructions");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    child::end_children_on_signals();
     let mut all = Vec::new();
-    for scene in SCENES {
-        let target = server::throng_target(throng, &folder, &[scene.target])?;
-        let count = |requests| {
-            let command = scene.command(&valgrind, throng, &target, requests);
-            executed(command, workspace, &folder)
-                .map_err(|error| format!("{}: {error}", scene.name))
+    for (name, target, url, flags) in SCENES {
+        let target = server::target(throng, &folder, &[target], Some(SERVER_CORE))?;
+        let url = url.replace("://", &format!("://127.0.0.1:{}/", target.port));
+        let count = |requests: u64| {
+            let mut command = Command::new(&valgrind);
+            command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(throng);
+            command.args(["bench", &url, "-c", "1", "-n", &requests.to_string()]);
+            command.args(["--shards", "1", "--seed", "1"]).args(flags);
+            command.args(["--quiet", "--json", "--no-record"]).current_dir(&workspace.root);
+            executed(command, &folder).map_err(|error| format!("{name}: {error}"))
         };
         let (few, many) = (count(FEW)?, count(MANY)?);
         let each = many.saturating_sub(few) / (MANY - FEW);
-        say(&format!("{:>10} {each:>8} a request", scene.name));
-        all.push((scene.name, each));
+        say(&format!("{name:>10} {each:>8} a request"));
+        all.push((name, each));
     }
     Ok(all)
 }
 
-impl Scene {
-    fn command(&self, valgrind: &Path, throng: &Path, target: &Server, requests: u64) -> Command {
-        let mut command = Command::new(valgrind);
-        command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(throng);
-        command.args(["bench", &format!("{}{}", target.url(self.scheme, 1), self.path)]);
-        command.args(["-c", "1", "-n", &requests.to_string(), "--shards", "1", "--seed", "1"]);
-        command.args(self.flags).args(["--quiet", "--json", "--no-record"]);
-        command
-    }
-}
-
 /// How many instructions a program executed, as valgrind says at its end.
-fn executed(mut command: Command, workspace: &Workspace, folder: &Path) -> Result<u64, String> {
-    command.current_dir(&workspace.root);
-    let ended = child::start(command, 0, folder, "throng")?.wait(PATIENCE)?;
-    if !has_figures(ended.status) {
+fn executed(command: Command, folder: &Path) -> Result<u64, String> {
+    let ended = child::start(command, Some(TOOL_CORE), folder, "throng")?.wait(PATIENCE)?;
+    if !has_figures(&ended) {
         return Err(ended.complaint());
     }
     collected(&ended.errors).ok_or_else(|| format!("no count from valgrind: {}", ended.complaint()))
@@ -193,8 +165,8 @@ mod tests {
 
     #[test]
     fn numbers_are_kept_by_scene() {
-        let read_back = read("# about\nclosed 10\n\nrate 20\n").unwrap();
-        assert_eq!(read_back, BTreeMap::from([("closed", 10), ("rate", 20)]));
-        assert!(read("closed ten\n").unwrap_err().contains("`closed ten` is no name and number"));
+        let text = "# about\nclosed 10\n\nrate 20\ngrpc ten\n";
+        assert_eq!((expected(text, "closed"), expected(text, "rate")), (Some(10), Some(20)));
+        assert_eq!((expected(text, "grpc"), expected(text, "messages")), (None, None));
     }
 }

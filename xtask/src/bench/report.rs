@@ -2,60 +2,69 @@
 
 use std::fmt::Write as _;
 
-use super::contest::{self, Row, Spread};
+use super::contest::{self, Row, Sample, Spread};
 
 const OPENING: &str = "\
 # Benchmarks
 
-This page compares throng with other load generators, and the times that throng reports with
-the times that the target measured. Each section starts with the command that reproduces it.
 `cargo xtask bench` writes the text between the `begin` and `end` markers; do not edit it.
-
-In each round, the tools run one after another. Each number is the median of several rounds, with
-the lowest and highest in brackets. CPU per request is the user and system time of the whole
-process, divided by the number of successful requests. Ratios compare CPU time within a round.
-Other work on the machine distorts a benchmark, so each section states the system load before it.
 ";
 
-/// Something the project must reach.
-pub(super) struct Gate {
-    pub(super) threshold: String,
+/// A goal of the project, and what was measured.
+pub(super) struct Goal {
+    pub(super) what: String,
     pub(super) measured: Option<f64>,
     pub(super) max: f64,
     pub(super) unit: &'static str,
 }
 
-/// A line of a table of goals and what was measured.
-pub(super) struct Line {
-    pub(super) what: &'static str,
-    pub(super) asked: String,
-    pub(super) seen: String,
-    pub(super) met: Option<bool>,
-}
-
-impl Line {
-    pub(super) fn new(what: &'static str, asked: impl Into<String>, seen: Option<String>) -> Line {
-        let seen = seen.unwrap_or_else(|| "not measured".to_string());
-        Line { what, asked: asked.into(), seen, met: None }
-    }
-
-    pub(super) fn met(self, met: Option<bool>) -> Line {
-        Line { met, ..self }
+impl Goal {
+    /// CPU per `unit` as a multiple of that of `base`.
+    pub(super) fn of_ratio(
+        (title, unit): (&str, &str),
+        (name, base): (&str, &str),
+        ratio: Option<Spread>,
+        max: f64,
+    ) -> Goal {
+        let what = format!("{title}: {name}, CPU per {unit} at most {max} x {base}");
+        Goal { what, measured: ratio.map(|ratio| ratio.median), max, unit: "x" }
     }
 }
 
-/// The rows of a table with the columns what, goal, measured and whether it was met.
-pub(super) fn lines(lines: &[Line]) -> String {
-    let mut text = String::new();
-    for line in lines {
-        let met = match line.met {
-            Some(true) => "met",
-            Some(false) => "**not met**",
-            None => "",
+/// The goals and whether they are met.
+pub(super) fn goals(goals: &[Goal]) -> String {
+    if goals.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("## Goals\n\n");
+    for Goal { what, measured, max, unit } in goals {
+        let verdict = match measured {
+            Some(figure) if figure <= max => format!("met: {figure:.2} {unit}"),
+            Some(figure) => format!("**not met**: {figure:.2} {unit}"),
+            None => "not measured".to_string(),
         };
-        let _ = writeln!(text, "| {} | {} | {} | {met} |", line.what, line.asked, line.seen);
+        let _ = writeln!(text, "- {what} — {verdict}");
     }
-    text
+    text + "\n"
+}
+
+/// The head of a table of goals and what was measured.
+pub(super) const LINES: &str = "| | goal | measured | |\n| --- | ---: | ---: | --- |\n";
+
+/// A row of such a table.
+pub(super) fn line(
+    what: &str,
+    goal: &str,
+    measured: Option<String>,
+    is_met: Option<bool>,
+) -> String {
+    let measured = measured.unwrap_or_else(|| "not measured".to_string());
+    let verdict = match is_met {
+        Some(true) => "met",
+        Some(false) => "**not met**",
+        None => "",
+    };
+    format!("| {what} | {goal} | {measured} | {verdict} |\n")
 }
 
 /// A number with a blank between its thousands.
@@ -83,35 +92,34 @@ pub(super) fn table(title: &str, unit: &str, rows: &[Row], base: &str) -> String
          | --- | ---: | ---: | ---: | ---: |\n"
     );
     for row in rows {
-        text.push_str(&line(row, || {
+        text += &cells(row, || {
             [
-                spread(row.rate(), 0, ""),
-                spread(row.cpu_us(), 2, " µs"),
+                spread(row.spread(|sample| Some(sample.rate())), 0, ""),
+                cpu(row),
                 spread(contest::ratio(rows, &row.name, base), 2, ""),
                 row.failed().to_string(),
             ]
-        }));
+        });
     }
-    text.push('\n');
-    text
+    text + "\n"
 }
 
-/// The goals and whether they are met; nothing when none was measured for.
-pub(super) fn thresholds(gates: &[Gate]) -> String {
-    if gates.is_empty() {
-        return String::new();
-    }
-    let mut text = String::from("## Goals\n\n");
-    for gate in gates {
-        let verdict = match gate.measured {
-            Some(figure) if figure <= gate.max => format!("met: {figure:.2} {}", gate.unit),
-            Some(figure) => format!("**not met**: {figure:.2} {}", gate.unit),
-            None => "not measured".to_string(),
-        };
-        let _ = writeln!(text, "- {} — {verdict}", gate.threshold);
-    }
-    text.push('\n');
-    text
+pub(super) fn cpu(row: &Row) -> String {
+    spread(row.spread(|sample: &Sample| Some(sample.cpu_us())), 2, " µs")
+}
+
+/// A row of a table: what was measured, or why nothing was.
+pub(super) fn cells<const CELLS: usize>(row: &Row, cells: impl Fn() -> [String; CELLS]) -> String {
+    let cells = match &row.trouble {
+        Some(trouble) => not_measured(trouble, CELLS),
+        None => cells().join(" | "),
+    };
+    format!("| {} | {cells} |\n", row.name)
+}
+
+/// The text of so many cells.
+pub(super) fn not_measured(trouble: &str, cells: usize) -> String {
+    format!("not measured: {}{}", trouble.trim().replace('|', "/"), " |".repeat(cells - 1))
 }
 
 /// The document with the section `name` replaced, or added at its end.
@@ -126,22 +134,9 @@ pub(super) fn with_section(document: &str, name: &str, section: &str) -> String 
     found.unwrap_or_else(|| format!("{}\n\n{block}\n", document.trim_end()))
 }
 
-/// A line of a table: what was measured, or why nothing was.
-pub(super) fn line<const CELLS: usize>(row: &Row, cells: impl Fn() -> [String; CELLS]) -> String {
-    let cells = match &row.trouble {
-        Some(trouble) => {
-            let trouble = trouble.trim().replace('|', "/");
-            format!("not measured: {trouble}{}", " |".repeat(CELLS - 1))
-        }
-        None => cells().join(" | "),
-    };
-    format!("| {} | {cells} |\n", row.name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::contest::Sample;
     use std::time::Duration;
 
     fn row(name: &str, cpu_ms: u64) -> Row {
@@ -162,9 +157,9 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_are_honest() {
-        let gate = |measured| Gate { threshold: "g".to_string(), measured, max: 1.0, unit: "x" };
-        let text = thresholds(&[gate(Some(0.9)), gate(Some(1.1)), gate(None)]);
+    fn goals_are_honest() {
+        let goal = |measured| Goal { what: "g".to_string(), measured, max: 1.0, unit: "x" };
+        let text = goals(&[goal(Some(0.9)), goal(Some(1.1)), goal(None)]);
         let expected = "g — met: 0.90 x\n- g — **not met**: 1.10 x\n- g — not measured\n";
         assert!(text.contains(expected), "{text}");
     }

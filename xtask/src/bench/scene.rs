@@ -2,24 +2,18 @@
 //! both on all cores. The file has the thresholds; here is what both ends cost meanwhile, and
 //! whether what throng counted is what the target counted.
 
-use std::cell::RefCell;
-use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
 use throng_base::units;
 
-use super::child::{self, Ended};
-use super::contest::{self, Entrant, Sample};
-use super::costs::{Asked, Costs};
-use super::look::{self, Counted, Host, Look, Watcher};
-use super::report::{self, Gate, Line, spaced};
-use super::server::{self, Redis};
-use super::tool::{self, Places, Tool};
-use super::{Folder, Options, machine, throng};
+use super::child;
+use super::readings::{self, Costs, Counted, Reading, Watcher};
+use super::report::{self, spaced};
+use super::server;
+use super::tool;
+use super::{Folder, Options, Places, machine};
 
 const TICK: Duration = Duration::from_secs(1);
 const LIMIT: Duration = Duration::from_secs(2 * 3600);
@@ -36,30 +30,19 @@ const HEARTBEAT_CPU_S: f64 = 45e-6;
 const USED_WHILE_FILLING: f64 = 0.75;
 const PACE_STEP: u64 = 100;
 const PACE_MAX: u64 = 20_000;
-/// Between two heartbeats of a user for each user there is: 33,333 heartbeats a second of all.
-const EVERY: Duration = Duration::from_micros(30);
-/// From so many users on one round has to do: it takes minutes.
-const USERS_ONCE: u64 = 500_000;
-/// CPU of the generator as a multiple of another throng's.
-const RATIO_MAX: f64 = 0.65;
 
 /// A bench that is a scenario.
 pub(super) struct Scene {
-    pub(super) name: &'static str,
-    pub(super) file: &'static str,
+    name: &'static str,
     /// `throng target …`, beside its room.
     target: &'static [&'static str],
-    has_redis: bool,
-    users: &'static [u64],
-    /// What the target counts of what the bench is about.
-    unit: &'static str,
+    users: u64,
     counted: Counted,
     witnesses: &'static [Witness],
     /// Variables of the scenario that depend on the number of users.
     vars: fn(&Options, u64) -> Vec<(&'static str, String)>,
-    asked: &'static [Asked],
-    /// The arguments of runs that are published, but for `--against`.
-    pub(super) published: &'static [&'static str],
+    /// Costs with their maximum.
+    goals: &'static [(&'static str, f64)],
 }
 
 /// What both sides count: sums of figures of the summary, and of the target's statistics.
@@ -81,306 +64,151 @@ const LOST: Witness = (
 const ACKNOWLEDGED: Witness =
     ("pushes delivered / acknowledged", &["/deliveries/0/delivered"], &["/push/acknowledged"]);
 
-const MILLION: Scene = Scene {
-    name: "million",
-    file: "benches/million.yaml",
-    target: &["im", "--by-source"],
-    has_redis: false,
-    users: &[1_000_000],
-    unit: "heartbeat",
-    counted: look::MESSENGER,
-    witnesses: &[("logins", &["/connections/opened"], &["/logins"]), BEATS],
-    vars: messenger,
-    // A million that comes with 15,000 a second.
-    asked: &[
-        ("time until all users are online", 66.7),
-        ("time until all users have left", 120.0),
-        ("memory per user, generator", 1_200.0),
-        ("memory per connection, target", 1_000.0),
-        ("maximum memory of the machine", 14.0),
-    ],
-    published: &["", "--tls"],
-};
-
-pub(super) const SCENES: [Scene; 4] = [
-    MILLION,
+static SCENES: [Scene; 3] = [
     Scene {
-        name: "heartbeat",
-        users: &[50_000, 1_000_000],
-        asked: &[],
-        published: &[""],
-        ..MILLION
+        name: "million",
+        target: &["im", "--by-source"],
+        users: 1_000_000,
+        counted: readings::MESSENGER,
+        witnesses: &[("logins", &["/connections/opened"], &["/logins"]), BEATS],
+        vars: messenger,
+        // A million that comes with 15,000 a second.
+        goals: &[
+            ("time until all users are online", 66.7),
+            ("time until all users have left", 120.0),
+            ("memory per user, generator", 1_200.0),
+            ("memory per connection, target", 1_000.0),
+            ("maximum memory of the machine", 14.0),
+        ],
     },
     Scene {
         name: "chat",
-        file: "benches/chat.yaml",
         // A member of a busy room gets some messages in this time, and one write for all of them.
         target: &["chat", "--lose-every", "10000", "--batch", "400ms"],
-        has_redis: false,
-        users: &[100_000],
-        unit: "message",
+        users: 100_000,
         counted: Counted { logged_in: "/chat/online", done: "/chat/says" },
         witnesses: &[EXPECTED, DELIVERED, LOST],
         vars: |_, users| vec![("rooms", users.div_ceil(1_000).to_string())],
-        asked: &[],
-        published: &[""],
+        goals: &[],
     },
     Scene {
         name: "push",
-        file: "benches/push.yaml",
         target: &["push"],
-        has_redis: true,
-        users: &[1_000_000],
-        unit: "acknowledgement",
+        users: 1_000_000,
         counted: Counted { logged_in: "/push/online", done: "/push/acknowledged" },
         witnesses: &[EXPECTED, DELIVERED, LOST, ACKNOWLEDGED, BEATS],
         vars: |_, _| Vec::new(),
-        asked: &[],
-        published: &[""],
+        goals: &[],
     },
 ];
 
-/// What a run has shown.
-struct Outcome {
-    before: Host,
-    looks: Vec<Look>,
-    ended: Ended,
-    summary: Value,
-    stats: Value,
-    /// The most that were in its set of those who are online.
-    in_redis: Option<u64>,
-}
-
-pub(super) fn run(scene: &Scene, options: &Options, places: &Places) -> Result<String, String> {
+pub(super) fn run(options: &Options, places: &Places) -> Result<String, String> {
+    let scene = SCENES.iter().find(|scene| scene.name == options.name);
+    let scene = scene.ok_or_else(|| format!("no scene `{}`", options.name))?;
     let mut text = machine::facts(options, places);
     let users = match (options.users.as_slice(), options.tls) {
         ([], true) => &[100_000],
-        ([], false) if options.quick => &scene.users[..1],
-        ([], false) => scene.users,
+        ([], false) => &[scene.users][..],
         (chosen, _) => chosen,
     };
     for users in users {
-        text.push_str(&scene.hold(*users, options, places)?);
+        text += &scene.measure(*users, options, places)?;
     }
     Ok(text)
 }
 
 impl Scene {
-    pub(super) fn find(name: &str) -> Option<&'static Scene> {
-        const ALL: &[Scene] = &SCENES;
-        ALL.iter().find(|scene| scene.name == name)
-    }
-
-    /// All rounds with so many users, of this throng and of another one in turns.
-    fn hold(&self, users: u64, options: &Options, places: &Places) -> Result<String, String> {
-        let outcomes = RefCell::new(Vec::new());
-        let program = Tool::Throng.program(places)?;
-        let measure = |generator: &Path, is_own: bool| {
-            let outcome = self.measure(generator, &program, users, options, places)?;
-            let sample = outcome.sample(users)?;
-            if is_own {
-                outcomes.borrow_mut().push(outcome);
-            }
-            Ok(sample)
-        };
-        let entrants: Vec<Entrant<'_>> = options
-            .throngs(&program)
-            .into_iter()
-            .map(|(name, generator)| {
-                let (measure, is_own) = (&measure, name == super::OWN);
-                Entrant { name, run: Box::new(move |_| measure(&generator, is_own)) }
-            })
-            .collect();
-        let rounds = if users < USERS_ONCE { options.rounds } else { 1 };
-        let title = format!("{} users of `{}`", spaced(users), self.file);
-        let rows = contest::hold(&title, rounds, &entrants);
-        drop(entrants);
-        if let ([], Some(trouble)) = (&outcomes.borrow()[..], rows[0].trouble.clone()) {
-            return Err(trouble);
-        }
-        let base = rows.last().map_or(super::OWN, |row| row.name.as_str());
-        let mut text = report::table(&title, self.unit, &rows, base);
-        if let Some(outcome) = outcomes.borrow().last() {
-            text.push_str(&self.report(outcome, users, options));
-        }
-        let cost = options.against.is_some().then(|| Gate {
-            threshold: format!(
-                "{title}: CPU per {} at most {RATIO_MAX} x that of {base}",
-                self.unit
-            ),
-            measured: contest::ratio(&rows, super::OWN, base).map(|ratio| ratio.median),
-            max: RATIO_MAX,
-            unit: "x",
-        });
-        text.push_str(&report::thresholds(&Vec::from_iter(cost)));
-        Ok(text)
-    }
-
-    /// The target is of this throng always: what differs is the generator.
-    fn measure(
-        &self,
-        generator: &Path,
-        program: &Path,
-        users: u64,
-        options: &Options,
-        places: &Places,
-    ) -> Result<Outcome, String> {
+    /// Runs the scenario with so many users, and returns the text of the report.
+    fn measure(&self, users: u64, options: &Options, places: &Places) -> Result<String, String> {
         let folder = Folder::new(&places.folder, self.name)?;
-        let redis = self.has_redis.then(|| Redis::start(&folder.0)).transpose()?;
         let room = (users + users * ROOM_PERCENT / 100 + 100).to_string();
         let threads = users.div_ceil(USERS_PER_THREAD).max(2).to_string();
-        let url = redis.as_ref().map(Redis::url);
+        let is_messenger = self.name == "million";
         let mut words = [self.target, &["--connections", &room]].concat();
-        words.extend(url.iter().flat_map(|url| ["--redis", url]));
-        if self.counted.logged_in == look::MESSENGER.logged_in {
+        if is_messenger {
             words.extend(["--workers", &threads]);
         }
         words.extend(options.tls.then_some("--tls"));
-        let before = look::host();
-        let (target, admin) = server::throng_target_everywhere(program, &folder.0, &words)?;
-        let mut command = Command::new(generator);
-        command.arg("run").arg(self.scenario(options, &folder, places)?);
-        command.args(["--quiet", "--json", "--no-record", "--shards", &threads]);
-        let scheme = match (self.counted.logged_in == look::MESSENGER.logged_in, options.tls) {
+        let before = readings::host();
+        let target = server::target(&places.throng, &folder.0, &words, None)?;
+        let scheme = match (is_messenger, options.tls) {
             (true, true) => "wss://",
             (true, false) => "ws://",
             _ => "",
         };
-        command.arg("--set").arg(format!("target={scheme}127.0.0.1:{}", target.port));
-        command.arg("--set").arg(format!("users={users}"));
-        if self.has_redis {
-            command.arg("--set").arg(format!("admin=127.0.0.1:{admin}"));
+        let mut sets =
+            vec![format!("target={scheme}127.0.0.1:{}", target.port), format!("users={users}")];
+        if self.name == "push" {
+            sets.push(format!("admin=127.0.0.1:{}", target.admin));
         }
-        for (name, value) in (self.vars)(options, users) {
-            command.arg("--set").arg(format!("{name}={value}"));
-        }
-        for set in &options.sets {
-            command.args(["--set", set]);
-        }
-        if generator == program {
-            command.args(&options.more);
-        }
-        let mut watcher = Watcher::new(&target, admin, self.counted);
-        let mut in_redis = None;
-        let running = child::start(command, None, &folder.0, "scene")?;
-        let ended = running.watch(TICK, LIMIT, |id| {
-            let look = watcher.look(id);
-            in_redis = in_redis.max(redis.as_ref().and_then(Redis::present));
-            if watcher.looks.len() % 10 == 1 {
-                crate::say(&told(&look, self.unit));
+        let vars = (self.vars)(options, users);
+        sets.extend(vars.into_iter().map(|(name, value)| format!("{name}={value}")));
+        sets.extend(options.sets.iter().cloned());
+        let summary = folder.0.join("summary.md");
+        let line = "throng run @FILE@ --shards @THREADS@ --markdown @SUMMARY@";
+        let values = vec![
+            ("FILE", format!("{}/benches/{}.yaml", places.root.display(), self.name)),
+            ("THREADS", threads),
+            ("SUMMARY", summary.display().to_string()),
+        ];
+        let (_, mut command) = tool::command(line, &values, places)?;
+        command.args(sets.iter().flat_map(|set| ["--set", set]));
+        let mut watcher = Watcher::new(&target, self.counted);
+        let ended = child::start(command, None, &folder.0, "scene")?.watch(TICK, LIMIT, |id| {
+            let reading = watcher.read(id);
+            if watcher.readings.len() % 10 == 1 {
+                crate::say(&told(&reading));
             }
         })?;
-        let summary = serde_json::from_str(&ended.output)
+        let json = serde_json::from_str(&ended.output)
             .map_err(|error| format!("throng's summary: {error}; {}", ended.complaint()))?;
-        let stats = server::stats(admin)?;
-        Ok(Outcome { before, looks: watcher.looks, ended, summary, stats, in_redis })
+        let own = fs::read_to_string(&summary).unwrap_or_default();
+        let costs = Costs::new(&before, &watcher.readings, users);
+        let goals = if users == self.users && !options.tls { self.goals } else { &[] };
+        Ok(format!(
+            "## {} users of `benches/{}.yaml`\n\n{own}\n{}{}{}\n- throng ended with {}\n\n",
+            spaced(users),
+            self.name,
+            report::LINES,
+            costs.lines(goals),
+            self.witnessed(&json, &target.stats()?),
+            ended.status
+        ))
     }
 
-    /// The file as it lies there, so that it finds its protocol; or with what TLS needs.
-    fn scenario(
-        &self,
-        options: &Options,
-        folder: &Folder,
-        places: &Places,
-    ) -> Result<std::path::PathBuf, String> {
-        let file = places.root.join(self.file);
-        if !options.tls {
-            return Ok(file);
-        }
-        let text = fs::read_to_string(&file).map_err(|it| format!("{}: {it}", file.display()))?;
-        tool::write(&folder.0, "scene.yaml", &format!("{text}\ntls: {{verify: false}}\n"))
-    }
-
-    fn report(&self, outcome: &Outcome, users: u64, options: &Options) -> String {
-        let summary = &outcome.summary;
-        let mut text = throng::figures(summary);
-        text.push_str("| | goal | measured | |\n| --- | ---: | ---: | --- |\n");
-        let is_judged = users == self.users[0] && !options.tls;
-        let asked = if is_judged { self.asked } else { &[] };
-        let costs = Costs::new(&outcome.before, &outcome.looks, users);
-        text.push_str(&report::lines(&costs.lines(asked)));
+    /// Whether both ends have counted the same.
+    fn witnessed(&self, summary: &Value, stats: &Value) -> String {
         let sum = |of: &Value, places: &[&str]| -> u64 {
             places.iter().filter_map(|place| of.pointer(place)?.as_u64()).sum()
         };
-        let witnesses = self.witnesses.iter().map(|(what, ours, theirs)| {
-            let (ours, theirs) = (sum(summary, ours), sum(&outcome.stats, theirs));
+        let line = |(what, ours, theirs): &Witness| {
+            let (ours, theirs) = (sum(summary, ours), sum(stats, theirs));
             let seen = format!("{} / {}", spaced(ours), spaced(theirs));
-            Line::new(what, "the same", Some(seen)).met(Some(ours == theirs))
-        });
-        text.push_str(&report::lines(&Vec::from_iter(witnesses)));
-        if let Some(present) = outcome.in_redis {
-            let line = Line::new("most users in Redis", spaced(users), Some(spaced(present)));
-            text.push_str(&report::lines(&[line.met(Some(present >= users))]));
-        }
-        let _ = writeln!(text, "\n- throng ended with {}", outcome.ended.status);
-        for reason in throng::reasons(summary) {
-            let _ = writeln!(text, "- {reason}");
-        }
-        text.push('\n');
-        text
+            report::line(what, "the same", Some(seen), Some(ours == theirs))
+        };
+        self.witnesses.iter().map(line).collect()
     }
 }
 
-impl Outcome {
-    fn sample(&self, users: u64) -> Result<Sample, String> {
-        let working = Costs::new(&self.before, &self.looks, users).working();
-        let (from, to) = working.ok_or_else(|| {
-            let reasons = throng::reasons(&self.summary).join("; ");
-            format!(
-                "not all users stayed online; throng ended with {}: {reasons}",
-                self.ended.status
-            )
-        })?;
-        Ok(Sample {
-            ok: to.done - from.done,
-            failed: self.summary.pointer("/total/failed").and_then(Value::as_u64).unwrap_or(0),
-            cpu: to.tool.cpu.saturating_sub(from.tool.cpu),
-            seconds: (to.at - from.at).as_secs_f64(),
-            ..Sample::default()
-        })
-    }
-}
-
-fn told(look: &Look, unit: &str) -> String {
+fn told(reading: &Reading) -> String {
     format!(
-        "{:4.0} s: {} logged in; throng {}, target {}, free {}; {} {unit}s",
-        look.at.as_secs_f64(),
-        look.logged_in,
-        units::format_bytes(look.tool.resident_bytes as f64),
-        units::format_bytes(look.target.resident_bytes as f64),
-        units::format_bytes(look.host.available_bytes as f64),
-        look.done
+        "{:4.0} s: {} logged in; throng {}, target {}, free {}; {} events",
+        reading.at.as_secs_f64(),
+        reading.logged_in,
+        units::format_bytes(reading.tool.resident_bytes as f64),
+        units::format_bytes(reading.target.resident_bytes as f64),
+        units::format_bytes(reading.host.available_bytes as f64),
+        reading.done
     )
 }
 
-/// Users of a messenger: how often they beat, and how fast they come beside that.
+/// Users of a messenger: how often they send a heartbeat, and how fast they come beside that.
 fn messenger(options: &Options, users: u64) -> Vec<(&'static str, String)> {
-    let beats = options.is("heartbeat");
-    let heartbeat = match users {
-        _ if beats => EVERY * u32::try_from(users).unwrap_or(u32::MAX),
-        0..=1_000_000 => Duration::from_secs(30),
-        // Two processors do not carry both ends of more than some 40,000 heartbeats a second.
-        _ => Duration::from_secs(120),
-    };
-    let hold = match users {
-        _ if beats => Duration::from_secs(if options.quick { 10 } else { 20 }).max(heartbeat * 3),
-        1_000_000 if !options.tls => Duration::from_secs(600),
-        _ => Duration::from_secs(120),
-    };
-    let settle = Duration::from_secs(if beats { 5 } else { 20 }).max(heartbeat);
-    let settle = if beats { settle } else { Duration::from_secs(20) };
-    let lost_after = heartbeat.min(Duration::from_secs(10));
-    let time = |time: Duration| units::write_duration(time);
-    let mut vars = vec![
-        ("heartbeat", time(heartbeat)),
-        ("hold", time(hold)),
-        ("settle", time(settle)),
-        ("lost_after", time(lost_after)),
-    ];
-    if beats {
-        // What is judged is the CPU; of so many users also the time.
-        vars.push(("p99", (if users < 1_000_000 { "1s" } else { "20ms" }).to_string()));
-    }
+    // Two processors do not carry both ends of more than some 40,000 heartbeats a second.
+    let heartbeat = Duration::from_secs(if users <= 1_000_000 { 30 } else { 120 });
+    let hold = if users == 1_000_000 && !options.tls { "10m" } else { "2m" };
+    let mut vars =
+        vec![("heartbeat", units::write_duration(heartbeat)), ("hold", hold.to_string())];
     for (stage, name) in (1..).zip(["fill", "fill_2", "fill_3", "fill_4"]) {
         let rate = carried(users * stage / 4, heartbeat, options.tls, machine::cores());
         vars.push((name, format!("{rate}/s")));
@@ -388,7 +216,7 @@ fn messenger(options: &Options, users: u64) -> Vec<(&'static str, String)> {
     vars
 }
 
-/// How many users may come a second when so many are there.
+/// How many users may come per second when so many are there.
 fn carried(there: u64, heartbeat: Duration, tls: bool, cores: usize) -> u64 {
     let beating = there as f64 / heartbeat.as_secs_f64() * HEARTBEAT_CPU_S;
     let login = if tls { LOGIN_CPU_TLS_S } else { LOGIN_CPU_S };
@@ -415,53 +243,19 @@ mod tests {
 
     #[test]
     fn both_ends_are_held_against_each_other() {
-        let chat = Scene::find("chat").unwrap();
-        let options = super::super::parse(&[], "chat").unwrap();
-        let outcome = |written: u64| Outcome {
-            before: Host::default(),
-            looks: Vec::new(),
-            ended: Ended {
-                status: Command::new("true").status().unwrap(),
-                cpu: Duration::ZERO,
-                output: String::new(),
-                errors: String::new(),
-            },
-            summary: serde_json::json!({
-                "deliveries": [{"expected": 100, "delivered": 98, "lost": 1, "twice": 1}],
-                "outcome": {"reasons": ["it was late"]},
-            }),
-            stats: serde_json::json!({"deliveries": {"owed": 100, "written": written, "lost": 1}}),
-            in_redis: None,
-        };
-        let text = chat.report(&outcome(99), 100_000, &options);
+        let chat = SCENES.iter().find(|scene| scene.name == "chat").unwrap();
+        let summary = serde_json::json!({
+            "deliveries": [{"expected": 100, "delivered": 98, "lost": 1, "twice": 1}],
+        });
+        let stats = |written: u64| serde_json::json!({"deliveries": {"owed": 100, "written": written, "lost": 1}});
+        let text = chat.witnessed(&summary, &stats(99));
         for line in [
-            "| maximum number of users logged in | 100 000 | 0 | **not met** |",
             "| deliveries expected / owed | the same | 100 / 100 | met |",
             "| deliveries made / written | the same | 99 / 99 | met |",
-            "- throng ended with exit status: 0\n- it was late\n",
         ] {
             assert!(text.contains(line), "{line}\n{text}");
         }
-        let text = chat.report(&outcome(98), 100_000, &options);
+        let text = chat.witnessed(&summary, &stats(98));
         assert!(text.contains("| the same | 99 / 98 | **not met** |"), "{text}");
-        assert!(outcome(99).sample(100_000).is_err());
-    }
-
-    #[test]
-    fn heartbeats_are_as_many_whatever_the_users() {
-        let options = super::super::parse(&[], "heartbeat").unwrap();
-        let var = |users, name| {
-            let vars = messenger(&options, users);
-            vars.into_iter().find(|(known, _)| *known == name).unwrap().1
-        };
-        assert_eq!((var(50_000, "heartbeat"), var(1_000_000, "heartbeat")), {
-            ("1500ms".to_string(), "30s".to_string())
-        });
-        assert_eq!((var(50_000, "lost_after"), var(50_000, "settle")), {
-            ("1500ms".to_string(), "5s".to_string())
-        });
-        assert_eq!((var(50_000, "hold"), var(1_000_000, "hold")), {
-            ("20s".to_string(), "90s".to_string())
-        });
     }
 }

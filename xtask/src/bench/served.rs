@@ -1,13 +1,10 @@
 //! Times that tools report beside those that the target served: `bench truth`, for throng under
 //! every latency law, and a part of `bench rate`, for all tools that keep a rate.
 
-use std::fmt::Write as _;
-
-use super::contest::{self, Entrant, Row, Sample};
-use super::report::{Gate, spaced};
-use super::server;
-use super::tool::{Load, Places, Tool, ToolKind};
-use super::{Options, machine};
+use super::contest::{self, Row, Sample};
+use super::report::{self, Goal};
+use super::tool::{self, Load, Values, WARM_UP};
+use super::{Options, Places, SERVER_CORE, TOOL_CORE, machine, server};
 
 /// Either is good enough.
 const DIFFERENCE_PERCENT_MAX: f64 = 3.0;
@@ -18,24 +15,17 @@ const LAWS: [&str; 6] =
     ["none", "20ms", "5ms", "10ms..50ms", "exponential 20ms", "stall 500ms every 5s"];
 /// Closed load: so many users with a pause between two requests.
 const CLOSED: u32 = 64;
-const THINK: [&str; 2] = ["--think", "10ms"];
 /// Open load: enough connections for what is under way at a time, and for what comes due while
 /// the target stands still.
-const RATE: u32 = 2000;
 const OPEN: u32 = 100;
 const OPEN_STALL: u32 = 1200;
-/// Of `bench rate`: what the target waits before it answers.
-const ANSWERS: [(&str, &str); 2] = [("immediate", "none"), ("after 5 ms", "5ms")];
-/// Each connection has so many requests a second: few enough for an answer each in time, and so
-/// many that what the first of each takes is no part of the p99.
-const RATE_OF_A_CONNECTION: u32 = 50;
 
 /// Both views of one percentile of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Pair {
     reported_us: f64,
     served_us: f64,
-    /// The tool itself stands by the run.
+    /// The tool itself considers the run valid.
     valid: bool,
 }
 
@@ -43,7 +33,7 @@ impl Pair {
     /// Of the p50 (0) or the p99 (1) of a sample.
     fn of(sample: &Sample, place: usize) -> Option<Pair> {
         let (reported_us, served_us) = (sample.times_us[place]?, sample.served_us?[place]);
-        Some(Pair { reported_us, served_us, valid: sample.valid })
+        Some(Pair { reported_us, served_us, valid: sample.is_valid() })
     }
 
     /// Of the round with the median difference: a single one tells more of the machine's noise.
@@ -69,14 +59,10 @@ impl Pair {
     }
 
     fn cells(self) -> String {
-        let verdict = match (self.of_bound() <= 1.0, self.valid) {
-            (true, true) => "",
-            (true, false) => " (the tool calls the run invalid)",
-            (false, true) => " **not met**",
-            (false, false) => " **not met** (the tool calls the run invalid)",
-        };
+        let verdict = if self.of_bound() <= 1.0 { "" } else { " **not met**" };
+        let doubt = if self.valid { "" } else { " (the tool calls the run invalid)" };
         format!(
-            "{:.0} µs | {:.0} µs | {:+.0} µs, {:+.1} %{verdict}",
+            "{:.0} µs | {:.0} µs | {:+.0} µs, {:+.1} %{verdict}{doubt}",
             self.served_us,
             self.reported_us,
             self.difference_us(),
@@ -86,127 +72,108 @@ impl Pair {
 }
 
 /// Rows of a table, and of each tool the worst difference as a multiple of the bound.
-#[derive(Default)]
-struct Table {
-    text: String,
+pub(super) struct Table {
+    pub(super) text: String,
     worst: Vec<(String, Option<f64>)>,
 }
 
 impl Table {
-    /// Measures all tools at a target with this law and adds a row for each.
-    fn add(
+    pub(super) fn new(title: &str) -> Table {
+        let text = format!(
+            "## {title}\n\n`throng target http` measures the time of each request from the \
+             kernel's receive timestamp of its last byte until the response is written, including \
+             the wait in the target's socket. For throng, both times exclude the first second, in \
+             which connections open. The goal is a difference of at most \
+             {DIFFERENCE_PERCENT_MAX} % or {DIFFERENCE_US_MAX} µs; larger differences are marked. \
+             Each percentile is from the round with the median difference.\n\n\
+             | response | load | tool | p50 served | reported | difference | p99 served | \
+             reported | difference |\n\
+             | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+        );
+        Table { text, worst: Vec::new() }
+    }
+
+    /// Measures all tools at a target with this latency law and adds a row for each.
+    pub(super) fn add(
         &mut self,
-        answers: &str,
-        load: (&str, &Load),
-        tools: &[Tool],
-        law: &str,
+        (answers, law): (&str, &str),
+        (load, values): (&str, &Values),
+        tools: &[(&str, &str)],
         options: &Options,
         places: &Places,
-    ) {
-        let (said, load) = load;
-        let entrant = |tool: &Tool| {
-            let tool = *tool;
-            let run = move |_| {
-                let words = ["http", "--latency", law];
-                let target = server::throng_target(&places.throng, &places.folder, &words)?;
-                let (url, served) = (target.url("http", 1), Some(target.port));
-                tool.measure(&Load { url, served, ..load.clone() }, places)
-            };
-            Entrant { name: tool.name(), run: Box::new(run) }
+    ) -> Result<(), String> {
+        let measure = |index: usize, _: usize| {
+            let words = ["http", "--latency", law];
+            let target = server::target(&places.throng, &places.folder, &words, Some(SERVER_CORE))?;
+            let mut values = values.clone();
+            values.extend(values_of(&target.url("http", 1), options, places)?);
+            let line = tools[index].1.to_string();
+            let line = if line.starts_with("throng ") { line + WARM_UP } else { line };
+            let (seconds, core, served) = (options.seconds, Some(TOOL_CORE), Some(&target));
+            tool::measure(&Load { line: &line, values, seconds, core, served }, places)
         };
-        let entrants: Vec<Entrant<'_>> = tools.iter().map(entrant).collect();
-        let title = format!("{answers}, {said}");
-        for row in contest::hold(&title, options.rounds, &entrants) {
+        let names = tools.iter().map(|(name, _)| (*name).to_string());
+        for row in contest::hold(&format!("{answers}, {load}"), options.rounds, names, measure) {
             let pairs = [0, 1].map(|place| Pair::median(&row, place));
             let cells = match (&row.trouble, pairs) {
                 (None, [Some(p50), Some(p99)]) => format!("{} | {}", p50.cells(), p99.cells()),
                 (trouble, _) => {
-                    let trouble = trouble.clone().unwrap_or("it reports no times".to_string());
-                    format!("not measured: {} | | | | | ", trouble.trim().replace('|', "/"))
+                    let trouble = trouble.as_deref().unwrap_or("it reports no times");
+                    report::not_measured(trouble, 6)
                 }
             };
-            let _ = writeln!(self.text, "| {answers} | {said} | {} | {cells} |", row.name);
+            self.text += &format!("| {answers} | {load} | {} | {cells} |\n", row.name);
             let worst = pairs[0].zip(pairs[1]).map(|(a, b)| a.of_bound().max(b.of_bound()));
             match self.worst.iter_mut().find(|(name, _)| *name == row.name) {
                 Some((_, old)) => *old = old.zip(worst).map(|(old, new)| old.max(new)),
                 None => self.worst.push((row.name, worst)),
             }
         }
+        Ok(())
     }
 
-    fn gates(self, tools: &[Tool]) -> (String, Vec<Gate>) {
-        let names: Vec<String> =
-            tools.iter().filter(|tool| tool.is_throng()).map(|tool| tool.name()).collect();
-        let ours = self.worst.into_iter().filter(|(name, _)| names.contains(name));
-        let gate = |(name, measured)| Gate {
-            threshold: format!(
+    /// Of throng, at each precision.
+    pub(super) fn goals(&self) -> Vec<Goal> {
+        let ours = self.worst.iter().filter(|(name, _)| name.starts_with("throng"));
+        let goal = |(name, measured): &(String, Option<f64>)| Goal {
+            what: format!(
                 "{name}: reported p50 and p99 within {DIFFERENCE_PERCENT_MAX} % or \
                  {DIFFERENCE_US_MAX} µs of the served times, in every row"
             ),
-            measured,
+            measured: *measured,
             max: 1.0,
             unit: "x the limit",
         };
-        (self.text + "\n", ours.map(gate).collect())
+        ours.map(goal).collect()
     }
 }
 
-fn preface(title: &str) -> String {
-    format!(
-        "## {title}\n\n`throng target http` measures the time of each request from the kernel's \
-         receive timestamp of its last byte until the response is written, including the wait in \
-         the target's socket. For throng, both times exclude the first second, in which \
-         connections open. The goal is a difference of at most {DIFFERENCE_PERCENT_MAX} % or \
-         {DIFFERENCE_US_MAX} µs; larger differences are marked. Each percentile is from the round \
-         with the median difference.\n\n\
-         | response | load | tool | p50 served | reported | difference | p99 served | \
-         reported | difference |\n\
-         | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
-    )
-}
-
-fn load(connections: u32, rate: Option<u32>, seconds: u32) -> Load {
-    Load { rate, ..Load::new(String::new(), ToolKind::KeepAlive, connections, seconds) }
+/// The values of every command line; vegeta reads the URL from a file.
+pub(super) fn values_of(url: &str, options: &Options, places: &Places) -> Result<Values, String> {
+    places.write("vegeta.targets", &format!("GET {url}\n"))?;
+    Ok(vec![
+        ("URL", url.to_string()),
+        ("SECONDS", options.seconds.to_string()),
+        ("FOLDER", places.folder.display().to_string()),
+    ])
 }
 
 pub(super) fn truth(options: &Options, places: &Places) -> Result<String, String> {
-    let tools = [Tool::Throng];
-    Tool::Throng.program(places)?;
-    let mut table = Table::default();
+    let facts = machine::facts(options, places);
+    let mut table =
+        Table::new("Truth: times that throng reports, and times that the target measured");
     for (_, law) in NAMES.iter().zip(LAWS).filter(|(name, _)| options.wants(name)) {
-        let closed = load(CLOSED, None, options.seconds);
-        let closed = Load { more: THINK.map(str::to_string).to_vec(), ..closed };
-        let said = format!("closed, {CLOSED} connections, {}", THINK.join(" "));
-        table.add(law, (&said, &closed), &tools, law, options, places);
-        let connections = if law.starts_with("stall") { OPEN_STALL } else { OPEN };
-        let open = load(connections, Some(RATE), options.seconds);
-        let said = format!("open, {connections} connections, --rate {RATE}");
-        table.add(law, (&said, &open), &tools, law, options, places);
-    }
-    let title = "Truth: times that throng reports, and times that the target measured";
-    let (rows, _) = table.gates(&[]);
-    Ok(machine::facts(options, places) + &preface(title) + &rows)
-}
-
-/// The table of `bench rate` and its thresholds.
-pub(super) fn rates(
-    rates: &[u32],
-    tools: &[Tool],
-    options: &Options,
-    places: &Places,
-) -> (String, Vec<Gate>) {
-    let tools: Vec<Tool> = tools.iter().copied().filter(|tool| tool.tells_times()).collect();
-    let mut table = Table::default();
-    for (answers, law) in ANSWERS {
-        for rate in rates {
-            let connections = rate.div_ceil(RATE_OF_A_CONNECTION);
-            let load = load(connections, Some(*rate), options.seconds);
-            let said = format!("{}/s", spaced((*rate).into()));
-            table.add(answers, (&said, &load), &tools, law, options, places);
+        let open = if law.starts_with("stall") { OPEN_STALL } else { OPEN };
+        for (model, users, flags) in
+            [("closed", CLOSED, "--think 10ms"), ("open", open, "--rate 2000")]
+        {
+            let load = format!("{model}, {users} connections, {flags}");
+            let line = format!("throng bench @URL@ -c {users} -d @SECONDS@s {flags}");
+            let tools = [("throng bench", line.as_str())];
+            table.add((law, law), (&load, &Vec::new()), &tools, options, places)?;
         }
     }
-    let (rows, gates) = table.gates(&tools);
-    (preface("Reported and served times") + &rows, gates)
+    Ok(facts + &table.text)
 }
 
 #[cfg(test)]
@@ -217,11 +184,10 @@ mod tests {
         let sample = |reported: &f64| Sample {
             times_us: [Some(*reported), Some(100.0 - reported)],
             served_us: Some([5.0, 5.0]),
-            valid: true,
             ..Sample::default()
         };
         let samples = reported.iter().map(sample).collect();
-        Row { name: Tool::Throng.name(), samples, trouble: None }
+        Row { name: "throng bench".to_string(), samples, trouble: None }
     }
 
     fn pair(reported_us: f64, served_us: f64) -> Pair {
@@ -256,9 +222,8 @@ mod tests {
 
     #[test]
     fn the_worst_row_counts() {
-        let (name, other) = (Tool::Throng.name(), Tool::Wrk2.name());
-        let worst = vec![(name.clone(), Some(2.5)), (other, Some(9.0))];
-        let (_, gates) = Table { text: String::new(), worst }.gates(&[Tool::Throng, Tool::Wrk2]);
-        assert_eq!(gates.iter().map(|gate| gate.measured).collect::<Vec<_>>(), [Some(2.5)]);
+        let worst = vec![("throng bench".to_string(), Some(2.5)), ("wrk2".to_string(), Some(9.0))];
+        let goals = Table { text: String::new(), worst }.goals();
+        assert_eq!(goals.iter().map(|goal| goal.measured).collect::<Vec<_>>(), [Some(2.5)]);
     }
 }

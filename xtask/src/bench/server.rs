@@ -1,8 +1,8 @@
-//! The servers that are loaded: nginx, an echo of npm's `ws`, and throng's own targets.
-//! All of them listen on loopback only and run on the server's core.
+//! The servers that are loaded: nginx, an echo of npm's `ws`, and throng's own targets. All of them
+//! listen on loopback only.
 
 use std::fs;
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::Places;
 use super::SERVER_CORE;
 use super::child::{self, Running};
 use crate::packages;
@@ -24,6 +25,8 @@ const PAGE_BYTES: usize = 615;
 /// A server that answers on `port`. Dropped, it is stopped.
 pub(super) struct Server {
     pub(super) port: u16,
+    /// Of a target of throng: where it tells its statistics.
+    pub(super) admin: u16,
     running: Running,
 }
 
@@ -35,6 +38,12 @@ impl Server {
 
     pub(super) fn pid(&self) -> i32 {
         self.running.pid()
+    }
+
+    /// What a target of throng has counted.
+    pub(super) fn stats(&self) -> Result<Value, String> {
+        let body = ask(self.admin, "GET /throng/stats HTTP/1.1", "")?;
+        serde_json::from_str(&body).map_err(|error| format!("the statistics are not JSON: {error}"))
     }
 }
 
@@ -52,7 +61,7 @@ pub(super) fn nginx(folder: &Path, protocol: &str) -> Result<Server, String> {
     let mut command = Command::new(program);
     command.arg("-p").arg(&home).arg("-c").arg(home.join("nginx.conf"));
     command.arg("-e").arg(home.join("error.log"));
-    started(command, port, &home, &name)
+    started(command, Some(SERVER_CORE), [port, 0], &home, &name)
 }
 
 fn nginx_conf(home: &Path, port: u16, protocol: &str) -> String {
@@ -74,13 +83,10 @@ fn nginx_conf(home: &Path, port: u16, protocol: &str) -> String {
     )
 }
 
-/// A WebSocket server by others: `ws` of npm, saying back what it hears.
-pub(super) fn ws_echo(folder: &Path, modules: &Path) -> Result<Server, String> {
+/// A WebSocket server by others: `ws` of npm sends each message back.
+pub(super) fn ws_echo(places: &Places) -> Result<Server, String> {
     let program = packages::program("node").ok_or("node is missing: apt-get install nodejs")?;
-    let port = free_port()?;
-    let script = folder.join("server.js");
     let text = "\
-// Says back what it hears.
 const { WebSocketServer } = require('ws');
 const server = new WebSocketServer({
   host: '127.0.0.1', port: Number(process.argv[2]), perMessageDeflate: false, backlog: 4096 });
@@ -89,95 +95,49 @@ server.on('connection', (socket) => {
   socket.on('message', (data, binary) => socket.send(data, { binary }));
 });
 ";
-    fs::write(&script, text).map_err(|error| format!("{}: {error}", script.display()))?;
-    let mut command = Command::new(program);
-    command.arg(&script).arg(port.to_string()).env("NODE_PATH", modules);
-    started(command, port, folder, "ws-server")
-}
-
-/// `throng target KIND` with further arguments.
-pub(super) fn throng_target(
-    throng: &Path,
-    folder: &Path,
-    arguments: &[&str],
-) -> Result<Server, String> {
+    let script = places.write("server.js", text)?;
     let port = free_port()?;
-    let mut command = Command::new(throng);
-    command.arg("target").args(arguments).args(["--listen", &format!("127.0.0.1:{port}")]);
-    started(command, port, folder, "target")
+    let mut command = Command::new(program);
+    command.arg(script).arg(port.to_string());
+    command.env("NODE_PATH", packages::ensure_node(&places.target)?);
+    started(command, Some(SERVER_CORE), [port, 0], &places.folder, "ws-server")
 }
 
-/// The same on all cores, with the port on which it tells its statistics.
-pub(super) fn throng_target_everywhere(
+/// `throng target` with these words, on this core or on all of them.
+pub(super) fn target(
     throng: &Path,
     folder: &Path,
-    arguments: &[&str],
-) -> Result<(Server, u16), String> {
-    let (port, admin) = (free_port()?, free_port()?);
-    let mut command = Command::new(throng);
-    command.arg("target").args(arguments).args(["--listen", &format!("127.0.0.1:{port}")]);
-    command.args(["--admin", &format!("127.0.0.1:{admin}")]);
-    Ok((started_on(None, command, port, folder, "target")?, admin))
-}
-
-fn started(command: Command, port: u16, folder: &Path, name: &str) -> Result<Server, String> {
-    started_on(Some(SERVER_CORE), command, port, folder, name)
-}
-
-fn started_on(
+    words: &[&str],
     core: Option<usize>,
+) -> Result<Server, String> {
+    let [port, admin] = [free_port()?, free_port()?];
+    let mut command = Command::new(throng);
+    command.arg("target").args(words).args(["--listen", &format!("127.0.0.1:{port}")]);
+    command.args(["--admin", &format!("127.0.0.1:{admin}")]);
+    started(command, core, [port, admin], folder, "target")
+}
+
+fn started(
     command: Command,
-    port: u16,
+    core: Option<usize>,
+    [port, admin]: [u16; 2],
     folder: &Path,
     name: &str,
 ) -> Result<Server, String> {
     let running = child::start(command, core, folder, name)?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let answers = || TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok();
-    if child::holds_within(START_PATIENCE, answers) {
-        return Ok(Server { port, running });
-    }
-    Err(format!("{name} does not listen on {address}: {}", running.errors().trim()))
-}
-
-/// A Redis of the bench's own, empty. Dropped, it is killed.
-pub(super) struct Redis(Server);
-
-impl Redis {
-    pub(super) fn start(folder: &Path) -> Result<Redis, String> {
-        let program = packages::program("redis-server");
-        let program = program.ok_or("redis-server is missing: apt-get install redis-server")?;
-        let port = free_port()?;
-        let mut command = Command::new(program);
-        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1"]);
-        command.args(["--save", "", "--appendonly", "no", "--dir"]).arg(folder);
-        Ok(Redis(started_on(None, command, port, folder, "redis")?))
-    }
-
-    pub(super) fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.0.port)
-    }
-
-    /// How many are in the set `presence`.
-    pub(super) fn present(&self) -> Option<u64> {
-        let mut stream = connect(self.0.port).ok()?;
-        stream.write_all(b"SCARD presence\r\n").ok()?;
-        let mut line = String::new();
-        BufReader::new(stream).read_line(&mut line).ok()?;
-        line.trim_end().strip_prefix(':')?.parse().ok()
+    match child::holds_within(START_PATIENCE, answers) {
+        true => Ok(Server { port, admin, running }),
+        false => Err(format!("{name} does not listen on {address}: {}", running.errors().trim())),
     }
 }
 
-fn connect(port: u16) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-    stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
-    Ok(stream)
-}
-
-/// Asks a server and gives the body of its answer.
+/// Sends a request to a server, and returns the body of the response.
 pub(super) fn ask(port: u16, head: &str, body: &str) -> Result<String, String> {
     let ask = || {
-        let mut stream = connect(port)?;
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
         let length = body.len();
         write!(
             stream,
@@ -190,12 +150,6 @@ pub(super) fn ask(port: u16, head: &str, body: &str) -> Result<String, String> {
     };
     let text = ask().map_err(|error: io::Error| format!("{head}: {error}"))?;
     Ok(text.split_once("\r\n\r\n").map_or("", |(_, body)| body).to_string())
-}
-
-/// What a target of throng that tells them at this port has counted.
-pub(super) fn stats(port: u16) -> Result<Value, String> {
-    let body = ask(port, "GET /throng/stats HTTP/1.1", "")?;
-    serde_json::from_str(&body).map_err(|error| format!("the statistics are no JSON: {error}"))
 }
 
 pub(super) fn free_port() -> Result<u16, String> {

@@ -1,4 +1,4 @@
-//! Whether what was made can be installed and runs: the package and the image are unpacked into
+//! Whether the release files can be installed and run: the package and the image are unpacked into
 //! empty roots, and the binary in them is used.
 
 use std::fs;
@@ -10,35 +10,12 @@ use super::{BINARY_BYTES_MAX, Machine, Made, deb, finish, image};
 use crate::programs::text_of;
 use crate::say;
 
-/// What a package has, whatever else it has.
-const FILES: [&str; 14] = [
-    "usr/bin/throng",
-    "usr/lib/systemd/system/throng-agent.service",
-    "usr/share/bash-completion/completions/throng",
-    "usr/share/doc/throng/CHANGELOG.md.gz",
-    "usr/share/doc/throng/LICENSE-APACHE",
-    "usr/share/doc/throng/LICENSE-MIT",
-    "usr/share/doc/throng/README.md",
-    "usr/share/doc/throng/THIRD-PARTY.gz",
-    "usr/share/doc/throng/copyright",
-    "usr/share/doc/throng/examples/quick-http.yaml",
-    "usr/share/doc/throng/kubernetes/agents-job.yaml",
-    "usr/share/fish/vendor_completions.d/throng.fish",
-    "usr/share/man/man1/throng-bench.1.gz",
-    "usr/share/zsh/vendor-completions/_throng",
-];
-
-/// Of a binary that is handed out it is asked that it is static, small, and at no fixed address.
+/// A released binary must also be static, small, and without a fixed address.
 pub(super) fn check(made: &Made, machine: &Machine, handed_out: bool) -> Result<(), String> {
     let root = made.tree.with_file_name("installed");
     finish(Command::new("dpkg-deb").arg("-x").arg(&made.deb).arg(&root))?;
     let binary = root.join("usr/bin/throng");
     let found = deb::files(&root)?;
-    for file in FILES {
-        if !found.contains(&root.join(file)) {
-            return Err(format!("{} has no {file}", made.deb.display()));
-        }
-    }
     let installed = deb::files(&made.tree.join("usr"))?.len();
     if found.len() != installed {
         return Err(format!("{} files were packed, {} came out", installed, found.len()));
@@ -98,7 +75,7 @@ fn use_it(machine: &Machine, binary: &Path) -> Result<String, String> {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         match output.status.success() {
             true => Ok(text),
-            // An emulated generator is late; that is no fault of the package.
+            // An emulated generator is late, which is not an error of the package.
             false if output.status.code() == Some(5) && !machine.is_this() => Ok(text),
             false => Err(format!(
                 "throng {}: {}\n{text}{}",

@@ -28,7 +28,7 @@ License: Apache-2.0
  See /usr/share/common-licenses/Apache-2.0, or LICENSE-APACHE beside this file.
 ";
 
-/// Of a binary that is not static: what a build on Debian 12 asks of the system.
+/// The libraries that a dynamic binary needs if it is built on Debian 12.
 const LIBRARIES: &str = "libc6 (>= 2.34), libgcc-s1";
 
 pub(super) fn write(

@@ -11,13 +11,13 @@ use serde_json::Value;
 use super::{MACHINES, listed};
 use crate::programs::{cargo, text_of};
 
-/// What the file of a licence is called begins so.
+/// The first letters of the names of licence files.
 const NAMES: [&str; 5] = ["license", "licence", "copying", "notice", "unlicense"];
 
 /// Crates and features are the same on all.
 const TARGET: &str = MACHINES[0].target;
 
-/// A list of the crates, and below it each text once, with the names of those it is of.
+/// A list of the crates; below it, each licence text once, with the names of its crates.
 pub(super) fn third_party(root: &Path) -> Result<String, String> {
     let mut list = String::from("The crates inside of throng, and their licences.\n\n");
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -41,7 +41,7 @@ pub(super) fn third_party(root: &Path) -> Result<String, String> {
     Ok(list)
 }
 
-/// The foreign crates that `throng` is linked with, sorted, and macros that it is written with.
+/// The foreign crates that `throng` links, including macros, sorted.
 fn inside(root: &Path) -> Result<Vec<Value>, String> {
     let words = ["tree", "--package=throng", "--edges=normal", "--prefix=none", "--format={p}"];
     let words = [&words[..], &["--locked", "--target", TARGET]].concat();

@@ -1,6 +1,6 @@
-//! `cargo xtask dist`: what is handed out. A static binary, stripped, for each processor; manual
+//! `cargo xtask dist`: the release files. A static binary, stripped, for each processor; manual
 //! pages, completions and licences; a `.deb`, an archive and an image for containers of these; and
-//! the check that what was made can be installed and runs.
+//! the check that they can be installed and run.
 
 mod check;
 mod deb;
@@ -13,11 +13,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::programs::{cargo, text_of};
+use crate::programs::{self, cargo, output_of, text_of};
 use crate::say;
 use crate::workspace::{self, Workspace};
 
-/// Of a binary that is handed out.
+/// The maximum size of a released binary.
 const BINARY_BYTES_MAX: u64 = 20_000_000;
 
 /// A processor, as cargo, Debian and GNU name it.
@@ -27,9 +27,9 @@ struct Machine {
     debian: &'static str,
     /// Of `uname -m`.
     name: &'static str,
-    /// Links for it on another processor; of Debian.
+    /// Debian's linker for it on another processor.
     linker: &'static str,
-    /// Runs its programs on another processor; of Debian's `qemu-user`.
+    /// Runs its programs on another processor (Debian: `qemu-user`).
     emulator: &'static str,
 }
 
@@ -55,7 +55,7 @@ impl Machine {
         self.name == std::env::consts::ARCH
     }
 
-    /// A command that runs a program of this machine here, if there is a way.
+    /// A command that runs a program for this machine here; `None` if that is not possible.
     fn running(&self, program: &Path) -> Option<Command> {
         if self.is_this() {
             return Some(Command::new(program));
@@ -69,61 +69,35 @@ impl Machine {
     }
 }
 
-/// What is asked for.
-#[derive(Debug, PartialEq)]
-struct Wanted {
-    machines: Vec<&'static Machine>,
-    /// Packaged instead of building one: for this machine, perhaps not static.
-    binary: Option<PathBuf>,
-}
+const USAGE: &str = "usage: cargo xtask dist [--target TRIPLE]…";
 
-const USAGE: &str = "usage: cargo xtask dist [--target TRIPLE]… [--binary FILE]";
-
-fn wanted(arguments: &[&str]) -> Result<Wanted, String> {
-    let mut wanted = Wanted { machines: Vec::new(), binary: None };
-    let mut arguments = arguments.iter();
-    while let Some(flag) = arguments.next() {
-        let value = arguments.next().ok_or(USAGE)?;
-        match *flag {
-            "--target" => {
-                let machine = MACHINES.iter().find(|machine| machine.target == *value);
-                let known = MACHINES.map(|machine| machine.target).join(", ");
-                let machine = machine.ok_or_else(|| format!("{value}: it is one of {known}"))?;
-                wanted.machines.push(machine);
-            }
-            "--binary" => wanted.binary = Some(value.into()),
-            _ => return Err(USAGE.to_string()),
-        }
+/// The machines of the command line; without any, this one.
+fn wanted(arguments: &[&str]) -> Result<Vec<&'static Machine>, String> {
+    static ALL: &[Machine] = &MACHINES;
+    if arguments.is_empty() {
+        return Ok(ALL.iter().filter(|machine| machine.is_this()).collect());
     }
-    if wanted.binary.is_some() && !wanted.machines.is_empty() {
-        return Err("--binary is of this machine: leave out --target".to_string());
-    }
-    if wanted.machines.is_empty() {
-        wanted.machines.extend(MACHINES.iter().filter(|machine| machine.is_this()));
-    }
-    Ok(wanted)
+    let machine = |words: &[&str]| {
+        let ["--target", target] = words else { return Err(USAGE.to_string()) };
+        let known = MACHINES.map(|machine| machine.target).join(", ");
+        let machine = ALL.iter().find(|machine| machine.target == *target);
+        machine.ok_or_else(|| format!("{target}: expected one of {known}"))
+    };
+    arguments.chunks(2).map(machine).collect()
 }
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     let wanted = wanted(arguments)?;
     let workspace = workspace::load()?;
-    let out = workspace.target.join("dist");
-    match &wanted.binary {
-        Some(binary) => {
-            let machine = wanted.machines.first().ok_or("no package is made on this machine")?;
-            let made = package(&workspace, machine, binary, (machine, binary), &out)?;
-            check::check(&made, machine, false)
-        }
-        None => build_all(&workspace, &wanted.machines, &out),
-    }
+    build_all(&workspace, &wanted, &workspace.target.join("dist"))
 }
 
 /// Packages a binary that was built before, and checks that it can be installed.
 pub(crate) fn package_of(workspace: &Workspace, binary: &Path) -> Result<(), String> {
     let machine = MACHINES.iter().find(|machine| machine.is_this());
     let machine = machine.ok_or("no package is made on this machine")?;
-    let made =
-        package(workspace, machine, binary, (machine, binary), &workspace.target.join("ci/dist"))?;
+    let out = workspace.target.join("ci/dist");
+    let made = package(workspace, machine, binary, (machine, binary), &out)?;
     check::check(&made, machine, false)
 }
 
@@ -133,7 +107,7 @@ fn build_all(workspace: &Workspace, machines: &[&Machine], out: &Path) -> Result
         say(&format!("building for {}", machine.target));
         built.push((*machine, build(workspace, machine)?));
     }
-    // Pages and completions are the same on all; one of the binaries has to run here.
+    // Pages and completions are the same for all machines; one of the binaries must run here.
     let teller = built.iter().find(|(machine, _)| machine.running(Path::new("true")).is_some());
     let Some((with, teller)) = teller else {
         return Err("none of these runs here, so nothing can print the pages of the manual:\n  \
@@ -166,21 +140,17 @@ fn build(workspace: &Workspace, machine: &Machine) -> Result<PathBuf, String> {
     if let Some(linker) = linking(workspace, machine)? {
         command.env(format!("CARGO_TARGET_{upper}_LINKER"), linker);
     }
-    let hint = || {
+    programs::finish(&mut command).map_err(|error| {
         format!(
-            "cannot build for {0}: it needs `rustup target add {0}` and, on another processor, \
-             {1} (Debian: gcc-{2}-linux-gnu and libc6-dev-{3}-cross)",
+            "{error}\n  it needs `rustup target add {}` and, on another processor, {} (Debian: \
+             gcc-{}-linux-gnu and libc6-dev-{}-cross)",
             machine.target,
             machine.linker,
             machine.name.replace('_', "-"),
             machine.debian
         )
-    };
-    let status = command.status().map_err(|error| format!("cargo: {error}"))?;
-    match status.success() {
-        true => Ok(workspace.target.join(machine.target).join("dist/throng")),
-        false => Err(hint()),
-    }
+    })?;
+    Ok(workspace.target.join(machine.target).join("dist/throng"))
 }
 
 /// What links for a machine in place of `cc`. Rust itself asks for a static-pie on x86-64 alone; on
@@ -190,7 +160,7 @@ fn linking(workspace: &Workspace, machine: &Machine) -> Result<Option<PathBuf>, 
     if machine.name == "x86_64" {
         return Ok((!machine.is_this()).then(|| compiler.into()));
     }
-    // Rust knows by the end of the name how it is spoken to.
+    // Rust chooses the linker's flags by the end of its name.
     let script = workspace.target.join(machine.target).join("pie-gcc");
     write(&script, PIE.replace("CC", compiler).as_bytes())?;
     let mode = fs::Permissions::from_mode(0o755);
@@ -239,16 +209,16 @@ fn rustflags(linker: &Path) -> String {
     )
 }
 
-/// What was made for one machine.
+/// The files of one machine.
 struct Made {
-    /// The folder that becomes the root of a system.
+    /// The root folder of the package.
     tree: PathBuf,
     deb: PathBuf,
     archive: PathBuf,
     image: PathBuf,
 }
 
-/// The binary with what belongs to it. `teller` is one that runs here and tells its pages.
+/// Packages the binary. `teller` is a binary that runs here and prints the manual pages.
 fn package(
     workspace: &Workspace,
     machine: &Machine,
@@ -297,16 +267,14 @@ fn fill(
     }
     write(&doc.join("THIRD-PARTY"), licences::third_party(&workspace.root)?.as_bytes())?;
     write(&doc.join("copyright"), deb::COPYRIGHT.as_bytes())?;
-    for entry in listed(&workspace.root.join("examples"))? {
-        let name = entry.file_name().ok_or("a name")?;
-        copy(&entry, &doc.join("examples").join(name), 0o644)?;
-    }
     let packaging = workspace.root.join("packaging");
     let unit = "throng-agent.service";
     copy(&packaging.join(unit), &tree.join("usr/lib/systemd/system").join(unit), 0o644)?;
-    for entry in listed(&packaging.join("kubernetes"))? {
-        let name = entry.file_name().ok_or("a name")?;
-        copy(&entry, &doc.join("kubernetes").join(name), 0o644)?;
+    for folder in [&workspace.root.join("examples"), &packaging.join("kubernetes")] {
+        for entry in listed(folder)? {
+            let inside = entry.strip_prefix(folder.parent().unwrap_or(folder));
+            copy(&entry, &doc.join(inside.map_err(|error| error.to_string())?), 0o644)?;
+        }
     }
     let pages = listed(&share.join("man/man1"))?;
     let long = ["CHANGELOG.md", "THIRD-PARTY"].map(|name| doc.join(name));
@@ -322,14 +290,14 @@ fn version(root: &Path) -> Result<String, String> {
     version.map(str::to_string).ok_or_else(|| "Cargo.toml names no version".to_string())
 }
 
-/// When the commit was made, for files that are the same whenever they are made.
+/// The time of the commit, so that the same commit always gives the same files.
 fn epoch(root: &Path) -> String {
     let mut git = Command::new("git");
     let told = text_of(git.args(["log", "-1", "--format=%ct"]).current_dir(root));
     told.ok().filter(|told| !told.is_empty()).unwrap_or_else(|| "0".to_string())
 }
 
-/// Packs files so that the same ones make the same bytes, whoever does it and whenever.
+/// Packs files so that the same files always give the same bytes.
 fn tar(epoch: &str) -> Command {
     let mut tar = Command::new("tar");
     tar.args(["--format=ustar", "--sort=name", "--owner=0", "--group=0", "--numeric-owner"]);
@@ -344,7 +312,7 @@ fn archive_of(
     archive: &Path,
 ) -> Result<(), String> {
     let mut tar = tar(&epoch(&workspace.root));
-    // Without the name and the time of its making in the head of the compressed file.
+    // Without a name and a time in the header of the compressed file.
     tar.arg("--use-compress-program=gzip -9 --no-name");
     tar.arg("-cf").arg(archive).arg(format!("--transform=s,^\\./usr,{name},"));
     finish(tar.arg("-C").arg(tree).arg("./usr"))
@@ -356,15 +324,10 @@ fn sum_of(file: &Path) -> Result<String, String> {
     Ok(text_of(Command::new("sha256sum").arg(name).current_dir(folder))? + "\n")
 }
 
-/// What a binary of ours prints, in English.
+/// What this binary prints, in English.
 fn told_by((machine, binary): (&Machine, &Path), words: &[&str]) -> Result<Vec<u8>, String> {
     let mut command = machine.running(binary).ok_or("it does not run here")?;
-    let output = command.args(["--lang", "en"]).args(words).output();
-    let output = output.map_err(|error| format!("{}: {error}", binary.display()))?;
-    match output.status.success() {
-        true => Ok(output.stdout),
-        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
-    }
+    output_of(command.args(["--lang", "en"]).args(words))
 }
 
 fn listed(folder: &Path) -> Result<Vec<PathBuf>, String> {
@@ -381,14 +344,13 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
 }
 
 fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
-    use std::os::unix::fs::PermissionsExt as _;
     let bytes = fs::read(from).map_err(|error| format!("{}: {error}", from.display()))?;
     write(to, &bytes)?;
     let mode = fs::Permissions::from_mode(mode);
     fs::set_permissions(to, mode).map_err(|error| format!("{}: {error}", to.display()))
 }
 
-/// Runs a program to its end, without what it prints.
+/// Runs a program to its end and discards its output.
 fn finish(command: &mut Command) -> Result<(), String> {
     text_of(command).map(drop)
 }
@@ -400,16 +362,13 @@ mod tests {
     #[test]
     fn a_machine_is_asked_for_by_its_target() {
         let both = wanted(&["--target", MACHINES[0].target, "--target", MACHINES[1].target]);
-        assert_eq!(both.unwrap().machines, [&MACHINES[0], &MACHINES[1]]);
-        let binary = wanted(&["--binary", "throng"]).unwrap();
-        assert_eq!(binary.binary.as_deref(), Some(Path::new("throng")));
+        assert_eq!(both.unwrap(), [&MACHINES[0], &MACHINES[1]]);
         for words in [&["--target"][..], &["--target", "sparc"], &["--binry", "x"], &["x"]] {
             assert!(wanted(words).is_err(), "{words:?}");
         }
-        assert!(wanted(&["--binary", "x", "--target", MACHINES[0].target]).is_err());
     }
 
-    /// The workflow of a release takes what is made here, by these names.
+    /// The release workflow uploads these files by their names.
     #[test]
     fn a_release_asks_for_what_there_is() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -418,7 +377,7 @@ mod tests {
         let lines = workflow.lines().filter_map(|line| line.split_once("cargo xtask dist "));
         let asked: Vec<Vec<&str>> = lines.map(|(_, rest)| rest.split(' ').collect()).collect();
         assert_eq!(asked.len(), 1, "{asked:?}");
-        assert_eq!(wanted(&asked[0]).unwrap().machines.len(), MACHINES.len());
+        assert_eq!(wanted(&asked[0]).unwrap().len(), MACHINES.len());
         for machine in &MACHINES {
             assert!(workflow.contains(machine.target));
         }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::programs::cargo;
+use crate::programs::{cargo, text_of};
 use crate::say;
 use crate::workspace::Workspace;
 
@@ -42,7 +42,7 @@ impl Test {
         self.owner.ends_with("::e2e")
     }
 
-    /// It is begun before the others.
+    /// It starts before the others.
     pub(crate) fn is_long(&self) -> bool {
         LONG.iter().any(|module| self.name.split("::").next() == Some(module))
     }
@@ -114,12 +114,7 @@ fn binary(workspace: &Workspace, message: &Value) -> Option<(String, PathBuf, Pa
 
 fn list(owner: &str, binary: &Path, folder: &Path) -> Result<Vec<Test>, String> {
     let mut command = Command::new(binary);
-    let output = command.args(["--list", "--format", "terse"]).current_dir(folder).output();
-    let output = output.map_err(|error| format!("{}: {error}", binary.display()))?;
-    if !output.status.success() {
-        return Err(format!("{} --list: {}", binary.display(), output.status));
-    }
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = text_of(command.args(["--list", "--format", "terse"]).current_dir(folder))?;
     let names = text.lines().filter_map(|line| line.strip_suffix(": test"));
     let test = |name: &str| Test {
         owner: owner.to_string(),

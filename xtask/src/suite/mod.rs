@@ -18,21 +18,22 @@ pub(crate) use runner::{Report, run_all};
 /// More tests than this may not fail once and pass when they run again alone.
 const FLAKY_MAX: usize = 3;
 
-const USAGE: &str = "usage: cargo xtask test [--runs N] [--busy] [NAME]…";
+const USAGE: &str =
+    "usage: cargo xtask test [--runs N] [--busy] [NAME]…, cargo xtask fuzz [--minutes N] [NAME]…";
 
 /// What a command line asks for.
 #[derive(Debug, Default, PartialEq)]
 struct Options {
     /// Parts of names; a test runs if its name has one of them. Without any, all tests run.
     names: Vec<String>,
-    /// How often everything is run.
-    runs: usize,
+    /// How often everything is run, or for how many minutes.
+    runs: u64,
     /// Keeps one core busy meanwhile, as another program on the machine would.
     busy: bool,
 }
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
-    let options = parse(arguments)?;
+    let options = parse(arguments, "--runs", 1)?;
     let workspace = workspace::load()?;
     let mut environment = packages::ensure(&workspace.target)?;
     let release = workspace.target.join("release/throng");
@@ -42,7 +43,9 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     }
     let compiled = compile(&workspace)?;
     let chosen: Vec<&Test> = compiled.tests.iter().filter(|test| options.wants(test)).collect();
-    let _load = options.busy.then(runner::keep_a_core_busy);
+    if options.busy {
+        runner::keep_a_core_busy();
+    }
     let mut failed = false;
     for round in 1..=options.runs {
         let clock = Clock::start();
@@ -57,17 +60,18 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     if failed || compiled.lints > 0 { Err(String::new()) } else { Ok(()) }
 }
 
-fn parse(arguments: &[&str]) -> Result<Options, String> {
-    let mut options = Options { runs: 1, ..Options::default() };
+/// `flag` sets how often everything is run.
+fn parse(arguments: &[&str], flag: &str, runs: u64) -> Result<Options, String> {
+    let mut options = Options { runs, ..Options::default() };
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         match *word {
             "--busy" => options.busy = true,
-            "--runs" => {
+            word if word == flag => {
                 let number = words.next().and_then(|number| number.parse().ok());
                 options.runs = number.filter(|number| *number > 0).ok_or(USAGE)?;
             }
-            flag if flag.starts_with('-') => return Err(USAGE.to_string()),
+            word if word.starts_with('-') => return Err(USAGE.to_string()),
             name => options.names.push(name.to_string()),
         }
     }
@@ -86,12 +90,12 @@ mod tests {
 
     #[test]
     fn names_and_flags_are_told_apart() {
-        let options = parse(&["--runs", "20", "e2e", "--busy", "fuzz"]).unwrap();
+        let options = parse(&["--runs", "20", "e2e", "--busy", "fuzz"], "--runs", 1).unwrap();
         let names = vec!["e2e".to_string(), "fuzz".to_string()];
         assert_eq!(options, Options { names, runs: 20, busy: true });
-        assert_eq!(parse(&[]).unwrap().runs, 1);
+        assert_eq!(parse(&[], "--minutes", 10).unwrap().runs, 10);
         for wrong in [&["--runs"][..], &["--runs", "0"], &["--runs", "x"], &["--quick"]] {
-            assert!(parse(wrong).is_err(), "{wrong:?}");
+            assert!(parse(wrong, "--runs", 1).is_err(), "{wrong:?}");
         }
     }
 }

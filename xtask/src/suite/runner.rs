@@ -5,8 +5,8 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::workspace::Workspace;
 /// How many end-to-end tests run at once for each core: most wait for a server or for a second to
 /// pass. The tests within a crate, as many as there are cores, fill the time in which they wait.
 const WAITING_PER_CORE: usize = 5;
-/// The tests within a crate leave the processors to those that a clock may tell apart.
+/// Tests within a crate have a lower priority than tests that depend on time.
 const NICENESS: &str = "10";
 /// A test that takes longer hangs.
 const SECONDS_MAX: &str = "600";
@@ -28,7 +28,7 @@ const SECONDS_MAX: &str = "600";
 const AGAIN_MAX: usize = 10;
 const SLOWEST: usize = 10;
 
-/// What came of a test.
+/// The result of a test.
 pub(super) struct Outcome {
     pub(super) name: String,
     took: Duration,
@@ -36,7 +36,7 @@ pub(super) struct Outcome {
     pub(super) failure: Option<String>,
 }
 
-/// What came of all tests.
+/// The results of all tests.
 #[derive(Default)]
 pub(crate) struct Report {
     pub(crate) passed: usize,
@@ -99,7 +99,7 @@ pub(super) fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// What all tests have in common.
+/// What all tests share.
 pub(super) struct Crew<'a> {
     environment: &'a Environment,
     /// For what tests print.
@@ -172,7 +172,7 @@ impl Crew<'_> {
         }
     }
 
-    /// Runs again what has failed.
+    /// Runs failed tests again.
     fn judge(&self, tests: &[&Test], outcomes: Vec<Outcome>) -> Report {
         let mut report = Report::default();
         let few = outcomes.iter().filter(|it| it.failure.is_some()).count() <= AGAIN_MAX;
@@ -227,20 +227,11 @@ impl Report {
     }
 }
 
-/// Keeps one core busy until it is dropped.
-pub(crate) struct Busy {
-    stop: Arc<AtomicBool>,
-}
-
-pub(super) fn keep_a_core_busy() -> Busy {
-    let stop = Arc::new(AtomicBool::new(false));
-    let stopped = Arc::clone(&stop);
-    thread::spawn(move || while !stopped.load(Ordering::Relaxed) {});
-    Busy { stop }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
+/// Keeps one core busy until this program ends.
+pub(super) fn keep_a_core_busy() {
+    thread::spawn(|| {
+        loop {
+            std::hint::spin_loop();
+        }
+    });
 }

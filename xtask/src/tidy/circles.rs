@@ -10,22 +10,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Finding;
-use super::tokens::{Token, TokenKind, tokens};
+use super::source::{self, Path, Source, spells};
+use super::tokens::{Token, TokenKind};
 
-/// How often a name that is handed on is followed.
+/// The maximum number of re-exports that are followed for a name.
 const HANDED_ON_MAX: usize = 8;
 
-const ONLY_TESTS: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
-
-/// A module by the names that lead to it from the root of its crate.
-pub(super) type Path = Vec<String>;
-
 /// A module: where it is written, and what it names.
-struct Module {
-    file: String,
+struct Module<'s> {
+    file: &'s str,
     paths: Vec<Named>,
-    /// Modules that only tests have.
-    tests: BTreeSet<String>,
 }
 
 /// A path in a source; one of `use` gives its end a name.
@@ -38,114 +32,43 @@ struct Named {
 /// The first place where a module uses another, by their parent and their names: its file and line.
 pub(super) type Uses<'m> = BTreeMap<(Path, String, String), (&'m str, usize)>;
 
-/// Checks the crates one by one; `sources` are told by name and text.
-pub(super) fn check(sources: &[(String, String)]) -> Vec<Finding> {
-    let mut crates: BTreeMap<&str, BTreeMap<Path, Module>> = BTreeMap::new();
-    for (file, text) in sources {
-        if let Some((folder, path)) = place(file) {
-            crates.entry(folder).or_default().insert(path, read(file, text));
-        }
+/// Checks the crates one by one.
+pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
+    let mut crates: BTreeMap<&str, BTreeMap<Path, Module<'_>>> = BTreeMap::new();
+    for (folder, path, source) in source::modules(sources) {
+        crates.entry(folder).or_default().insert(path.clone(), read(source));
     }
     let mut findings = Vec::new();
-    for (folder, mut modules) in crates {
-        leave_out_tests(&mut modules);
+    for (folder, modules) in crates {
         let uses = uses(&modules);
         for (parent, circle) in circles(&uses) {
-            let name = std::iter::once(folder).chain(parent.iter().map(String::as_str));
-            let name = name.collect::<Vec<_>>().join("::");
-            findings.push(finding(&name, &parent, &circle, &uses));
+            findings.push(finding(&name(folder, &parent), &parent, &circle, &uses));
         }
     }
     findings
 }
 
-/// The crate's folder, and the path of the module that a file holds.
-pub(super) fn place(file: &str) -> Option<(&str, Path)> {
-    let (folder, inside) = file.strip_suffix(".rs")?.split_once("/src/")?;
-    let mut path: Path = inside.split('/').map(str::to_string).collect();
-    path.pop_if(|last| matches!(last.as_str(), "lib" | "main" | "mod"));
-    Some((folder.rsplit('/').next()?, path))
+/// A module as its paths spell it.
+pub(super) fn name(folder: &str, path: &Path) -> String {
+    std::iter::once(folder).chain(path.iter().map(String::as_str)).collect::<Vec<_>>().join("::")
 }
 
-fn leave_out_tests(modules: &mut BTreeMap<Path, Module>) {
-    let tests: Vec<Path> =
-        modules.iter().flat_map(|(path, module)| tests_below(path, module)).collect();
-    modules.retain(|path, _| !tests.iter().any(|test| path.starts_with(test)));
-}
-
-fn tests_below<'m>(path: &'m Path, module: &'m Module) -> impl Iterator<Item = Path> + 'm {
-    module.tests.iter().map(|name| path.iter().chain([name]).cloned().collect::<Path>())
-}
-
-/// The modules that only tests have, each with the folder of its crate.
-pub(super) fn test_modules(sources: &[(String, String)]) -> Vec<(&str, Path)> {
-    let mut tests = Vec::new();
-    for (file, text) in sources {
-        let Some((folder, path)) = place(file) else { continue };
-        let module = read(file, text);
-        tests.extend(tests_below(&path, &module).map(|test| (folder, test)));
-    }
-    tests
-}
-
-/// Whether an item begins here that only tests have.
-pub(super) fn is_of_tests(tokens: &[Token]) -> bool {
-    spells(tokens, &ONLY_TESTS)
-}
-
-/// The length of such an item, with its attribute.
-pub(super) fn test_item_length(tokens: &[Token]) -> usize {
-    ONLY_TESTS.len() + item_length(&tokens[ONLY_TESTS.len()..])
-}
-
-/// What stands in a source.
-fn read(file: &str, text: &str) -> Module {
-    let is_code = |token: &Token| matches!(token.kind, TokenKind::Word(_) | TokenKind::Mark(_));
-    let tokens: Vec<Token> = tokens(text).into_iter().filter(is_code).collect();
-    let mut module = Module { file: file.to_string(), paths: Vec::new(), tests: BTreeSet::new() };
+/// What a source names.
+fn read(source: &Source) -> Module<'_> {
+    let tokens = source.code();
+    let mut paths = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
         let rest = &tokens[at..];
-        at += if is_of_tests(rest) {
-            let item = &rest[ONLY_TESTS.len()..];
-            let declared =
-                item.iter().take_while(|token| !matches!(token.kind, TokenKind::Mark(';' | '{')));
-            let mut name = declared.skip_while(|token| !token.is_word("mod")).skip(1);
-            module.tests.extend(name.next().and_then(Token::word).map(str::to_string));
-            test_item_length(rest)
-        } else if rest[0].is_word("use") {
+        at += if rest[0].is_word("use") {
             let mut reader = Tree { tokens: rest, at: 1 };
-            reader.read(&mut Vec::new(), &mut module.paths);
+            reader.read(&mut Vec::new(), &mut paths);
             reader.at
         } else {
-            path(rest, at.checked_sub(1).map(|before| &tokens[before]), &mut module.paths)
+            path(rest, at.checked_sub(1).map(|before| &tokens[before]), &mut paths)
         };
     }
-    module
-}
-
-fn spells(tokens: &[Token], marks: &[&str]) -> bool {
-    let same = |(token, mark): (&Token, &&str)| match &token.kind {
-        TokenKind::Word(word) => word == mark,
-        TokenKind::Mark(own) => mark.chars().eq([*own]),
-        _ => false,
-    };
-    tokens.len() >= marks.len() && tokens.iter().zip(marks).all(same)
-}
-
-/// Until behind its `;` or its last `}`.
-fn item_length(tokens: &[Token]) -> usize {
-    let mut depth = 0usize;
-    for (at, token) in tokens.iter().enumerate() {
-        match token.kind {
-            TokenKind::Mark('{' | '(' | '[') => depth += 1,
-            TokenKind::Mark('}') if depth <= 1 => return at + 1,
-            TokenKind::Mark('}' | ')' | ']') => depth = depth.saturating_sub(1),
-            TokenKind::Mark(';') if depth == 0 => return at + 1,
-            _ => {}
-        }
-    }
-    tokens.len()
+    Module { file: &source.file, paths }
 }
 
 /// A path in an expression or a type; how many tokens it has.
@@ -219,18 +142,18 @@ impl Tree<'_> {
 }
 
 /// Which child of which module uses which of its siblings.
-fn uses(modules: &BTreeMap<Path, Module>) -> Uses<'_> {
+fn uses<'s>(modules: &BTreeMap<Path, Module<'s>>) -> Uses<'s> {
     let mut uses = BTreeMap::new();
     for (from, module) in modules {
         for named in &module.paths {
             let Some(to) = resolve(modules, from, &named.path, HANDED_ON_MAX) else { continue };
-            add(&mut uses, from, &to, (module.file.as_str(), named.line));
+            add(&mut uses, from, &to, (module.file, named.line));
         }
     }
     uses
 }
 
-/// Notes that a module uses another, as a use between the children of their nearest common parent.
+/// Adds the use of a module by another: a use between children of their nearest common parent.
 pub(super) fn add<'m>(uses: &mut Uses<'m>, from: &Path, to: &Path, place: (&'m str, usize)) {
     let common = from.iter().zip(to).take_while(|(one, other)| one == other).count();
     if common < from.len() && common < to.len() {
@@ -241,7 +164,7 @@ pub(super) fn add<'m>(uses: &mut Uses<'m>, from: &Path, to: &Path, place: (&'m s
 
 /// The module in which a path ends; None if that is in another crate.
 fn resolve(
-    modules: &BTreeMap<Path, Module>,
+    modules: &BTreeMap<Path, Module<'_>>,
     from: &Path,
     path: &[String],
     handed_on_max: usize,

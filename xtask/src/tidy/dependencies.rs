@@ -6,7 +6,7 @@ use super::Finding;
 use crate::workspace::Package;
 
 pub(super) const FILE: &str = "docs/decisions/dependencies.md";
-/// Of others: crates of our own cost nobody a download or trust.
+/// Foreign packages only.
 const PACKAGES_LOCKED_MAX: usize = 290;
 
 /// Counts the packages of the lock file that come from elsewhere.

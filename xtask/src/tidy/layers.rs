@@ -24,8 +24,7 @@ pub(super) fn check(
 ) -> Vec<Finding> {
     let Some(layers) = parse(document) else {
         let what = format!("no block {FENCE} that tells which crate may use which");
-        let cure = format!("add this and remove what should not be:\n{}", block(packages));
-        return vec![Finding::new(FILE, 1, what, cure)];
+        return vec![Finding::new(FILE, 1, what, "add it, with a line for each crate")];
     };
     let mut findings = Vec::new();
     for package in packages {
@@ -51,7 +50,7 @@ pub(super) fn check(
     findings
 }
 
-/// Lines of the block that are about no crate.
+/// Lines of the block without a crate.
 fn strangers(layers: &BTreeMap<String, Layer>, packages: &[Package]) -> Vec<Finding> {
     let known: BTreeSet<&str> = packages.iter().map(|package| package.name.as_str()).collect();
     let unknown = layers.iter().filter(|(name, _)| !known.contains(name.as_str()));
@@ -84,13 +83,6 @@ fn edges(package: &Package) -> BTreeSet<String> {
 fn line_of(package: &Package) -> String {
     let edges: Vec<String> = edges(package).into_iter().collect();
     format!("{}: {}", package.name, edges.join(" ")).trim_end().to_string()
-}
-
-/// The block as the workspace is now.
-fn block(packages: &[Package]) -> String {
-    let mut lines: Vec<String> = packages.iter().map(line_of).collect();
-    lines.sort();
-    format!("{FENCE}\n{}\n```", lines.join("\n"))
 }
 
 fn line_naming(manifest: &str, dependency: &str) -> usize {

@@ -6,17 +6,13 @@
 //! called in a crate that has no such method belongs to the standard library or to another crate,
 //! and one that a crate of ours makes public may be meant wherever that crate is named: both say
 //! nothing. So a circle that is reported exists; a circle may be larger than is reported.
-//!
-//! What is too large today is kept in a table, and may not grow ([`FILE`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Finding;
-use super::circles::{self, Path, Uses};
-use super::tokens::{Token, TokenKind, tokens};
-
-/// What is allowed above the limits, one line each.
-pub(super) const FILE: &str = "xtask/src/tidy/methods.txt";
+use super::circles::{self, Uses};
+use super::source::{self, Path};
+use super::tokens::{Token, TokenKind};
 
 /// A type with more has more than one task.
 const METHODS_MAX: usize = 40;
@@ -35,7 +31,7 @@ const END_TO_END_FILES_MAX: usize = 15;
 
 /// What one source says of methods.
 #[derive(Default)]
-struct Source<'s> {
+struct Module<'s> {
     file: &'s str,
     folder: &'s str,
     path: Path,
@@ -69,157 +65,61 @@ type Type<'s> = (&'s str, Path, String);
 /// The types of a crate that have a method of a name, each with the modules of its `impl`s.
 type Owners<'s> = BTreeMap<(&'s str, String), BTreeSet<(Type<'s>, Path)>>;
 
-/// What is above the limits: how many modules of a parent are in a circle, how many methods a type
-/// has, how many fields a struct has, how many sources a folder has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Measure {
-    Circle,
-    Type,
-    Struct,
-    Folder,
-}
-
-impl Measure {
-    fn word(self) -> &'static str {
-        match self {
-            Measure::Circle => "circle",
-            Measure::Type => "type",
-            Measure::Struct => "struct",
-            Measure::Folder => "folder",
-        }
-    }
-}
-
-/// Each excess with its number and where it is seen.
-type Excesses = BTreeMap<(Measure, String), (usize, String)>;
-
-/// Compares `sources`, told by name and text, with the `table` of what is allowed; also tells what
-/// of the table can be lowered.
-pub(super) fn check(table: &str, sources: &[(String, String)]) -> (Vec<Finding>, Vec<String>) {
+/// Compares the sources with the limits.
+pub(super) fn check(sources: &[source::Source]) -> Vec<Finding> {
+    let modules: Vec<Module<'_>> = source::modules(sources)
+        .into_iter()
+        .map(|(folder, path, source)| {
+            MethodReader { tokens: source.code(), at: 0 }.read(&source.file, folder, path.clone())
+        })
+        .collect();
     let mut findings = Vec::new();
-    let mut allowed: BTreeMap<(Measure, String), (usize, usize)> = BTreeMap::new();
-    for (at, line) in table.lines().enumerate() {
-        match entry(line) {
-            Some(Some((key, count))) => drop(allowed.insert(key, (count, at + 1))),
-            Some(None) => {}
-            None => findings.push(Finding::new(
-                FILE,
-                at + 1,
-                format!("`{line}` is no entry"),
-                "write `circle MODULE COUNT`, `type CRATE::TYPE COUNT`, `struct CRATE::TYPE COUNT` \
-                 or `folder PATH COUNT`",
-            )),
-        }
-    }
-    let mut found = excesses(&read_all(sources));
-    found.extend(full_folders(sources));
-    let mut notes = Vec::new();
-    for (key, (count, place)) in &found {
-        let (most, line) = allowed.get(key).copied().unwrap_or((0, 1));
-        if *count > most {
-            findings.push(Finding::new(FILE, line, told(key, *count, most), place.clone()));
-        }
-    }
-    for (key, (most, line)) in &allowed {
-        let count = found.get(key).map_or(0, |(count, _)| *count);
-        if count < *most {
-            let (word, name) = (key.0.word(), &key.1);
-            notes.push(format!("{FILE}:{line}: `{word} {name}` is {count} now; lower it"));
-        }
-    }
-    (findings, notes)
-}
-
-fn told((measure, name): &(Measure, String), count: usize, most: usize) -> String {
-    match measure {
-        Measure::Circle => {
-            format!("{count} modules of `{name}` call methods in a circle; at most {most}")
-        }
-        Measure::Type => {
-            format!("`{name}` has {count} methods; at most {}", most.max(METHODS_MAX))
-        }
-        Measure::Struct => {
-            format!("`{name}` has {count} fields; at most {}", most.max(FIELDS_MAX))
-        }
-        Measure::Folder => {
-            format!("`{name}` has {count} sources; at most {}", most.max(files_max(name)))
-        }
-    }
-}
-
-/// A line of the table; None inside for one without an entry, None where it cannot be read.
-#[allow(clippy::option_option)]
-fn entry(line: &str) -> Option<Option<((Measure, String), usize)>> {
-    let line = line.trim();
-    if line.is_empty() || line.starts_with('#') {
-        return Some(None);
-    }
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let [word, name, count] = words[..] else { return None };
-    let measures = [Measure::Circle, Measure::Type, Measure::Struct, Measure::Folder];
-    let measure = measures.into_iter().find(|one| one.word() == word)?;
-    Some(Some(((measure, name.to_string()), count.parse().ok()?)))
-}
-
-fn read_all(sources: &[(String, String)]) -> Vec<Source<'_>> {
-    let tests = circles::test_modules(sources);
-    let code = sources.iter().filter_map(|(file, text)| {
-        let (folder, path) = circles::place(file)?;
-        let is_test = tests.iter().any(|(of, module)| *of == folder && path.starts_with(module));
-        (!is_test).then(|| MethodReader::new(text).read(file, folder, path))
-    });
-    code.collect()
-}
-
-fn excesses(sources: &[Source<'_>]) -> Excesses {
-    let mut excesses = Excesses::new();
-    for ((folder, _, name), (count, files)) in counts(sources) {
+    for ((folder, _, name), (count, files)) in counts(&modules) {
         if count > METHODS_MAX {
+            let what = format!("`{folder}::{name}` has {count} methods; at most {METHODS_MAX}");
             let cure = format!("give it parts that are types of their own: {}", files.join(", "));
-            excesses.insert((Measure::Type, format!("{folder}::{name}")), (count, cure));
+            findings.push(Finding::new(files[0], 1, what, cure));
         }
     }
-    for source in sources.iter().filter(|source| FIELDS_IN.contains(&source.folder)) {
-        for (name, count) in source.structs.iter().filter(|(_, count)| *count > FIELDS_MAX) {
-            let cure = format!("give what is read together a struct of its own: {}", source.file);
-            let key = (Measure::Struct, format!("{}::{name}", source.folder));
-            excesses.insert(key, (*count, cure));
+    for module in modules.iter().filter(|module| FIELDS_IN.contains(&module.folder)) {
+        for (name, count) in module.structs.iter().filter(|(_, count)| *count > FIELDS_MAX) {
+            let name = format!("{}::{name}", module.folder);
+            let what = format!("`{name}` has {count} fields; at most {FIELDS_MAX}");
+            let cure = "give what is read together a struct of its own";
+            findings.push(Finding::new(module.file, 1, what, cure));
         }
     }
-    let owners = owners(sources);
-    let folders: BTreeSet<&str> = sources.iter().map(|source| source.folder).collect();
+    let owners = owners(&modules);
+    let folders: BTreeSet<&str> = modules.iter().map(|module| module.folder).collect();
     for folder in folders {
-        let uses = uses(folder, sources, &owners);
+        let uses = uses(folder, &modules, &owners);
         for (parent, circle) in circles::circles(&uses) {
-            let name = std::iter::once(folder).chain(parent.iter().map(String::as_str));
-            let name = name.collect::<Vec<_>>().join("::");
+            let name = circles::name(folder, &parent);
+            let what =
+                format!("modules of `{name}` call methods in a circle: {}", circle.join(", "));
             let cure = circles::told(&parent, &circle, &uses);
-            let excess = excesses.entry((Measure::Circle, name)).or_default();
-            excess.0 += circle.len();
-            excess.1 += &cure;
+            findings.push(Finding::new(folder, 1, what, cure));
         }
     }
-    excesses
+    findings.extend(full_folders(sources));
+    findings
 }
 
-fn files_max(folder: &str) -> usize {
-    if folder.contains("/tests/e2e") { END_TO_END_FILES_MAX } else { FILES_MAX }
-}
-
-fn full_folders(sources: &[(String, String)]) -> Excesses {
+fn full_folders(sources: &[source::Source]) -> impl Iterator<Item = Finding> {
     let mut files: BTreeMap<&str, usize> = BTreeMap::new();
-    for (folder, _) in sources.iter().filter_map(|(file, _)| file.rsplit_once('/')) {
+    for (folder, _) in sources.iter().filter_map(|source| source.file.rsplit_once('/')) {
         *files.entry(folder).or_default() += 1;
     }
-    let full = files.into_iter().filter(|(folder, count)| *count > files_max(folder));
-    let excess = |(folder, count): (&str, usize)| {
-        ((Measure::Folder, folder.to_string()), (count, "give each subject a folder".to_string()))
-    };
-    full.map(excess).collect()
+    files.into_iter().filter_map(|(folder, count)| {
+        let is_end_to_end = folder.contains("/tests/e2e");
+        let most = if is_end_to_end { END_TO_END_FILES_MAX } else { FILES_MAX };
+        let what = format!("`{folder}` has {count} sources; at most {most}");
+        (count > most).then(|| Finding::new(folder, 1, what, "give each subject a folder"))
+    })
 }
 
 /// How many methods each type has, and in which files.
-fn counts<'s>(sources: &'s [Source<'s>]) -> BTreeMap<Type<'s>, (usize, Vec<&'s str>)> {
+fn counts<'s>(sources: &'s [Module<'s>]) -> BTreeMap<Type<'s>, (usize, Vec<&'s str>)> {
     let mut counts: BTreeMap<Type<'_>, (usize, Vec<&str>)> = BTreeMap::new();
     for source in sources {
         for method in &source.methods {
@@ -234,7 +134,7 @@ fn counts<'s>(sources: &'s [Source<'s>]) -> BTreeMap<Type<'s>, (usize, Vec<&'s s
 }
 
 /// The type that a source means by a name: of several, the one that is defined nearest to it.
-fn type_of<'s>(from: &Source<'s>, name: &str, sources: &[Source<'s>]) -> Type<'s> {
+fn type_of<'s>(from: &Module<'s>, name: &str, sources: &[Module<'s>]) -> Type<'s> {
     let near = |path: &Path| path.iter().zip(&from.path).take_while(|(a, b)| a == b).count();
     let defined = sources
         .iter()
@@ -244,7 +144,7 @@ fn type_of<'s>(from: &Source<'s>, name: &str, sources: &[Source<'s>]) -> Type<'s
     (from.folder, path, name.to_string())
 }
 
-fn owners<'s>(sources: &[Source<'s>]) -> Owners<'s> {
+fn owners<'s>(sources: &[Module<'s>]) -> Owners<'s> {
     let mut owners = Owners::new();
     for source in sources {
         for method in &source.methods {
@@ -257,7 +157,7 @@ fn owners<'s>(sources: &[Source<'s>]) -> Owners<'s> {
 }
 
 /// Which child of which module calls methods of which of its siblings.
-fn uses<'s>(folder: &str, sources: &'s [Source<'s>], owners: &Owners<'s>) -> Uses<'s> {
+fn uses<'s>(folder: &str, sources: &'s [Module<'s>], owners: &Owners<'s>) -> Uses<'s> {
     let (own, others): (Vec<_>, Vec<_>) =
         sources.iter().partition(|source| source.folder == folder);
     let named: BTreeSet<&String> = own.iter().flat_map(|source| &source.crates).collect();
@@ -296,13 +196,8 @@ struct MethodReader {
 }
 
 impl MethodReader {
-    fn new(text: &str) -> MethodReader {
-        let is_code = |token: &Token| matches!(token.kind, TokenKind::Word(_) | TokenKind::Mark(_));
-        MethodReader { tokens: tokens(text).into_iter().filter(is_code).collect(), at: 0 }
-    }
-
-    fn read<'s>(mut self, file: &'s str, folder: &'s str, path: Path) -> Source<'s> {
-        let mut source = Source { file, folder, path, ..Source::default() };
+    fn read<'s>(mut self, file: &'s str, folder: &'s str, path: Path) -> Module<'s> {
+        let mut source = Module { file, folder, path, ..Module::default() };
         // The `impl` that is read: its type, whether it is of a trait, and the depth of its body.
         let mut within: Option<(String, bool, usize)> = None;
         let mut depth = 0usize;
@@ -312,10 +207,6 @@ impl MethodReader {
                 TokenKind::Mark('}') => {
                     depth = depth.saturating_sub(1);
                     within = within.filter(|(.., body)| depth >= *body);
-                }
-                TokenKind::Mark('#') if circles::is_of_tests(&self.tokens[self.at..]) => {
-                    self.at += circles::test_item_length(&self.tokens[self.at..]);
-                    continue;
                 }
                 TokenKind::Mark('.') => source.calls.extend(self.call(within.as_ref())),
                 TokenKind::Word(word)

@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the rules of the house that no compiler checks. Rules are pure functions
+//! `cargo xtask tidy`: the rules of this project that no compiler checks. Rules are pure functions
 //! from text to findings; only this file reads the disk.
 
 mod catalogue;
@@ -7,21 +7,23 @@ mod dependencies;
 mod layers;
 mod methods;
 mod orphans;
+mod source;
 mod sources;
 mod systems;
 #[cfg(test)]
 mod tests;
 mod tokens;
 mod unsafety;
+mod words;
 
 use std::fmt;
 use std::fs;
-use std::path::Path;
 
-use crate::voice::{self, words};
+use crate::voice;
 use crate::workspace::{self, Workspace};
+use source::Source;
 
-/// A rule broken: where, what, and what cures it.
+/// A broken rule: where, what, and how to fix it.
 #[derive(Debug, PartialEq)]
 struct Finding {
     file: String,
@@ -42,15 +44,11 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Checks every rule on every file; all findings are told, not only the first.
+/// Checks every rule on every file, and prints all findings.
 pub(crate) fn run() -> Result<(), String> {
     let workspace = workspace::load()?;
     let files = workspace::files(&workspace.root)?;
-    let mut findings = check_files(&workspace.root, &files);
-    findings.extend(check_workspace(&workspace));
-    findings.extend(check_catalogue(&workspace.root, &files));
-    findings.extend(check_modules(&workspace.root, &files));
-    findings.extend(check_words(&workspace.root, &files));
+    let findings = check(&workspace, &files);
     if findings.is_empty() {
         crate::say(&format!("tidy: {} files, nothing found", files.len()));
         return Ok(());
@@ -61,56 +59,33 @@ pub(crate) fn run() -> Result<(), String> {
     Err(format!("tidy: {} findings in {} files", findings.len(), files.len()))
 }
 
-fn check_files(root: &Path, files: &[String]) -> Vec<Finding> {
+fn check(workspace: &Workspace, files: &[String]) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let mut sources = Vec::new();
     for file in files {
         findings.extend(sources::check_name(file));
         // A file that is no text, such as a picture, has nothing to be tidied.
-        let Ok(text) = fs::read_to_string(root.join(file)) else { continue };
+        let Ok(text) = fs::read_to_string(workspace.root.join(file)) else { continue };
         findings.extend(sources::check_machine_paths(file, &text));
         if file.ends_with(".rs") {
-            findings.extend(sources::check_rust(file, &text));
-            findings.extend(systems::check(file, &text));
+            sources.push(Source::new(file, text));
         }
     }
-    findings
-}
-
-fn check_workspace(workspace: &Workspace) -> Vec<Finding> {
+    for source in &sources {
+        findings.extend(sources::check_rust(source));
+        findings.extend(systems::check(source));
+    }
     let read = |file: &str| fs::read_to_string(workspace.root.join(file)).unwrap_or_default();
     let packages = &workspace.packages;
-    let mut findings = layers::check(&read(layers::FILE), packages, &read);
+    findings.extend(layers::check(&read(layers::FILE), packages, &read));
     findings.extend(dependencies::check_lock(&read("Cargo.lock")));
     let declared = dependencies::declared(&read("Cargo.toml"), packages);
     findings.extend(dependencies::check_reasons(&read(dependencies::FILE), &declared));
-    findings
-}
-
-fn check_catalogue(root: &Path, files: &[String]) -> Vec<Finding> {
-    let read = |file: &str| fs::read_to_string(root.join(file)).unwrap_or_default();
-    let covered = files.iter().filter(|file| catalogue::covers(file));
-    let sources: Vec<(String, String)> = covered.map(|file| (file.clone(), read(file))).collect();
-    catalogue::check(&read(catalogue::FILE), &sources)
-}
-
-fn check_words(root: &Path, files: &[String]) -> Vec<Finding> {
-    let page = fs::read_to_string(root.join(words::FILE)).unwrap_or_default();
-    let mistakes = words::check(&page, &voice::all(root, files));
-    let finding = |one: words::Mistake| Finding::new(&one.file, one.line, one.what, one.instead);
-    mistakes.into_iter().map(finding).collect()
-}
-
-fn check_modules(root: &Path, files: &[String]) -> Vec<Finding> {
-    let read = |file: &String| Some((file.clone(), fs::read_to_string(root.join(file)).ok()?));
-    let sources: Vec<(String, String)> =
-        files.iter().filter(|file| file.ends_with(".rs")).filter_map(read).collect();
-    let mut findings = circles::check(&sources);
+    findings.extend(catalogue::check(&read(catalogue::FILE), &sources));
+    findings.extend(circles::check(&sources));
     findings.extend(orphans::check(&sources));
-    let page = fs::read_to_string(root.join(unsafety::FILE)).unwrap_or_default();
-    findings.extend(unsafety::check(&page, &sources));
-    let table = fs::read_to_string(root.join(methods::FILE)).unwrap_or_default();
-    let (above, notes) = methods::check(&table, &sources);
-    notes.iter().for_each(|note| crate::say(note));
-    findings.extend(above);
+    findings.extend(unsafety::check(&read(unsafety::FILE), &sources));
+    findings.extend(methods::check(&sources));
+    findings.extend(words::check(&read(words::FILE), &voice::all(&workspace.root, files)));
     findings
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::Finding;
+use super::source::Source;
 
-/// Checks sources by name and text.
-pub(super) fn check(sources: &[(String, String)]) -> Vec<Finding> {
+pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
     let texts: BTreeMap<&str, &str> =
-        sources.iter().map(|(file, text)| (file.as_str(), text.as_str())).collect();
-    let orphans = sources.iter().filter(|(file, _)| is_module(file) && !is_declared(file, &texts));
-    let finding = |(file, _): &(String, String)| {
+        sources.iter().map(|it| (it.file.as_str(), it.text.as_str())).collect();
+    let orphans = texts.keys().filter(|file| is_module(file) && !is_declared(file, &texts));
+    let finding = |file: &&str| {
         Finding::new(file, 1, "no module declares this file", "delete it, or add `mod`")
     };
     orphans.map(finding).collect()
@@ -63,7 +63,7 @@ mod tests {
             ("crates/a/src/bin/tool.rs", ""),
             ("crates/a/tests/e2e/run.rs", ""),
         ];
-        let sources = sources.map(|(file, text)| (file.to_string(), text.to_string()));
+        let sources = sources.map(|(file, text)| Source::new(file, text.to_string()));
         let found = check(&sources);
         let files: Vec<&str> = found.iter().map(|it| it.file.as_str()).collect();
         assert_eq!(files, ["crates/a/src/two/left.rs"]);

@@ -1,12 +1,12 @@
 //! Rules about one file at a time: its name, its length, its opening, what it must not contain.
 
 use super::Finding;
-use super::tokens;
+use super::source::Source;
 
 const FILE_LINES_MAX: usize = 1000;
 const LINE_CHARACTERS_MAX: usize = 100;
 
-/// Names that say nothing: what lands there has no home.
+/// Names that say nothing about the contents of a file.
 const NAMES_BANNED: &[&str] =
     &["util", "utils", "common", "helper", "helpers", "manager", "managers", "misc"];
 
@@ -34,7 +34,7 @@ const CODE_BANNED: &[(&str, &str)] = &[
 const FIXTURES: &str = "throng_target::";
 const FIXTURES_ALLOWED: &[&str] = &["throng/src/target.rs", "throng/src/arguments/target.rs"];
 
-/// Where things are on one developer's machine; put together so as not to be found here.
+/// Paths of one developer's machine; written in two parts so that this file is not a finding.
 const MACHINE_PATHS: &[&str] =
     &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/tmp", "/target")];
 
@@ -78,7 +78,8 @@ fn has_absolute(line: &str, path: &str) -> bool {
 }
 
 /// The rules of a Rust file.
-pub(super) fn check_rust(file: &str, text: &str) -> Vec<Finding> {
+pub(super) fn check_rust(source: &Source) -> Vec<Finding> {
+    let (file, text) = (source.file.as_str(), source.text.as_str());
     let mut findings = Vec::new();
     if !text.starts_with("//!") {
         let cure = "open with one to five lines `//!`: what it is, and what it is not";
@@ -89,7 +90,7 @@ pub(super) fn check_rust(file: &str, text: &str) -> Vec<Finding> {
         let what = format!("{count} lines; at most {FILE_LINES_MAX}");
         findings.push(Finding::new(file, FILE_LINES_MAX + 1, what, "split it along its nouns"));
     }
-    for (index, (line, scanned)) in text.lines().zip(tokens::lines(text)).enumerate() {
+    for (index, (line, scanned)) in text.lines().zip(&source.lines).enumerate() {
         findings.extend(check_width(file, index + 1, line, scanned.has_string));
         let is_allowed = FIXTURES_ALLOWED.iter().any(|end| file.ends_with(end));
         if !is_allowed && contains_token(&scanned.code, FIXTURES) {

@@ -1,33 +1,27 @@
 //! Names of one operating system stand in files that are compiled for it alone: a `cargo check` for
-//! macOS and Windows takes minutes, this none.
-
-use std::path::Path;
+//! macOS and Windows takes minutes; this check takes no time.
 
 use super::Finding;
-use super::tokens;
+use super::source::Source;
 
 const FILES: [&str; 3] = ["system.rs", "unix.rs", "windows.rs"];
 const NAMES: [&str; 3] = ["std::os::", "tokio::signal::unix", "tokio::io::unix"];
 
-pub(super) fn check(file: &str, text: &str) -> Vec<Finding> {
-    let path = Path::new(file);
-    let is_own = path.file_name().is_some_and(|name| FILES.iter().any(|own| *own == name));
-    let is_product = file.starts_with("crates/") && file.contains("/src/");
-    let is_test = path.components().any(|part| part.as_os_str() == "tests");
-    if is_own || is_test || file.ends_with("/tests.rs") || !is_product {
+pub(super) fn check(source: &Source) -> Vec<Finding> {
+    let name = source.file.rsplit('/').next().unwrap_or_default();
+    if FILES.contains(&name) || !source.is_product() {
         return Vec::new();
     }
     // Modules of tests are the last of a file.
-    let text = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
-    let lines = tokens::lines(text).into_iter().enumerate();
+    let product = source.text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let lines = source.lines.iter().take(product.lines().count()).enumerate();
     let has = |code: &str| NAMES.into_iter().find(|name| code.contains(name));
     let found = lines.filter_map(|(number, line)| has(&line.code).map(|name| (number + 1, name)));
     let cure = "use `throng_base::system`, or `crate::system`, which other systems have, too";
-    found
-        .map(|(line, name)| {
-            Finding::new(file, line, format!("`{name}` outside of {FILES:?}"), cure)
-        })
-        .collect()
+    let finding = |(line, name)| {
+        Finding::new(&source.file, line, format!("`{name}` outside of {FILES:?}"), cure)
+    };
+    found.map(finding).collect()
 }
 
 #[cfg(test)]
@@ -38,7 +32,10 @@ mod tests {
     fn names_of_unix_are_only_in_files_of_unix() {
         let text = "use std::io;\nuse std::os::unix::fs::FileExt;\n";
         let lines = |file: &str, text: &str| {
-            check(file, text).iter().map(|finding| finding.line).collect::<Vec<_>>()
+            check(&Source::new(file, text.to_string()))
+                .iter()
+                .map(|finding| finding.line)
+                .collect::<Vec<_>>()
         };
         assert_eq!(lines("crates/a/src/file.rs", text), [2]);
         for file in ["crates/a/src/unix.rs", "crates/a/tests/it/x.rs", "xtask/src/x.rs"] {

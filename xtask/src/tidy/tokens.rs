@@ -36,16 +36,6 @@ impl Token {
     }
 }
 
-/// The tokens of a source, without its last module of tests.
-pub(super) fn tokens(source: &str) -> Vec<Token> {
-    let characters: Vec<char> = source.chars().collect();
-    let mut reader = TokenReader { characters: &characters, at: 0, line: 1, tokens: Vec::new() };
-    while reader.at < characters.len() && !reader.begins_tests() {
-        reader.next();
-    }
-    reader.tokens
-}
-
 /// A line without its comments, strings and characters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Line {
@@ -54,30 +44,29 @@ pub(super) struct Line {
     pub(super) has_string: bool,
 }
 
-/// Splits a source into lines of code.
-pub(super) fn lines(source: &str) -> Vec<Line> {
+/// The tokens and the lines of a source.
+pub(super) fn read(source: &str) -> (Vec<Token>, Vec<Line>) {
     let mut lines = vec![Line::default(); source.lines().count()];
     let characters: Vec<char> = source.chars().collect();
     let mut reader = TokenReader { characters: &characters, at: 0, line: 1, tokens: Vec::new() };
     while reader.at < characters.len() {
-        let (begin, first) = (reader.at, reader.line - 1);
-        match reader.next() {
-            Class::Code => lines[first].code.extend(&characters[begin..reader.at]),
-            Class::Text => {
+        let (begin, first, before) = (reader.at, reader.line - 1, reader.tokens.len());
+        reader.next();
+        match reader.tokens.get(before).map(|token| &token.kind) {
+            Some(TokenKind::Text(_)) => {
                 let end = reader.line.min(lines.len());
                 lines[first..end].iter_mut().for_each(|line| line.has_string = true);
             }
-            Class::Other => {}
+            Some(TokenKind::Word(_) | TokenKind::Mark(_)) => {
+                lines[first].code.extend(&characters[begin..reader.at]);
+            }
+            None if [' ', '\t', '\r'].contains(&characters[begin]) => {
+                lines[first].code.push(characters[begin]);
+            }
+            _ => {}
         }
     }
-    lines
-}
-
-/// What has just been read: `Other` is comments, characters and line breaks.
-enum Class {
-    Code,
-    Text,
-    Other,
+    (reader.tokens, lines)
 }
 
 struct TokenReader<'s> {
@@ -88,19 +77,6 @@ struct TokenReader<'s> {
 }
 
 impl TokenReader<'_> {
-    /// Whether what comes is `#[cfg(test)] mod … {`; the attribute has just been read.
-    fn begins_tests(&self) -> bool {
-        const TESTS: [&str; 4] = ["cfg", "test", "mod", "{"];
-        let mut end = self.tokens.iter().rev().take(9).collect::<Vec<_>>();
-        end.reverse();
-        let words = end.iter().filter_map(|token| match &token.kind {
-            TokenKind::Word(word) if word != "tests" => Some(word.clone()),
-            TokenKind::Mark('{') => Some("{".to_string()),
-            _ => None,
-        });
-        end.last().is_some_and(|token| token.is_mark('{')) && words.eq(TESTS)
-    }
-
     fn push(&mut self, line: usize, kind: TokenKind) {
         self.tokens.push(Token { line, kind });
     }
@@ -119,37 +95,30 @@ impl TokenReader<'_> {
         self.take(count)
     }
 
-    fn next(&mut self) -> Class {
+    fn next(&mut self) {
         let line = self.line;
         match &self.characters[self.at..] {
             ['/', '/', ..] => self.comment(),
             ['/', '*', ..] => self.block_comment(),
-            ['"', ..] | ['b', '"', ..] => return self.text(),
-            ['r', '"' | '#', ..] if self.raw_hashes(1).is_some() => return self.raw(1),
-            ['b', 'r', '"' | '#', ..] if self.raw_hashes(2).is_some() => return self.raw(2),
+            ['"', ..] | ['b', '"', ..] => self.text(),
+            ['r', '"' | '#', ..] if self.raw_hashes(1).is_some() => self.raw(1),
+            ['b', 'r', '"' | '#', ..] if self.raw_hashes(2).is_some() => self.raw(2),
             ['\'', '\\', _, ..] => {
                 self.take(3);
                 self.take_while(|c| c != '\'');
                 self.take(1);
             }
             ['\'', _, '\'', ..] => drop(self.take(3)),
-            ['\n', ..] => drop(self.take(1)),
-            [c, ..] if c.is_whitespace() => {
-                self.take(1);
-                return Class::Code;
-            }
+            [c, ..] if c.is_whitespace() => drop(self.take(1)),
             [c, ..] if c.is_alphanumeric() || *c == '_' => {
                 let word = self.take_while(|c| c.is_alphanumeric() || c == '_');
                 self.push(line, TokenKind::Word(word));
-                return Class::Code;
             }
             _ => {
                 let mark = self.take(1).chars().next().unwrap_or_default();
                 self.push(line, TokenKind::Mark(mark));
-                return Class::Code;
             }
         }
-        Class::Other
     }
 
     /// Block comments nest.
@@ -182,7 +151,7 @@ impl TokenReader<'_> {
         }
     }
 
-    fn text(&mut self) -> Class {
+    fn text(&mut self) {
         let line = self.line;
         self.take_while(|c| c != '"');
         self.take(1);
@@ -202,8 +171,7 @@ impl TokenReader<'_> {
                     // The closing quote, and one character too many.
                     self.at -= escape.chars().count().saturating_sub(1);
                     self.line -= escape.matches('\n').count();
-                    self.push(line, TokenKind::Text(text));
-                    return Class::Text;
+                    return self.push(line, TokenKind::Text(text));
                 }
             }
         }
@@ -229,7 +197,7 @@ impl TokenReader<'_> {
         (rest.get(hashes) == Some(&'"')).then_some(hashes)
     }
 
-    fn raw(&mut self, letters: usize) -> Class {
+    fn raw(&mut self, letters: usize) {
         let line = self.line;
         let hashes = self.raw_hashes(letters).unwrap_or_default();
         self.take(letters + hashes + 1);
@@ -239,7 +207,6 @@ impl TokenReader<'_> {
         let text = self.take(length);
         self.take(end.len());
         self.push(line, TokenKind::Text(text));
-        Class::Text
     }
 }
 
@@ -252,7 +219,7 @@ mod tests {
             TokenKind::Text(text) => Some((token.line, text)),
             _ => None,
         };
-        tokens(source).into_iter().filter_map(text).collect()
+        read(source).0.into_iter().filter_map(text).collect()
     }
 
     #[test]
@@ -267,11 +234,9 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_tests() {
-        let source = "/// a doc\n// no doc\nx\n#[cfg(test)]\nmod tests {\n\"x\"\n}";
-        let kinds: Vec<TokenKind> = tokens(source).into_iter().map(|token| token.kind).collect();
-        assert_eq!(kinds[..2], [TokenKind::Doc("a doc".into()), TokenKind::Word("x".into())]);
-        assert!(texts(source).is_empty());
-        assert_eq!(texts("#[cfg(test)]\nmod tests;\n\"x\"").len(), 1);
+    fn comments_are_not_tokens_unless_they_are_docs() {
+        let tokens = read("/// a doc\n// no doc\nx").0;
+        let kinds: Vec<TokenKind> = tokens.into_iter().map(|token| token.kind).collect();
+        assert_eq!(kinds, [TokenKind::Doc("a doc".into()), TokenKind::Word("x".into())]);
     }
 }

@@ -3,23 +3,23 @@
 use std::collections::BTreeSet;
 
 use super::Finding;
-use super::tokens;
+use super::source::Source;
 
 pub(super) const FILE: &str = "ARCHITECTURE.md";
 /// What the invariant begins with; it ends with a full stop at the end of a line.
 const BEGIN: &str = "Unsafe code exists only in ";
 
 /// Compares the files that the page names with those that have unsafe code.
-pub(super) fn check(page: &str, sources: &[(String, String)]) -> Vec<Finding> {
+pub(super) fn check(page: &str, sources: &[Source]) -> Vec<Finding> {
     let Some((line, named)) = named(page) else {
         let cure = format!("write the invariant: `{BEGIN}…`, with the files in backticks");
         return vec![Finding::new(FILE, 1, "no list of files with unsafe code", cure)];
     };
     let mut findings = Vec::new();
     let mut found = BTreeSet::new();
-    for (file, text) in sources.iter().filter(|(file, _)| is_product(file)) {
-        let of = |(number, line): (usize, tokens::Line)| is_unsafe(&line.code).then_some(number);
-        let Some(at) = tokens::lines(text).into_iter().enumerate().find_map(of) else { continue };
+    for source in sources.iter().filter(|source| is_shipped(&source.file)) {
+        let file = source.file.as_str();
+        let Some(at) = source.lines.iter().position(|line| is_unsafe(&line.code)) else { continue };
         let short = file.strip_prefix("crates/").unwrap_or(file);
         if !named.contains(short) {
             let what = format!("unsafe code, and {FILE} does not name `{short}`");
@@ -34,8 +34,8 @@ pub(super) fn check(page: &str, sources: &[(String, String)]) -> Vec<Finding> {
     findings
 }
 
-/// Tests may call the system where they need it, and chores.
-fn is_product(file: &str) -> bool {
+/// Tests and xtask may call the system where they need it.
+fn is_shipped(file: &str) -> bool {
     file.starts_with("crates/") && file.contains("/src/")
 }
 
@@ -62,8 +62,8 @@ mod tests {
                         `b/src/lib.rs` and in `xtask`.\n3. `c/src/x.rs`.\n";
 
     fn told(sources: &[(&str, &str)]) -> Vec<String> {
-        let owned = |(file, text): &(&str, &str)| (file.to_string(), text.to_string());
-        let sources: Vec<_> = sources.iter().map(owned).collect();
+        let read = |(file, text): &(&str, &str)| Source::new(file, text.to_string());
+        let sources: Vec<_> = sources.iter().map(read).collect();
         check(PAGE, &sources)
             .iter()
             .map(|it| format!("{}:{}: {}", it.file, it.line, it.what))

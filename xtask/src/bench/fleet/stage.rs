@@ -9,17 +9,18 @@ use serde_json::Value;
 
 use super::super::child::{self, Ended, Running, holds_within};
 use super::super::server;
-use super::super::tool::{self, Places};
+use super::super::{Places, tool};
 use crate::packages;
 use crate::programs::text_of;
 
 /// The time for a bus to start, and for agents to join it.
 const JOIN_TIME: Duration = Duration::from_secs(60);
+/// The time for a run with real agents.
+const RUN_TIME: Duration = Duration::from_secs(180);
 
 pub(super) struct Stage {
     pub(super) folder: PathBuf,
     pub(super) throng: PathBuf,
-    keys: PathBuf,
     serve: Option<Running>,
     agents: Vec<Running>,
 }
@@ -29,7 +30,8 @@ impl Drop for Stage {
     fn drop(&mut self) {
         self.agents.clear();
         self.serve = None;
-        if let Some(server) = self.server() {
+        let id = fs::read_to_string(self.keys().join("server.pid")).unwrap_or_default();
+        if let Ok(server) = id.trim().parse() {
             // SAFETY: a signal to the server of this fleet, by its own file.
             unsafe { libc::kill(server, libc::SIGTERM) };
             let is_gone = || !Path::new(&format!("/proc/{server}")).exists();
@@ -41,27 +43,20 @@ impl Drop for Stage {
 impl Stage {
     /// Only keys: agents that are admitted before the bus starts cost it nothing.
     pub(super) fn new(places: &Places, folder: &Path) -> Result<Stage, String> {
-        let stage = Stage {
-            folder: folder.to_path_buf(),
-            throng: places.throng.clone(),
-            keys: folder.join("fleet"),
-            serve: None,
-            agents: Vec::new(),
-        };
-        let address = format!("127.0.0.1:{}", server::free_port()?);
-        stage.fleet(&["init", "--address", &address])?;
+        let (folder, throng) = (folder.to_path_buf(), places.throng.clone());
+        let stage = Stage { folder, throng, serve: None, agents: Vec::new() };
+        stage.fleet(&["init", "--address", &format!("127.0.0.1:{}", server::free_port()?)])?;
         Ok(stage)
+    }
+
+    pub(super) fn keys(&self) -> PathBuf {
+        self.folder.join("fleet")
     }
 
     /// Runs `throng fleet …` and returns its output.
     fn fleet(&self, words: &[&str]) -> Result<String, String> {
         let mut command = Command::new(&self.throng);
-        command.arg("fleet").args(words).arg("--fleet").arg(&self.keys);
-        text_of(&mut command)
-    }
-
-    pub(super) fn keys(&self) -> &Path {
-        &self.keys
+        text_of(command.arg("fleet").args(words).arg("--fleet").arg(self.keys()))
     }
 
     pub(super) fn serve(&mut self, places: &Places) -> Result<(), String> {
@@ -71,28 +66,26 @@ impl Stage {
         };
         let mut command = Command::new(&self.throng);
         command.args(["fleet", "serve", "--nats-server"]).arg(program);
-        command.arg("--fleet").arg(&self.keys);
+        command.arg("--fleet").arg(self.keys());
         let serve = child::start(command, None, &self.folder, "serve")?;
         let is_up = holds_within(JOIN_TIME, || serve.errors().contains("is running at"));
         let said = serve.errors();
         self.serve = Some(serve);
-        if is_up { Ok(()) } else { Err(format!("the bus does not begin: {}", said.trim())) }
+        if is_up { Ok(()) } else { Err(format!("the bus does not start: {}", said.trim())) }
     }
 
     /// The keeper of the bus: nats-server is its child.
-    pub(super) fn bus(&self) -> Vec<i32> {
-        self.serve.iter().map(Running::pid).collect()
+    pub(super) fn bus(&self) -> Result<i32, String> {
+        self.serve.as_ref().map(Running::pid).ok_or_else(|| "no bus is running".to_string())
     }
 
-    fn server(&self) -> Option<i32> {
-        fs::read_to_string(self.keys.join("server.pid")).ok()?.trim().parse().ok()
-    }
-
-    /// This many real agents, with the flags `more` for each by number.
-    pub(super) fn agents(&mut self, count: usize) -> Result<(), String> {
+    /// Starts real agents until there are this many.
+    fn agents(&mut self, count: usize) -> Result<(), String> {
         for number in self.agents.len()..count {
             let name = format!("r{number:02}");
-            let token = tool::write(&self.folder, &name, &self.fleet(&["token", &name])?)?;
+            let token = self.folder.join(&name);
+            fs::write(&token, self.fleet(&["token", &name])?)
+                .map_err(|error| format!("{}: {error}", token.display()))?;
             let mut command = Command::new(&self.throng);
             command.args(["agent", "--label", "real=yes", "--join"]).arg(token);
             command.arg("--dir").arg(self.folder.join("agents"));
@@ -105,14 +98,17 @@ impl Stage {
         }
     }
 
-    /// The lines that an agent has sent for its last run.
-    pub(super) fn told_by(&self, number: usize) -> Result<String, String> {
-        let own = self.folder.join(format!("agents/r{number:02}"));
+    /// The file with the lines that the first agent has sent for its last run, and its length.
+    pub(super) fn lines_of_an_agent(&self) -> Result<(PathBuf, u64), String> {
+        let own = self.folder.join("agents/r00");
         let parts = fs::read_dir(&own).map_err(|error| format!("{}: {error}", own.display()))?;
         let files = parts.flatten().map(|part| part.path().join("lines.ndjson"));
-        let last = files.filter(|file| file.exists()).max();
-        let last = last.ok_or("the agent has told nothing")?;
-        fs::read_to_string(&last).map_err(|error| format!("{}: {error}", last.display()))
+        let last = files.filter(|file| file.exists()).max().ok_or("the agent has sent nothing")?;
+        // A later run with this agent must not change what is replayed.
+        let lines = self.folder.join("recorded.ndjson");
+        let copied = fs::copy(&last, &lines);
+        let bytes = copied.map_err(|error| format!("{}: {error}", last.display()))?;
+        Ok((lines, bytes))
     }
 
     /// The agents' version of throng.
@@ -120,21 +116,43 @@ impl Stage {
         let agents: Value = serde_json::from_str(&self.fleet(&["agents", "--json"])?)
             .map_err(|error| format!("fleet agents: {error}"))?;
         let version = agents.as_array().into_iter().flatten().find_map(|it| it["version"].as_str());
-        Ok(version.ok_or("no agent has said its version")?.to_string())
+        Ok(version.ok_or("no agent has told its version")?.to_string())
     }
 
-    /// A fleet run with its results as JSON.
-    pub(super) fn run(&self, scenario: &str, words: &[&str]) -> Result<Running, String> {
-        let file = tool::write(&self.folder, "s.yaml", scenario)?;
+    /// Starts a fleet run on so many agents, with its results as JSON.
+    pub(super) fn run(
+        &self,
+        scenario: &str,
+        count: usize,
+        words: &[&str],
+    ) -> Result<Running, String> {
+        let file = self.folder.join("s.yaml");
+        fs::write(&file, scenario).map_err(|error| format!("{}: {error}", file.display()))?;
         let record = self.record();
         let _ = fs::remove_dir_all(&record);
         let mut command = Command::new(&self.throng);
-        command.arg("run").arg(file).arg(format!("--fleet={}", self.keys.display()));
-        command.args(["--json", "--no-color", "--out"]).arg(record).args(words);
+        command.arg("run").arg(file).arg(format!("--fleet={}", self.keys().display()));
+        command.arg(format!("--agents={count}")).args(["--json", "--no-color"]);
+        command.arg("--out").arg(record).args(words);
         child::start(command, None, &self.folder, "run")
     }
 
-    pub(super) fn record(&self) -> PathBuf {
+    /// Runs a scenario on so many real agents to its end, and returns its summary.
+    pub(super) fn ran(
+        &mut self,
+        scenario: &str,
+        count: usize,
+        words: &[&str],
+    ) -> Result<Value, String> {
+        self.agents(count)?;
+        let ended = self.run(scenario, count, &[words, &["--quiet"]].concat())?.wait(RUN_TIME)?;
+        match tool::has_figures(&ended) {
+            true => json(&ended),
+            false => Err(format!("{count} agents: {}", ended.complaint())),
+        }
+    }
+
+    fn record(&self) -> PathBuf {
         self.folder.join("record")
     }
 
@@ -146,8 +164,8 @@ impl Stage {
     }
 }
 
-/// The results of a run that has ended.
-pub(super) fn summary(ended: &Ended) -> Result<Value, String> {
-    serde_json::from_str(&ended.output)
-        .map_err(|error| format!("no summary: {error}; {}", ended.complaint()))
+/// What a program has printed as JSON.
+pub(super) fn json(ended: &Ended) -> Result<Value, String> {
+    serde_json::from_str(ended.output.trim())
+        .map_err(|error| format!("no JSON: {error}; {}", ended.complaint()))
 }

@@ -1,39 +1,31 @@
 //! The words of `docs/writing.md`: what a sentence must not say, and what to write instead. The
 //! page is the one list of them; this file only reads its table.
 
-use super::Sentence;
+use super::Finding;
+use crate::voice::Sentence;
 
 /// The page with the tables.
-pub(crate) const FILE: &str = "docs/writing.md";
+pub(super) const FILE: &str = "docs/writing.md";
 
 /// The most words that a sentence may have before a semicolon, a colon or its end.
 const SENTENCE_WORDS_MAX: usize = 40;
 
 /// Words that are not written, and what is written instead.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Rule {
+struct Rule {
     banned: Vec<Vec<String>>,
     instead: String,
 }
 
 /// A sentence that may say what is banned: part of its text, and why it may.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Exception {
+struct Exception {
     line: usize,
     text: String,
 }
 
-/// What is wrong with a sentence, or with the page itself.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Mistake {
-    pub(crate) file: String,
-    pub(crate) line: usize,
-    pub(crate) what: String,
-    pub(crate) instead: String,
-}
-
 /// Checks sentences against the tables of the page.
-pub(crate) fn check(page: &str, sentences: &[Sentence]) -> Vec<Mistake> {
+pub(super) fn check(page: &str, sentences: &[Sentence]) -> Vec<Finding> {
     let (rules, exceptions) = (rules(page), exceptions(page));
     let mut used = vec![false; exceptions.len()];
     let mut mistakes = Vec::new();
@@ -48,22 +40,16 @@ pub(crate) fn check(page: &str, sentences: &[Sentence]) -> Vec<Mistake> {
         }
     }
     let unused = exceptions.iter().zip(used).filter(|(_, used)| !used);
-    mistakes.extend(unused.map(|(exception, _)| Mistake {
-        file: FILE.into(),
-        line: exception.line,
-        what: format!("no sentence needs the exception `{}`", exception.text),
-        instead: "remove the row".into(),
+    mistakes.extend(unused.map(|(exception, _)| {
+        let what = format!("no sentence needs the exception `{}`", exception.text);
+        Finding::new(FILE, exception.line, what, "remove the row")
     }));
     mistakes
 }
 
-fn mistakes_of(sentence: &Sentence, rules: &[Rule]) -> Vec<Mistake> {
-    let mistake = |what: String, instead: String| Mistake {
-        file: sentence.file.clone(),
-        line: sentence.line,
-        what,
-        instead,
-    };
+fn mistakes_of(sentence: &Sentence, rules: &[Rule]) -> Vec<Finding> {
+    let mistake =
+        |what: String, cure: String| Finding::new(&sentence.file, sentence.line, what, cure);
     let words = words(&sentence.text);
     let mut mistakes = Vec::new();
     let clauses = words
@@ -112,7 +98,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// The rows of the table below `## Checked phrases`: `| write | not |`, with `;` between phrases.
-pub(crate) fn rules(page: &str) -> Vec<Rule> {
+fn rules(page: &str) -> Vec<Rule> {
     let rule = |(_, cells): (usize, Vec<&str>)| {
         let [instead, not] = cells.as_slice() else { return None };
         let banned = not.split(';').map(words).filter(|phrase| !phrase.is_empty()).collect();

@@ -2,8 +2,6 @@
 //! catalogue of messages and help. `cargo xtask sentences` draws some of them for a person to read;
 //! `cargo xtask tidy` holds them to the words of `docs/writing.md`.
 
-pub(crate) mod words;
-
 use std::fs;
 use std::path::Path;
 
