@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 use throng_base::{Language, clean};
 
-use super::number::number;
+use super::number;
 use crate::summary::{PhaseRow, Row, Summary};
 use crate::terminal::Style;
 use crate::terminal::columns::{Columns, NOTHING, P99, TIMES, Time};
