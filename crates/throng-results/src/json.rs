@@ -83,9 +83,9 @@ pub fn summary_json(summary: &Summary) -> Value {
         ("back_offs", back_offs(summary)),
         ("levels", rows(&summary.parts.levels, |row| level(summary, row))),
         ("capacity", capacity::capacity(summary.capacity.as_deref())),
-        ("findings", findings::findings(summary.verdict.why.as_ref())),
-        ("stability", findings::stability(summary.verdict.why.as_ref())),
-        ("gave_way", findings::gave_way(summary.verdict.why.as_ref())),
+        ("findings", findings::findings(&summary.verdict.why)),
+        ("stability", findings::stability(&summary.verdict.why)),
+        ("gave_way", findings::gave_way(&summary.verdict.why)),
     ];
     more.into_iter().for_each(|(name, told)| value[name] = told);
     if let Some(picture) = &summary.users.picture {

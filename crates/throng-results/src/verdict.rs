@@ -433,7 +433,7 @@ fn judge_thresholds(summary: &Summary) -> (Exit, Vec<Said>) {
 
 /// What grew in a load that should be stable (`--soak`).
 fn unstable(summary: &Summary) -> Option<Said> {
-    let stability = summary.verdict.why.as_ref()?.stability.as_ref()?;
+    let stability = summary.verdict.why.stability.as_ref()?;
     let grows = stability.measures.iter().find(|it| it.trend == Trend::Grows)?;
     summary.info.mode.soak.then(|| say!("unstable: {}", grows.text()))
 }

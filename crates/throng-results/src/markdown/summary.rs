@@ -119,7 +119,7 @@ fn after(summary: &Summary) -> Option<String> {
 
 /// The most certain findings: what happened, when, and what to do next.
 fn findings(summary: &Summary) -> impl Iterator<Item = String> {
-    let found = summary.verdict.why.iter().flat_map(|judged| &judged.findings);
+    let found = summary.verdict.why.findings.iter();
     found.take(FINDINGS_MAX).map(|it| {
         let at = |seconds: f64| figure_text(Unit::Nanoseconds, seconds * 1e9);
         let (code, level) = (it.code.word(), it.level.word());
