@@ -78,7 +78,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         ("by_label", json!(summary.parts.labels)),
         ("monitors", rows(&summary.monitors, monitor)),
         ("events", actions::actions(&summary.events.actions)),
-        ("audits", rows(&summary.audits, |row| audits::json(row, &summary.info))),
+        ("audits", rows(&summary.audits, audits::json)),
         ("growth", json!(summary.growth)),
         ("back_offs", back_offs(summary)),
         ("levels", rows(&summary.parts.levels, |row| level(summary, row))),

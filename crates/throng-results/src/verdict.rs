@@ -1,10 +1,9 @@
 //! Determines the validity of a result and the exit code. The generator is suspected first.
 
-mod actions;
-mod addresses;
 mod headline;
 mod lateness;
 mod ledger;
+mod named;
 mod once;
 
 use std::time::Duration;
@@ -671,8 +670,8 @@ impl Summary {
         if nothing_succeeded(self).is_some() && !is_unreachable(self) {
             diagnostics.push(self.failed_throughout());
         }
-        diagnostics.extend(actions::diagnostics(self));
-        diagnostics.extend(addresses::diagnostics(self));
+        diagnostics.extend(named::events(self));
+        diagnostics.extend(named::addresses(self));
         diagnostics.extend(ledger::diagnostics(self));
         diagnostics.extend((self.messages.counts.dropped > 0).then(|| self.dropped()));
         diagnostics
