@@ -11,7 +11,7 @@ use hdrhistogram::Histogram as Hdr;
 use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
 use throng_base::Said;
 use throng_metrics::Histogram;
-use throng_metrics::histogram::bucket;
+use throng_metrics::histogram::middle;
 use throng_results::RunInfo;
 
 use crate::{Export, Second};
@@ -68,9 +68,7 @@ fn hdr(histogram: &Histogram) -> Result<Hdr<u64>, String> {
     let max = histogram.max().max(2);
     let mut hdr = Hdr::new_with_bounds(1, max, DIGITS).map_err(|error| error.to_string())?;
     for (index, count) in histogram.buckets() {
-        let values = bucket(index);
-        let middle = values.start + (values.end - values.start) / 2;
-        let value = middle.clamp(histogram.min().max(1), max);
+        let value = middle(index).clamp(histogram.min().max(1), max);
         hdr.record_n(value, count).map_err(|error| error.to_string())?;
     }
     Ok(hdr)

@@ -3,27 +3,12 @@
 
 use std::fmt::Write as _;
 
-use throng_base::Said;
-use throng_metrics::Percentile;
+use crate::Second;
+use crate::metrics::{Value, figures, labels_of, metrics};
+use crate::sender::{Posted, Sender};
 
-use crate::metrics::{Value, labels_of, metrics};
-use crate::sender::Sender;
-use crate::{Export, Second};
-
-pub(crate) struct Influx {
-    sender: Sender,
-}
-
-impl Influx {
-    pub(crate) fn new(sender: Sender) -> Influx {
-        Influx { sender }
-    }
-}
-
-impl Export for Influx {
-    fn second(&mut self, second: &Second<'_>) -> Result<(), Said> {
-        self.sender.post(&[("Content-Type", "text/plain; charset=utf-8")], lines(second).as_bytes())
-    }
+pub(crate) fn influx(sender: Sender) -> Posted {
+    Posted { sender, content_type: "text/plain; charset=utf-8", body: lines }
 }
 
 fn lines(second: &Second<'_>) -> String {
@@ -45,9 +30,7 @@ fn lines(second: &Second<'_>) -> String {
             Value::Times(times) => {
                 let (count, mean) = (times.count(), times.mean() / 1e9);
                 let _ = write!(text, " count={count}i,mean={mean}");
-                let quantiles =
-                    Percentile::MAIN.iter().map(|it| (it.plain(), times.value_at(it.quantile())));
-                for (word, ns) in quantiles.into_iter().chain([("max", times.max())]) {
+                for (word, ns) in figures(times) {
                     let _ = write!(text, ",{word}={}", ns as f64 / 1e9);
                 }
             }

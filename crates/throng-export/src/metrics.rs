@@ -4,7 +4,9 @@
 use std::borrow::Cow;
 
 use throng_metrics::gauges::Exported;
-use throng_metrics::{Ending, Gauge, Gauges, Histogram, Interval, Resources, StepKind, Timed};
+use throng_metrics::{
+    Ending, Gauge, Gauges, Histogram, Interval, Percentile, Resources, StepKind, Timed,
+};
 use throng_results::RunInfo;
 
 /// A second of all loads on all machines.
@@ -42,6 +44,13 @@ pub enum Value<'a> {
     Gauge(f64),
     /// The times in the second, in nanoseconds.
     Times(&'a Histogram),
+}
+
+/// The percentiles and the maximum of times, in nanoseconds.
+pub(crate) fn figures(times: &Histogram) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+    let quantiles = Percentile::MAIN.iter();
+    let quantiles = quantiles.map(|it| (it.plain(), times.value_at(it.quantile())));
+    quantiles.chain([("max", times.max())])
 }
 
 /// Labels of all metrics of a run: those that identify it, and its own.

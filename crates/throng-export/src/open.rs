@@ -6,8 +6,8 @@ use throng_results::RunInfo;
 
 use crate::Export;
 use crate::hdr::HdrLog;
-use crate::influx::Influx;
-use crate::otlp::Otlp;
+use crate::influx::influx;
+use crate::otlp::otlp;
 use crate::prometheus::Scraped;
 use crate::remote_write::{Histograms, RemoteWrite};
 use crate::sender::Sender;
@@ -32,9 +32,9 @@ pub(crate) fn open(output: &Output, info: &RunInfo) -> Result<Box<dyn Export>, B
         OutputKind::PrometheusRwNative => {
             Box::new(RemoteWrite::new(Sender::new(place), Histograms::Native))
         }
-        OutputKind::Otlp => Box::new(Otlp::new(Sender::new(place))),
+        OutputKind::Otlp => Box::new(otlp(Sender::new(place))),
         OutputKind::Statsd => Box::new(Statsd::new(place).map_err(failed)?),
-        OutputKind::Influx => Box::new(Influx::new(Sender::new(place))),
+        OutputKind::Influx => Box::new(influx(Sender::new(place))),
         OutputKind::Csv => Box::new(Lines::csv(place).map_err(failed)?),
         OutputKind::Jsonl => Box::new(Lines::json(place).map_err(failed)?),
         OutputKind::Hdr => Box::new(HdrLog::create(place, info).map_err(failed)?),

@@ -2,30 +2,17 @@
 //! and histograms of each second with *delta* temporality.
 
 use serde_json::{Value as Json, json};
-use throng_base::Said;
 
+use crate::Second;
 use crate::metrics::{Metric, Value, labels_of, metrics};
-use crate::sender::Sender;
+use crate::sender::{Posted, Sender};
 use crate::totals::{BOUNDS, Times};
-use crate::{Export, Second};
 
 const DELTA: u8 = 1;
 
-pub(crate) struct Otlp {
-    sender: Sender,
-}
-
-impl Otlp {
-    pub(crate) fn new(sender: Sender) -> Otlp {
-        Otlp { sender }
-    }
-}
-
-impl Export for Otlp {
-    fn second(&mut self, second: &Second<'_>) -> Result<(), Said> {
-        let body = request(second).to_string();
-        self.sender.post(&[("Content-Type", "application/json")], body.as_bytes())
-    }
+pub(crate) fn otlp(sender: Sender) -> Posted {
+    let body = |second: &Second<'_>| request(second).to_string();
+    Posted { sender, content_type: "application/json", body }
 }
 
 fn request(second: &Second<'_>) -> Json {

@@ -138,20 +138,9 @@ fn family_text(text: &mut String, name: &str, family: &Family) {
     // Writing to a string does not fail.
     let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {kind}", family.help);
     for (labels, total) in &family.series {
-        let shown = labels_text(labels, None);
-        match total {
-            Total::Counter(value) | Total::Gauge(value) => {
-                let _ = writeln!(text, "{name}{shown} {value}");
-            }
-            Total::Times(times) => {
-                for (bound, count) in times.cumulative() {
-                    let bound = bound.map_or("+Inf".to_string(), |bound| bound.to_string());
-                    let shown = labels_text(labels, Some(&bound));
-                    let _ = writeln!(text, "{name}_bucket{shown} {count}");
-                }
-                let _ = writeln!(text, "{name}_sum{shown} {}", times.sum_s);
-                let _ = writeln!(text, "{name}_count{shown} {}", times.count);
-            }
+        for (ending, bound, value) in total.series() {
+            let shown = labels_text(labels, bound.as_deref());
+            let _ = writeln!(text, "{name}{ending}{shown} {value}");
         }
     }
 }

@@ -65,21 +65,14 @@ fn request(totals: &Totals, histograms: Histograms, at_ms: u64) -> Vec<u8> {
     for (name, family) in &totals.families {
         for (labels, total) in &family.series {
             match total {
-                Total::Counter(value) | Total::Gauge(value) => {
-                    series(name, labels, None, Point::Value(*value));
-                }
                 Total::Times(times) if histograms == Histograms::Native => {
                     series(name, labels, None, Point::Times(times));
                 }
-                Total::Times(times) => {
-                    let bucket = format!("{name}_bucket");
-                    for (bound, count) in times.cumulative() {
-                        let bound = bound.map_or("+Inf".to_string(), |bound| bound.to_string());
-                        series(&bucket, labels, Some(bound), Point::Value(count as f64));
+                total => {
+                    for (ending, bound, value) in total.series() {
+                        let name = format!("{name}{ending}");
+                        series(&name, labels, bound, Point::Value(value));
                     }
-                    series(&format!("{name}_sum"), labels, None, Point::Value(times.sum_s));
-                    let count = Point::Value(times.count as f64);
-                    series(&format!("{name}_count"), labels, None, count);
                 }
             }
         }

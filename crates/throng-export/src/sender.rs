@@ -1,4 +1,4 @@
-//! Posts bodies to a URL.
+//! Posts bodies to a URL, and outputs that post the text of each second.
 
 use std::time::Duration;
 
@@ -6,6 +6,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as STANDARD;
 use throng_base::Said;
 use throng_monitor::fetch::agent;
+
+use crate::{Export, Second};
 
 /// Time limit for a response.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
@@ -49,6 +51,20 @@ impl Sender {
         let text: String = text.unwrap_or_default().trim().chars().take(TEXT_CHARS_MAX).collect();
         let text = Said::of_others(text);
         Err(say!("it responds with {status}: {text}", text = text))
+    }
+}
+
+/// An output that posts each second as text.
+pub(crate) struct Posted {
+    pub(crate) sender: Sender,
+    pub(crate) content_type: &'static str,
+    pub(crate) body: fn(&Second<'_>) -> String,
+}
+
+impl Export for Posted {
+    fn second(&mut self, second: &Second<'_>) -> Result<(), Said> {
+        let body = (self.body)(second);
+        self.sender.post(&[("Content-Type", self.content_type)], body.as_bytes())
     }
 }
 

@@ -5,9 +5,8 @@ use std::io;
 use std::net::UdpSocket;
 
 use throng_base::Said;
-use throng_metrics::Percentile;
 
-use crate::metrics::{Metric, Value, metrics};
+use crate::metrics::{Metric, Value, figures, metrics};
 use crate::{Export, Second};
 
 /// A size that any network transmits without fragmentation.
@@ -69,12 +68,9 @@ fn lines(metric: &Metric<'_>) -> Vec<String> {
         Value::Counter(value) => vec![format!("{name}:{value}|c")],
         Value::Gauge(value) => vec![format!("{name}:{value}|g")],
         Value::Times(times) => {
-            let quantiles =
-                Percentile::MAIN.iter().map(|it| (it.plain(), times.value_at(it.quantile())));
-            let told = quantiles.into_iter().chain([("max", times.max())]);
             let ms = |(word, ns): (&str, u64)| format!("{name}.{word}:{}|g", ns as f64 / 1e6);
             let count = format!("{name}.count:{}|c", times.count());
-            told.map(ms).chain([count]).collect()
+            figures(times).map(ms).chain([count]).collect()
         }
     }
 }

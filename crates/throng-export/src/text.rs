@@ -8,7 +8,7 @@ use serde_json::{Map, json};
 use throng_base::Said;
 use throng_metrics::Percentile;
 
-use crate::metrics::{Metric, Value, metrics};
+use crate::metrics::{Metric, Value, figures, metrics};
 use crate::{Export, Second};
 
 /// The columns: names of labels, then the kinds of values; times are in seconds.
@@ -61,10 +61,10 @@ fn csv_row(out: &mut BufWriter<File>, second: &Second<'_>, metric: &Metric<'_>) 
         Value::Counter(value) | Value::Gauge(value) => writeln!(out, ",{value},,,,,,,,"),
         Value::Times(times) => {
             write!(out, ",,{},{}", times.count(), times.mean() / 1e9)?;
-            for at in Percentile::MAIN.iter().map(|it| it.quantile()) {
-                write!(out, ",{}", times.value_at(at) as f64 / 1e9)?;
+            for (_, ns) in figures(times) {
+                write!(out, ",{}", ns as f64 / 1e9)?;
             }
-            writeln!(out, ",{}", times.max() as f64 / 1e9)
+            writeln!(out)
         }
     }
 }
@@ -96,10 +96,9 @@ fn json_row(out: &mut BufWriter<File>, second: &Second<'_>, metric: &Metric<'_>)
         Value::Times(times) => {
             row.insert("count".into(), json!(times.count()));
             row.insert("mean".into(), json!(times.mean() / 1e9));
-            for (word, at) in Percentile::MAIN.iter().map(|it| (it.plain(), it.quantile())) {
-                row.insert(word.into(), json!(times.value_at(at) as f64 / 1e9));
+            for (word, ns) in figures(times) {
+                row.insert(word.into(), json!(ns as f64 / 1e9));
             }
-            row.insert("max".into(), json!(times.max() as f64 / 1e9));
         }
     }
     serde_json::to_writer(&mut *out, &row)?;

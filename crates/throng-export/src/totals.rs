@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use throng_metrics::Histogram;
-use throng_metrics::histogram::bucket;
+use throng_metrics::histogram::middle;
 
 use crate::metrics::{Metric, Second, Value, labels_of, metrics};
 use crate::native::Native;
@@ -48,8 +48,7 @@ pub(crate) struct Times {
 impl Times {
     pub(crate) fn add(&mut self, histogram: &Histogram) {
         for (index, count) in histogram.buckets() {
-            let values = bucket(index);
-            let middle_s = (values.start + (values.end - values.start) / 2) as f64 / 1e9;
+            let middle_s = middle(index) as f64 / 1e9;
             self.counts[BOUNDS.partition_point(|bound| *bound < middle_s)] += count;
             self.native.add(middle_s, count);
         }
@@ -69,6 +68,22 @@ impl Times {
 
     pub(crate) fn counts(&self) -> &[u64] {
         &self.counts
+    }
+}
+
+impl Total {
+    /// Its classic series: the ending of the name, the bound of a bucket, and the value.
+    pub(crate) fn series(&self) -> Vec<(&'static str, Option<String>, f64)> {
+        let times = match self {
+            Total::Counter(value) | Total::Gauge(value) => return vec![("", None, *value)],
+            Total::Times(times) => times,
+        };
+        let bucket = |(bound, count): (Option<f64>, u64)| {
+            let bound = bound.map_or("+Inf".to_string(), |bound| bound.to_string());
+            ("_bucket", Some(bound), count as f64)
+        };
+        let sums = [("_sum", None, times.sum_s), ("_count", None, times.count as f64)];
+        times.cumulative().map(bucket).chain(sums).collect()
     }
 }
 

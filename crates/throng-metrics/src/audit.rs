@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use throng_base::Said;
 
 use crate::histogram::Histogram;
+use crate::merge::Merge as _;
 use crate::presence::Change;
 
 /// Maximum number of wrong users named per view.
@@ -43,55 +44,46 @@ impl Round {
     }
 }
 
-/// The result of a view in a round.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ViewRound {
-    /// Users that were compared: `agree + false_online + false_offline`.
-    pub compared: u64,
-    pub agree: u64,
-    /// The view shows the user as online, but it is not.
-    pub false_online: u64,
-    /// The view shows the user as offline, but it is online.
-    pub false_offline: u64,
-    /// Users that changed within `agree_within`, and whose change the view did not show by the end
-    /// of the round.
-    pub undecided: u64,
-    /// Users that the view contains more than once.
-    pub twice: u64,
-    /// Users that are online, but on another node than in the view.
-    pub wrong_node: u64,
-    /// Entries that are not users of this run.
-    pub strangers: u64,
-    /// For users that the view showed wrongly after a change: the time in nanoseconds until it
-    /// agreed, by the kind of change.
-    pub times: BTreeMap<Change, Histogram>,
-    /// The first wrong users, by number.
-    pub wrong: Vec<Wrong>,
-    /// The first entries that are not users.
-    pub unknown: Vec<String>,
-    /// Set if the view could not be read, so nothing was compared.
-    pub trouble: Option<Said>,
+merged! {
+    /// The result of a view in a round.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct ViewRound {
+        /// Users that were compared: `agree + false_online + false_offline`.
+        pub compared: u64 => Sum,
+        pub agree: u64 => Sum,
+        /// The view shows the user as online, but it is not.
+        pub false_online: u64 => Sum,
+        /// The view shows the user as offline, but it is online.
+        pub false_offline: u64 => Sum,
+        /// Users that changed within `agree_within`, and whose change the view did not show by the
+        /// end of the round.
+        pub undecided: u64 => Sum,
+        /// Users that the view contains more than once.
+        pub twice: u64 => Sum,
+        /// Users that are online, but on another node than in the view.
+        pub wrong_node: u64 => Sum,
+        /// Entries that are not users of this run.
+        pub strangers: u64 => Sum,
+        /// For users that the view showed wrongly after a change: the time in nanoseconds until it
+        /// agreed, by the kind of change.
+        pub times: BTreeMap<Change, Histogram> => Own,
+        /// The first wrong users, by number.
+        pub wrong: Vec<Wrong> => Own,
+        /// The first entries that are not users.
+        pub unknown: Vec<String> => Own,
+        /// Set if the view could not be read, so nothing was compared.
+        pub trouble: Option<Said> => Own,
+    }
 }
 
 impl ViewRound {
     fn add(&mut self, other: ViewRound) {
-        if let Some(trouble) = self.trouble.take().or(other.trouble) {
+        if let Some(trouble) = self.trouble.take().or_else(|| other.trouble.clone()) {
             *self = ViewRound { trouble: Some(trouble), ..ViewRound::default() };
             return;
         }
-        for (sum, own) in [
-            (&mut self.compared, other.compared),
-            (&mut self.agree, other.agree),
-            (&mut self.false_online, other.false_online),
-            (&mut self.false_offline, other.false_offline),
-            (&mut self.undecided, other.undecided),
-            (&mut self.twice, other.twice),
-            (&mut self.wrong_node, other.wrong_node),
-            (&mut self.strangers, other.strangers),
-        ] {
-            *sum += own;
-        }
+        self.merge(&other);
         for (change, times) in &other.times {
             self.times.entry(*change).or_default().merge(times);
         }

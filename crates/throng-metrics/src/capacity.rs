@@ -14,7 +14,7 @@ pub use words::{load_text, number};
 const MACHINE_SHARE: f64 = 0.7;
 
 /// The number of machines for a peak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Machines {
     /// Based on the promise.
     pub count: u64,

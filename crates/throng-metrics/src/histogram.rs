@@ -288,16 +288,10 @@ fn place(nanos: u64) -> usize {
 }
 
 /// The middle of a bucket, in nanoseconds.
-fn middle(index: usize) -> u64 {
-    let (octave, bucket) = (index / BUCKETS, (index % BUCKETS) as u64);
-    match octave {
-        0 => bucket,
-        octave => {
-            let shift = octave - 1;
-            let low = (BUCKETS as u64 + bucket) << shift;
-            low + (1u64 << shift) / 2
-        }
-    }
+#[inline]
+pub fn middle(index: usize) -> u64 {
+    let values = bucket(index);
+    values.start + (values.end - values.start) / 2
 }
 
 /// The range of values of a bucket in [`Histogram::buckets`], in nanoseconds.

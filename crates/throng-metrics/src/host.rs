@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Series {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: SeriesKind,
     /// Includes its unit.
     pub help: &'static str,
     /// What a run stores if the scenario does not name metrics.
@@ -20,7 +20,7 @@ pub struct Series {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SeriesKind {
     /// It only increases, or restarts at 0.
     Counter,
     Gauge,
@@ -105,7 +105,7 @@ macro_rules! table {
         $(, of $limit:literal)? $(, for $($used:expr),+)?;)+) => {
         &[$(Series {
             name: $name,
-            kind: Kind::$kind,
+            kind: SeriesKind::$kind,
             help: $help,
             kept: Kept::$kept,
             limit: &[$($limit)?],
@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(PLACES.len(), ALL.len());
         for series in ALL.iter().chain(OF_SERVICES) {
             let name = series.name;
-            assert_eq!(series.kind == Kind::Counter, name.ends_with("_total"), "{name}");
+            assert_eq!(series.kind == SeriesKind::Counter, name.ends_with("_total"), "{name}");
             assert!(series.help.ends_with('.') && !series.help.contains('\n'), "{name}");
             assert!(series.limit.iter().all(|limit| place(limit).is_some()), "{name}");
         }

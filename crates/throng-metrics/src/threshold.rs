@@ -20,12 +20,11 @@ use throng_base::StepId;
 pub enum Subject {
     /// These steps together: a named one, all of a kind, or all that are attempts
     /// ([`crate::StepKind::is_attempt`]).
-    Steps(#[serde(with = "step_ids")] Vec<StepId>),
+    Steps(Vec<StepId>),
     Stage(Stage),
     /// A trend of the scenario: [`Measure::Count`], [`Measure::Rate`] and statistics of its values,
     /// in its unit.
     Trend {
-        #[serde(with = "step_id")]
         step: StepId,
         unit: TrendUnit,
     },
@@ -41,7 +40,6 @@ pub enum Subject {
     /// A count of a row of the ledger. [`Measure::Count`] and [`Measure::Rate`] apply; so does
     /// [`Measure::ShareOfWhole`] if it is a share of the expected deliveries.
     Delivery {
-        #[serde(with = "step_id")]
         step: StepId,
         counter: DeliveryCounter,
     },
@@ -572,33 +570,6 @@ impl Counter {
 
 fn per_second(count: u64, duration: Duration) -> f64 {
     count as f64 / duration.as_secs_f64().max(1e-9)
-}
-
-mod step_id {
-    use serde::{Deserialize, Deserializer, Serializer};
-    use throng_base::StepId;
-
-    pub(super) fn serialize<S: Serializer>(id: &StepId, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_u16(id.0)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<StepId, D::Error> {
-        u16::deserialize(from).map(StepId)
-    }
-}
-
-/// Steps are serialized as numbers.
-mod step_ids {
-    use serde::{Deserialize, Deserializer, Serializer};
-    use throng_base::StepId;
-
-    pub(super) fn serialize<S: Serializer>(ids: &[StepId], to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(ids.iter().map(|id| id.0))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<StepId>, D::Error> {
-        Ok(Vec::<u16>::deserialize(from)?.into_iter().map(StepId).collect())
-    }
 }
 
 #[cfg(test)]

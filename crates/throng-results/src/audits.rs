@@ -10,7 +10,7 @@ use throng_metrics::audit::{AuditFigure, Entry, Pair, Round, ViewRound};
 use throng_metrics::presence::Change;
 use throng_metrics::{Histogram, Measure, Subject, Threshold};
 
-use crate::directory::{AuditInfo, RunInfo};
+use crate::directory::AuditInfo;
 use crate::event::Event;
 
 /// The findings of an audit over the whole run.
@@ -268,7 +268,7 @@ impl Audits {
 }
 
 /// A row as in `report --json`.
-pub(crate) fn json(row: &AuditRow, _info: &RunInfo) -> Value {
+pub(crate) fn json(row: &AuditRow) -> Value {
     let english = |trouble: &Option<Said>| trouble.as_ref().map(Said::english);
     let times = |times: &Histogram| {
         json!({

@@ -29,7 +29,6 @@ pub struct BackOffs {
     /// By machine: the first step, with the minimum percentage.
     pub machines: Vec<BackOff>,
     /// What machines with a full part generated; above 100 % while they replace others.
-    /// others leave out.
     whole: Made,
     /// Machines that have ever generated less.
     less: Vec<Less>,

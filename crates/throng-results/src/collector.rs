@@ -31,7 +31,6 @@ use crate::event::{Event, TEXT_CHARS_MAX, moved};
 use crate::evidence::{EVIDENCE_MAX, Evidence, FailureRow};
 use crate::monitors::{self, Monitors};
 use crate::once::OnceRun;
-use crate::summary::picture::Picture;
 use crate::summary::{
     Attempts, Change, ChangeOf, Changes, ConnectionTables, Curves, Damage, DeliveryRow, ErrorRow,
     Example, Generator, Growth, HeartbeatRow, Hold, InstanceRow, Latency, LevelRow, Log, LogLine,
@@ -42,6 +41,7 @@ use crate::summary::{
 use crate::verdict;
 use throng_metrics::Duel;
 use throng_metrics::capacity::Capacity;
+use throng_why::Judged;
 
 use phase::{PhaseSum, SECOND_NS};
 
@@ -52,7 +52,7 @@ use loads::time_of;
 const EXAMPLES_MAX: usize = 1_000;
 
 /// Sums up a run. Lines of the same second and phase are added, in any order.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Collector {
     figures: Figures,
     examples: BTreeMap<(u16, &'static str), Example>,
@@ -85,24 +85,9 @@ impl Collector {
     pub(crate) fn resume(figures: Figures, info: &RunInfo) -> Collector {
         Collector {
             figures,
-            examples: BTreeMap::new(),
-            failures: Vec::new(),
-            delivery_examples: BTreeMap::new(),
-            growth: Growth::default(),
-            run_ended_ns: None,
             interrupted: info.interrupted,
-            target_lost_ns: None,
-            stopped: None,
-            once: Vec::new(),
-            changes: Changes::default(),
-            actions: Actions::default(),
-            back_offs: BackOffs::default(),
-            log: Log::default(),
-            monitors: Monitors::default(),
             audits: Audits::new(&info.tables.audits),
-            capacity: None,
-            duel: None,
-            damage: Damage::default(),
+            ..Collector::default()
         }
     }
 
@@ -228,7 +213,7 @@ impl Collector {
             present_max: self.figures.users_present_max,
             backlog_max: self.figures.backlog_max,
             population: sum.population.clone(),
-            picture: self.figures.picture.take().and_then(Picture::finished),
+            picture: std::mem::take(&mut self.figures.picture).finished(),
         };
         let mut summary = Summary {
             directory: None,
@@ -281,7 +266,7 @@ impl Collector {
     ) -> RunVerdict {
         RunVerdict {
             validity: Validity::Valid,
-            why: None,
+            why: Judged::default(),
             thresholds: self.judge(info, sum, measured, spans),
             unended: info.time.ended.is_none(),
             unbalanced: self.unbalanced(info),
@@ -338,7 +323,7 @@ impl Collector {
                 .map(|row| instance_row(info, row, measured))
                 .collect(),
             machines: self.figures.machines.rows(info, measured),
-            labels: self.figures.label_rows(info, measured),
+            labels: self.figures.labels.rows(info, measured),
         }
     }
 
@@ -364,7 +349,7 @@ impl Collector {
 
     fn level_rows(&self, info: &RunInfo, spans: &[Range<u64>]) -> Vec<LevelRow> {
         let Figures { levels, attempts, phases, .. } = &self.figures;
-        levels.clone().unwrap_or_default().rows(info, attempts, (phases, spans))
+        levels.rows(info, attempts, (phases, spans))
     }
 
     fn phase_rows(&self, spans: &[Range<u64>]) -> Vec<PhaseRow> {
@@ -393,7 +378,7 @@ impl Collector {
         let phases = self.figures.phases.iter().zip(spans);
         let counted = phases.filter(|(phase, _)| phase.info.measured && phase.is_begun());
         let spans: Vec<Range<u64>> = counted.map(|(_, span)| span.clone()).collect();
-        self.figures.pieces.take().map(|pieces| pieces.finish(&spans)).unwrap_or_default()
+        std::mem::take(&mut self.figures.pieces).finish(&spans)
     }
 
     /// The sum of the measured phases, and their time. Overlapping time counts once: parallel
@@ -643,27 +628,19 @@ impl Collector {
     }
 
     fn generator(&self, sum: &Interval, measured: Duration, attempts: u64) -> Generator {
-        let resources = sum.generator.resources.clone().unwrap_or_default();
-        let cpu_ns = resources.cpu.time_ns();
         let phases = || self.figures.phases.iter().filter(|phase| phase.info.measured);
         let readings: u64 = phases().map(|phase| phase.host_cpu_count).sum();
         let host_cpu: f64 = phases().map(|phase| phase.host_cpu_sum).sum();
+        let shards = self.figures.machines.shards(sum.shards);
+        let own = Generator::of(&sum.generator, shards, attempts, measured);
         Generator {
-            lateness: Latency::of(&sum.generator.lateness),
-            together: sum.generator.together,
-            lost_ns: sum.generator.lost_ns / self.figures.machines.shards(sum.shards),
-            lost_longest_ns: sum.generator.lost_max_ns,
             late_seconds: self.figures.pace.late_seconds,
             seconds: self.figures.pace.seconds,
-            cpu_ns,
-            cores: per_second(cpu_ns, measured) / 1e9,
-            cpu_per_attempt_ns: if attempts == 0 { 0.0 } else { cpu_ns as f64 / attempts as f64 },
-            memory_bytes_max: self.figures.machines.memory_bytes().max(resources.memory_bytes),
-            host_cpu_mean: if readings == 0 { 0.0 } else { host_cpu / readings as f64 },
-            host_cpu_max: resources.host_cpu,
+            memory_bytes_max: self.figures.machines.memory_bytes().max(own.memory_bytes_max),
+            host_cpu_mean: host_cpu / readings.max(1) as f64,
             host_busy_from: self.figures.pace.host_busy_from,
             sustained_per_s: self.figures.pace.sustained_per_s,
-            resources,
+            ..own
         }
     }
 }

@@ -78,14 +78,14 @@ pub fn summary_json(summary: &Summary) -> Value {
         ("by_label", json!(summary.parts.labels)),
         ("monitors", rows(&summary.monitors, monitor)),
         ("events", actions::actions(&summary.events.actions)),
-        ("audits", rows(&summary.audits, |row| audits::json(row, &summary.info))),
+        ("audits", rows(&summary.audits, audits::json)),
         ("growth", json!(summary.growth)),
         ("back_offs", back_offs(summary)),
         ("levels", rows(&summary.parts.levels, |row| level(summary, row))),
         ("capacity", capacity::capacity(summary.capacity.as_deref())),
-        ("findings", findings::findings(summary.verdict.why.as_ref())),
-        ("stability", findings::stability(summary.verdict.why.as_ref())),
-        ("gave_way", findings::gave_way(summary.verdict.why.as_ref())),
+        ("findings", findings::findings(&summary.verdict.why)),
+        ("stability", findings::stability(&summary.verdict.why)),
+        ("gave_way", findings::gave_way(&summary.verdict.why)),
     ];
     more.into_iter().for_each(|(name, told)| value[name] = told);
     if let Some(picture) = &summary.users.picture {

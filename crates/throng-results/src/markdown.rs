@@ -1,13 +1,9 @@
 //! A run as Markdown tables for pull requests (GitHub Flavored Markdown,
 //! <https://github.github.com/gfm/>). Always in English.
 
-mod audits;
 mod capacity;
 mod comparison;
-mod duel;
-mod events;
 mod history;
-mod levels;
 mod summary;
 
 use throng_base::{Said, clean};

@@ -326,11 +326,7 @@ pub(crate) fn verdict(
     let is_meant = |row: &&MonitorRow| monitored.source.is_empty() || row.name == monitored.source;
     let figures = rows.iter().filter(is_meant);
     let figures = figures.filter_map(|row| row.figure(&monitored.figure, threshold.measure));
-    match figures.reduce(|one, other| threshold.worse(one, other)) {
-        Some(figure) if threshold.holds(figure) => Verdict::Met(figure),
-        Some(figure) => Verdict::NotMet(figure),
-        None => Verdict::Unknown,
-    }
+    threshold.judge_figure(figures.reduce(|one, other| threshold.worse(one, other)))
 }
 
 impl MonitorRow {

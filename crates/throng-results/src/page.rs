@@ -6,7 +6,6 @@ mod compared;
 mod live;
 mod machines;
 mod monitors;
-mod number;
 mod renderings;
 mod series;
 mod tables;
@@ -101,6 +100,14 @@ pub fn renderings<'a>(sentences: impl IntoIterator<Item = &'a Said>) -> Value {
 /// A page without results, which queries its server.
 pub fn served_html(data: &Value) -> String {
     html(data).replacen(OFFLINE, ONLINE, 1)
+}
+
+/// Without a decimal point if it is an integer.
+fn number(figure: Option<f64>) -> Value {
+    match figure {
+        Some(figure) if figure.fract() == 0.0 && figure.abs() < 9e15 => json!(figure as i64),
+        figure => json!(figure),
+    }
 }
 
 fn picture(summary: &Summary) -> Value {

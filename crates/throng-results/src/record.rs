@@ -101,9 +101,7 @@ impl Recorder {
             let path = path.to_path_buf();
             move |error| RecordError { path, error }
         };
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true).private();
-        builder.create(directory).map_err(failed(directory))?;
+        create_folder(directory).map_err(failed(directory))?;
         let scenario = directory.join(SCENARIO_FILE);
         create_new(&scenario)
             .and_then(|mut file| file.write_all(scenario_text.as_bytes()))
@@ -165,9 +163,7 @@ impl Recorder {
 
     /// Makes the lines so far a segment, which is compressed during the run.
     fn end_segment(&mut self) -> io::Result<()> {
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true).private();
-        builder.create(segments::folder(&self.directory))?;
+        create_folder(&segments::folder(&self.directory))?;
         let path = &self.intervals.path;
         let new = path.with_extension("new");
         let file = create_new(&new)?;
@@ -252,11 +248,14 @@ impl Recorder {
 /// Maximum growth of `run.json` until the end of the run: verdicts and reasons.
 const END_BYTES: usize = 4096;
 
+/// Creates a directory that only its owner can access, and those above it.
+fn create_folder(path: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).private().create(path)
+}
+
 /// Creates a file that only its owner can access, and its directories.
 pub fn create_file(path: &Path) -> Result<File, RecordError> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true).private();
-    let made = path.parent().map_or(Ok(()), |folder| builder.create(folder));
+    let made = path.parent().map_or(Ok(()), create_folder);
     made.and_then(|()| create_new(path))
         .map_err(|error| RecordError { path: path.to_path_buf(), error })
 }

@@ -15,9 +15,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use throng_base::{Said, StepId};
 use throng_metrics::{
-    Blame, Cause, Connections, DeliveryCounter, DeliveryInterval, Ending, Heartbeats, Interval,
-    Lifecycle, Messages, Packets, Population, Resources, Retries, SampleInterval, Stage,
-    StepInterval, StepKind, TargetInterval, Together, TrendUnit, Unit, Verdict,
+    Blame, Cause, Connections, DeliveryCounter, DeliveryInterval, Ending, GeneratorInterval,
+    Heartbeats, Interval, Lifecycle, Messages, Packets, Population, Resources, Retries,
+    SampleInterval, Stage, StepInterval, StepKind, TargetInterval, Together, TrendUnit, Unit,
+    Verdict,
 };
 
 use crate::actions::ActionRow;
@@ -34,6 +35,7 @@ pub(crate) use levels::LEVELS_DRAWN_MIN;
 use picture::Picture;
 use throng_metrics::Duel;
 use throng_metrics::capacity::Capacity;
+use throng_why::Judged;
 pub use validity::{HOST_CPU_BUSY, InvalidReason, LATENESS_NS_MAX, Validity};
 
 /// Damage in a file of lines, or in a whole run directory.
@@ -71,7 +73,7 @@ pub struct Summary {
     pub measured: Duration,
     /// The length of the whole run.
     pub lasted: Duration,
-    /// The measured time in a few points; empty if an older version summed up the run.
+    /// The measured time in a few points.
     pub curves: Curves,
     pub verdict: RunVerdict,
     pub steps: StepTables,
@@ -96,8 +98,8 @@ pub struct Summary {
 #[derive(Clone, Debug)]
 pub struct RunVerdict {
     pub validity: Validity,
-    /// The findings; `None` if an older version summed up the run.
-    pub why: Option<throng_why::Judged>,
+    /// The findings.
+    pub why: Judged,
     pub thresholds: Vec<ThresholdRow>,
     /// The run was killed or is still active.
     pub unended: bool,
@@ -675,6 +677,32 @@ pub struct Generator {
     pub resources: Resources,
 }
 
+impl Generator {
+    /// What follows from the sums of all shards, without what needs seconds.
+    pub(crate) fn of(
+        sum: &GeneratorInterval,
+        shards: u64,
+        attempts: u64,
+        measured: Duration,
+    ) -> Generator {
+        let resources = sum.resources.clone().unwrap_or_default();
+        let cpu_ns = resources.cpu.time_ns();
+        Generator {
+            lateness: Latency::of(&sum.lateness),
+            together: sum.together,
+            lost_ns: sum.lost_ns / shards.max(1),
+            lost_longest_ns: sum.lost_max_ns,
+            cpu_ns,
+            cores: per_second(cpu_ns, measured) / 1e9,
+            cpu_per_attempt_ns: if attempts == 0 { 0.0 } else { cpu_ns as f64 / attempts as f64 },
+            memory_bytes_max: resources.memory_bytes,
+            host_cpu_max: resources.host_cpu,
+            resources,
+            ..Generator::default()
+        }
+    }
+}
+
 /// The metrics of one of several machines.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MachineRow {
@@ -844,7 +872,7 @@ impl Row {
 }
 
 /// Which steps of a run are attempts ([`StepKind::is_attempt`]). An unknown step is one.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Attempts {
     by_step: Vec<bool>,
 }

@@ -34,7 +34,6 @@ pub use findings::findings_text;
 pub use history::history_text;
 pub use live::{Live, Progress, progress_line};
 pub use report::figure_text;
-pub(crate) use report::known_text;
 
 use crate::summary::Summary;
 

@@ -1,10 +1,9 @@
 //! Determines the validity of a result and the exit code. The generator is suspected first.
 
-mod actions;
-mod addresses;
 mod headline;
 mod lateness;
 mod ledger;
+mod named;
 mod once;
 
 use std::time::Duration;
@@ -433,7 +432,7 @@ fn judge_thresholds(summary: &Summary) -> (Exit, Vec<Said>) {
 
 /// What grew in a load that should be stable (`--soak`).
 fn unstable(summary: &Summary) -> Option<Said> {
-    let stability = summary.verdict.why.as_ref()?.stability.as_ref()?;
+    let stability = summary.verdict.why.stability.as_ref()?;
     let grows = stability.measures.iter().find(|it| it.trend == Trend::Grows)?;
     summary.info.mode.soak.then(|| say!("unstable: {}", grows.text()))
 }
@@ -671,8 +670,8 @@ impl Summary {
         if nothing_succeeded(self).is_some() && !is_unreachable(self) {
             diagnostics.push(self.failed_throughout());
         }
-        diagnostics.extend(actions::diagnostics(self));
-        diagnostics.extend(addresses::diagnostics(self));
+        diagnostics.extend(named::events(self));
+        diagnostics.extend(named::addresses(self));
         diagnostics.extend(ledger::diagnostics(self));
         diagnostics.extend((self.messages.counts.dropped > 0).then(|| self.dropped()));
         diagnostics

@@ -140,11 +140,7 @@ impl Stretches {
             let told = self.window.end_second();
             self.take(told);
         }
-        match self.worst {
-            Some(worst) if self.window.threshold.holds(worst) => Verdict::Met(worst),
-            Some(worst) => Verdict::NotMet(worst),
-            None => Verdict::Unknown,
-        }
+        self.window.threshold.judge_figure(self.worst)
     }
 }
 

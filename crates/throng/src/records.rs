@@ -119,16 +119,12 @@ pub(crate) fn why(arguments: &WhyArguments) -> Ended {
 fn found(arguments: &WhyArguments) -> Result<(), Box<Diagnostic>> {
     let screen = Screen::output(arguments.no_color);
     let run = given_or_newest(arguments.run.as_deref())?;
-    let mut summary = run.summary()?;
-    if summary.verdict.why.is_none() {
-        // An older version has written the summary of its segments, so their lines are read again.
-        summary = run.summary_beside(|_| {})?;
-    }
-    let judged = summary.verdict.why.clone().unwrap_or_default();
+    let summary = run.summary()?;
+    let judged = &summary.verdict.why;
     if arguments.json {
         let mut told = match arguments.slowest {
             true => json!({ "slowest": slowest_json(&summary) }),
-            false => judged_json(&judged),
+            false => judged_json(judged),
         };
         told["run"] = json!({ "id": summary.info.id, "name": summary.info.name });
         told["run"]["directory"] = json!(run.directory.display().to_string());
@@ -136,7 +132,7 @@ fn found(arguments: &WhyArguments) -> Result<(), Box<Diagnostic>> {
     } else {
         screen.text(&match arguments.slowest {
             true => slowest_text(&summary, &screen.style),
-            false => findings_text(&summary, &judged, &screen.style),
+            false => findings_text(&summary, judged, &screen.style),
         });
     }
     Ok(())

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use throng_metrics::host::{ALL, Kind, Series, place};
+use throng_metrics::host::{ALL, Series, SeriesKind, place};
 
 /// The text format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,13 +94,13 @@ impl Figures {
 fn head(text: &mut String, series: &Series, format: Format) {
     let (name, kind) = match (series.kind, format) {
         // OpenMetrics names a counter without the ending of its samples.
-        (Kind::Counter, Format::OpenMetrics) => {
+        (SeriesKind::Counter, Format::OpenMetrics) => {
             (series.name.strip_suffix("_total").unwrap_or(series.name), "counter")
         }
-        (Kind::Counter, Format::Text) => (series.name, "counter"),
-        (Kind::Gauge, _) => (series.name, "gauge"),
-        (Kind::Untyped, Format::OpenMetrics) => (series.name, "unknown"),
-        (Kind::Untyped, Format::Text) => (series.name, "untyped"),
+        (SeriesKind::Counter, Format::Text) => (series.name, "counter"),
+        (SeriesKind::Gauge, _) => (series.name, "gauge"),
+        (SeriesKind::Untyped, Format::OpenMetrics) => (series.name, "unknown"),
+        (SeriesKind::Untyped, Format::Text) => (series.name, "untyped"),
     };
     let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {kind}", series.help);
 }
@@ -169,7 +169,7 @@ mod tests {
             words.iter().any(|word| *word == name || (word.starts_with("node_") && starts(word)))
         };
         for Series { name, kind, help, .. } in ALL {
-            let kind = if *kind == Kind::Gauge { "gauge" } else { "counter" };
+            let kind = if *kind == SeriesKind::Gauge { "gauge" } else { "counter" };
             let row = format!("| `{name}` | {kind} | {help} |");
             let is_there =
                 if name.starts_with("node_") { is_named(name) } else { page.contains(&row) };

@@ -1,8 +1,6 @@
 //! The sums of interval lines: everything in a run except its events. They can be stored, so that a
 //! long run is summed up without rereading its first lines.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 use throng_base::StepId;
 use throng_metrics::{Histogram, Interval};
@@ -19,13 +17,14 @@ use crate::directory::{PhaseInfo, RunInfo};
 use crate::event::Event;
 use crate::gauges::AllGauges;
 use crate::summary::picture::Picture;
-use crate::summary::{Attempts, HOST_CPU_BUSY, LATENESS_NS_MAX, LabelRow};
+use crate::summary::{Attempts, HOST_CPU_BUSY, LATENESS_NS_MAX};
 use crate::window::{Behind, Stretches};
 
 /// The load must continue without users for at least this time.
 const DESERTED_SECONDS_MIN: u64 = 2;
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// A checkpoint of an older version, which lacks some of them, is not used.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Figures {
     pub(super) attempts: Attempts,
     pub(super) phases: Vec<PhaseSum>,
@@ -33,10 +32,8 @@ pub(crate) struct Figures {
     pub(super) users_online_max: u64,
     pub(super) users_present_max: u64,
     /// One past the last second at whose end a user was present.
-    #[serde(default)]
     present_until: u64,
     pub(super) connections_open_max: u64,
-    #[serde(default)]
     pub(super) backlog_max: u64,
     second: Second,
     pub(super) pace: Pace,
@@ -44,21 +41,14 @@ pub(crate) struct Figures {
     /// By threshold: state of thresholds over stretches of seconds.
     pub(super) stretches: Vec<Option<Stretches>>,
     /// By threshold: state of thresholds around marks.
-    #[serde(default)]
     pub(super) behind: Vec<Option<Behind>>,
     pub(super) held: Seconds,
-    /// `None` if an older version summed up the first lines; the same applies below.
-    #[serde(default)]
-    pub(super) pieces: Option<Pieces>,
-    #[serde(default)]
-    pub(super) labels: Option<Labels>,
-    #[serde(default)]
-    pub(super) levels: Option<Levels>,
+    pub(super) pieces: Pieces,
+    pub(super) labels: Labels,
+    pub(super) levels: Levels,
     /// The seconds that findings use.
-    #[serde(default)]
-    pub(super) timeline: Option<Timeline>,
-    #[serde(default)]
-    pub(super) picture: Option<Picture>,
+    pub(super) timeline: Timeline,
+    pub(super) picture: Picture,
 }
 
 /// The current second, until a later one starts.
@@ -67,9 +57,7 @@ struct Second {
     second: u64,
     ok: u64,
     /// Includes those after the end of the load.
-    #[serde(default)]
     ok_at_all: u64,
-    #[serde(default)]
     failed: u64,
     opened: u64,
     lateness: Histogram,
@@ -84,7 +72,6 @@ pub(super) struct Pace {
     pub(super) sustained_per_s: u64,
     pub(super) opened_per_s_max: u64,
     pub(super) host_busy_from: Option<u64>,
-    #[serde(default)]
     pub(super) outages: Outages,
 }
 
@@ -103,23 +90,11 @@ impl Figures {
         Figures {
             attempts: Attempts::new(info),
             phases,
-            gauges: AllGauges::default(),
-            users_online_max: 0,
-            users_present_max: 0,
-            present_until: 0,
-            connections_open_max: 0,
-            backlog_max: 0,
-            second: Second::default(),
-            pace: Pace::default(),
             machines: Machines::new(info),
             stretches: stretches.collect(),
             behind: behind.collect(),
-            held: Seconds::default(),
-            pieces: Some(Pieces::new()),
-            labels: Some(Labels::new(info)),
-            levels: Some(Levels::default()),
-            timeline: Some(Timeline::default()),
-            picture: Some(Picture::default()),
+            labels: Labels::new(info),
+            ..Figures::default()
         }
     }
 
@@ -139,9 +114,7 @@ impl Figures {
         phase.gauges(interval);
         let load = usize::from(phase.info.load);
         let gauges = self.gauges.add(load, interval);
-        if let Some(levels) = &mut self.levels {
-            levels.add(index, interval, &gauges);
-        }
+        self.levels.add(index, interval, &gauges);
         self.users_online_max = self.users_online_max.max(gauges.users_online);
         self.users_present_max = self.users_present_max.max(present(&gauges));
         if present(&gauges) > 0 {
@@ -152,24 +125,16 @@ impl Figures {
         if interval.generator.resources.as_ref().is_some_and(|resources| resources.held) {
             self.held.add(interval.second);
         }
-        if let Some(picture) = &mut self.picture {
-            picture.add(interval);
-        }
-        if let Some(timeline) = &mut self.timeline {
-            let is_attempt = |step| self.attempts.holds(StepId(step));
-            timeline.add(interval, measured, &gauges, is_attempt);
-        }
+        self.picture.add(interval);
+        let is_attempt = |step| self.attempts.holds(StepId(step));
+        self.timeline.add(interval, measured, &gauges, is_attempt);
         self.stretches.iter_mut().flatten().for_each(|it| it.add(interval, &gauges));
         self.behind.iter_mut().flatten().for_each(|it| it.add(interval, &gauges));
         if measured {
             self.pace(interval);
-            if let Some(pieces) = &mut self.pieces {
-                pieces.add(interval, &self.attempts, gauges.users_online);
-            }
+            self.pieces.add(interval, &self.attempts, gauges.users_online);
             self.machines.add(interval);
-            if let Some(labels) = &mut self.labels {
-                labels.add(load, interval, &self.attempts);
-            }
+            self.labels.add(load, interval, &self.attempts);
         }
     }
 
@@ -180,9 +145,7 @@ impl Figures {
                 let index = self.index(*phase);
                 let begun = &mut self.phases[index].begun_ns;
                 *begun = Some(begun.map_or(*at_ns, |first| first.min(*at_ns)));
-                if let Some(levels) = &mut self.levels {
-                    levels.begun(*at_ns, (index, &self.phases[index]));
-                }
+                self.levels.begun(*at_ns, (index, &self.phases[index]));
             }
             Event::PhaseEnded { at_ns, phase } => {
                 let index = self.index(*phase);
@@ -191,9 +154,7 @@ impl Figures {
             }
             Event::Amended { at_ns, phase, change, .. } => {
                 let index = self.index(*phase);
-                if let Some(levels) = &mut self.levels {
-                    levels.changed(*at_ns, (index, &self.phases[index]), change);
-                }
+                self.levels.changed(*at_ns, (index, &self.phases[index]), change);
             }
             Event::MachineLost { at_ns, machine, detail } => {
                 self.machines.lost(*machine, *at_ns, detail);
@@ -247,10 +208,6 @@ impl Figures {
             let first = self.pace.host_busy_from.unwrap_or(u64::MAX).min(interval.second);
             self.pace.host_busy_from = Some(first);
         }
-    }
-
-    pub(super) fn label_rows(&self, info: &RunInfo, measured: Duration) -> Vec<LabelRow> {
-        self.labels.iter().flat_map(|labels| labels.rows(info, measured)).collect()
     }
 
     /// Ends the current second.

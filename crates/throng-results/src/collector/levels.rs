@@ -15,7 +15,7 @@ use crate::summary::{LevelRow, per_second};
 const LEVELS_MAX: usize = 256;
 
 /// Part of a phase between two changes of its load.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct LevelPart {
     phase: usize,
     /// `None` if it is unchanged.
@@ -23,14 +23,12 @@ struct LevelPart {
     at_ns: u64,
     sum: Interval,
     users_online: u64,
-    #[serde(default)]
     connections_open: u64,
 }
 
 impl LevelPart {
     fn new(phase: usize, change: Option<String>, at_ns: u64) -> LevelPart {
-        let (sum, users_online, connections_open) = (Interval::default(), 0, 0);
-        LevelPart { phase, change, at_ns, sum, users_online, connections_open }
+        LevelPart { phase, change, at_ns, ..LevelPart::default() }
     }
 }
 

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use throng_base::Said;
-use throng_metrics::{Histogram, Interval, Merge as _, Resources, Together};
+use throng_metrics::{Histogram, Interval, Merge as _};
 
 use crate::directory::RunInfo;
-use crate::summary::{Generator, HOST_CPU_BUSY, LATENESS_NS_MAX, Latency, MachineRow, per_second};
+use crate::summary::{Generator, HOST_CPU_BUSY, LATENESS_NS_MAX, MachineRow};
 
 /// By machine; empty for a single machine.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Machines(Vec<Machine>);
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -18,12 +18,9 @@ struct Machine {
     /// When and how it was lost.
     lost: Option<(u64, Said)>,
     shards: u16,
-    lateness: Histogram,
-    together: Together,
-    lost_ns: u64,
-    lost_max_ns: u64,
+    /// Only the generator's own figures.
+    sum: Interval,
     attempts: u64,
-    resources: Resources,
     host_cpu_sum: f64,
     readings: u64,
     host_busy_from: Option<u64>,
@@ -43,13 +40,9 @@ impl Machines {
     pub(super) fn add(&mut self, interval: &Interval) {
         let Some(machine) = self.0.get_mut(usize::from(interval.machine)) else { return };
         machine.shards = machine.shards.max(interval.shards);
-        machine.lateness.merge(&interval.generator.lateness);
-        machine.together.merge(&interval.generator.together);
-        machine.lost_ns += interval.generator.lost_ns;
-        machine.lost_max_ns = machine.lost_max_ns.max(interval.generator.lost_max_ns);
+        machine.sum.generator.merge(&interval.generator);
         machine.attempts += interval.steps.iter().map(|row| row.count).sum::<u64>();
         if let Some(resources) = &interval.generator.resources {
-            machine.resources.merge(resources);
             machine.host_cpu_sum += resources.host_cpu;
             machine.readings += 1;
             if resources.host_cpu >= HOST_CPU_BUSY {
@@ -80,7 +73,9 @@ impl Machines {
 
     /// The sum of the peak memory of all machines.
     pub(super) fn memory_bytes(&self) -> u64 {
-        self.0.iter().map(|machine| machine.resources.memory_bytes).sum()
+        let resources =
+            self.0.iter().filter_map(|machine| machine.sum.generator.resources.as_ref());
+        resources.map(|it| it.memory_bytes).sum()
     }
 
     /// The shards of all machines; `most` is the number on the machine with the most.
@@ -108,23 +103,12 @@ impl Machine {
     }
 
     fn generator(&self, measured: Duration) -> Generator {
-        let cpu_ns = self.resources.cpu.time_ns();
         Generator {
-            lateness: Latency::of(&self.lateness),
-            together: self.together,
-            lost_ns: self.lost_ns / u64::from(self.shards.max(1)),
-            lost_longest_ns: self.lost_max_ns,
             late_seconds: self.late_seconds,
             seconds: self.seconds,
-            cpu_ns,
-            cores: per_second(cpu_ns, measured) / 1e9,
-            cpu_per_attempt_ns: cpu_ns as f64 / self.attempts.max(1) as f64,
-            memory_bytes_max: self.resources.memory_bytes,
             host_cpu_mean: self.host_cpu_sum / self.readings.max(1) as f64,
-            host_cpu_max: self.resources.host_cpu,
             host_busy_from: self.host_busy_from,
-            sustained_per_s: 0,
-            resources: self.resources.clone(),
+            ..Generator::of(&self.sum.generator, self.shards.into(), self.attempts, measured)
         }
     }
 }

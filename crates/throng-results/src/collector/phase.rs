@@ -13,7 +13,7 @@ pub(super) const SECOND_NS: u64 = 1_000_000_000;
 /// Number of seconds whose gauges are kept, because lines can arrive that late.
 const RECENT_SECONDS_MAX: usize = 8;
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct PhaseSum {
     pub(super) info: PhaseInfo,
     pub(super) sum: Interval,
@@ -33,7 +33,6 @@ pub(super) struct PhaseSum {
     pub(super) host_cpu_count: u64,
     held: Seconds,
     /// Thresholds that must be met in every second of the phase.
-    #[serde(default)]
     thresholds: Vec<Held>,
 }
 
@@ -61,9 +60,13 @@ impl Seconds {
     }
 }
 
-impl Range {
-    const NOTHING: Range = Range { online_min: u64::MAX, online_max: 0, present_max: 0 };
+impl Default for Range {
+    fn default() -> Range {
+        Range { online_min: u64::MAX, online_max: 0, present_max: 0 }
+    }
+}
 
+impl Range {
     fn add(&mut self, gauges: &Gauges) {
         self.online_min = self.online_min.min(gauges.users_online);
         self.online_max = self.online_max.max(gauges.users_online);
@@ -82,21 +85,7 @@ pub(super) fn present(gauges: &Gauges) -> u64 {
 
 impl PhaseSum {
     pub(super) fn new(info: PhaseInfo, thresholds: Vec<Held>) -> PhaseSum {
-        PhaseSum {
-            thresholds,
-            info,
-            sum: Interval::default(),
-            seconds: None,
-            begun_ns: None,
-            ended_ns: None,
-            recent: Vec::new(),
-            is_followed: false,
-            range: Range::NOTHING,
-            ranged_until: 0,
-            host_cpu_sum: 0.0,
-            host_cpu_count: 0,
-            held: Seconds::default(),
-        }
+        PhaseSum { info, thresholds, ..PhaseSum::default() }
     }
 
     pub(super) fn add(&mut self, interval: &Interval) {

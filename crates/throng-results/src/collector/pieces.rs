@@ -31,11 +31,13 @@ pub(crate) struct Pieces {
     pieces: BTreeMap<u64, Piece>,
 }
 
-impl Pieces {
-    pub(crate) fn new() -> Pieces {
+impl Default for Pieces {
+    fn default() -> Pieces {
         Pieces { seconds: 1, pieces: BTreeMap::new() }
     }
+}
 
+impl Pieces {
     /// Adds a line of a measured phase; `users` is the number online in all loads.
     pub(crate) fn add(&mut self, interval: &Interval, attempts: &Attempts, users: u64) {
         let mut piece = Piece { users, ..Piece::default() };
@@ -108,7 +110,7 @@ mod tests {
     }
 
     fn seconds(count: u64) -> Pieces {
-        let mut pieces = Pieces::new();
+        let mut pieces = Pieces::default();
         let attempts = attempts();
         (0..count).for_each(|second| pieces.add(&interval(second, 1), &attempts, second));
         pieces
@@ -117,7 +119,7 @@ mod tests {
     #[test]
     fn a_short_run_has_one_point_per_second() {
         let all = 2 * SECOND_NS..12 * SECOND_NS + SECOND_NS / 4;
-        let mut pieces = Pieces::new();
+        let mut pieces = Pieces::default();
         (2..13).for_each(|second| pieces.add(&interval(second, 1), &attempts(), 64));
         let curves = pieces.finish(&[all]);
         assert_eq!(curves.rate, vec![Some(10_090.0); 10], "the last quarter of a second is none");
@@ -153,7 +155,7 @@ mod tests {
 
     #[test]
     fn unmeasured_time_is_a_gap() {
-        let mut pieces = Pieces::new();
+        let mut pieces = Pieces::default();
         for second in [0, 1, 5, 6] {
             pieces.add(&interval(second, 1), &attempts(), 1);
         }

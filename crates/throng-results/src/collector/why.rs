@@ -24,19 +24,16 @@ use crate::verdict::record_trouble;
 const APART_NS_MAX: i64 = 2_000_000_000;
 
 impl Figures {
-    /// `None` if the seconds of the first lines are unknown.
     pub(super) fn why(
         &mut self,
         summary: &Summary,
         watched: Vec<Watched>,
         spans: &[Range<u64>],
-    ) -> Option<Judged> {
-        let timeline = self.timeline.as_mut()?;
-        timeline.finish();
+    ) -> Judged {
+        self.timeline.finish();
         let facts = Facts { phases: phases(self, spans), watched, ..facts(summary) };
         let sums: Vec<&Interval> = self.phases.iter().map(|phase| &phase.sum).collect();
-        let timeline = self.timeline.as_ref()?;
-        Some(judge(&Record::new(&facts, timeline, sums)))
+        judge(&Record::new(&facts, &self.timeline, sums))
     }
 }
 
@@ -48,24 +45,22 @@ impl Figures {
             |kind: StepKind| kind != StepKind::Connect && (kind.is_asked() || !kind.is_attempt());
         let is_known = summary.info.tables.steps.iter().all(|step| is_known(step.kind));
         let of_one = is_known && summary.info.tables.loads.is_empty();
-        let Some(timeline) = self.timeline.as_ref().filter(|_| of_one) else { return };
-        for level in &mut summary.parts.levels {
+        for level in summary.parts.levels.iter_mut().filter(|_| of_one) {
             let from_s = level.at_ns as f64 / 1e9;
-            let users = timeline.users(from_s, from_s + level.lasted.as_secs_f64());
+            let users = self.timeline.users(from_s, from_s + level.lasted.as_secs_f64());
             (level.users_mean, level.users_explained) = users.unzip();
         }
     }
 
     /// Computes what the events of the run changed.
     pub(super) fn effects(&self, summary: &mut Summary, spans: &[Range<u64>]) {
-        let Some(timeline) = &self.timeline else { return };
         let facts = Facts { phases: phases(self, spans), ..facts(summary) };
         let begun = facts.phases.iter().filter(|it| it.span.to_s > it.span.from_s);
         let bounds = begun.flat_map(|it| [it.span.from_s, it.span.to_s]);
         let changes_s: Vec<f64> = bounds.chain(facts.changes_s.iter().copied()).collect();
         for row in &mut summary.events.actions {
             let happened = row.happened(&changes_s, facts.lasted_s);
-            row.effect = happened.map(|it| around(timeline, &it));
+            row.effect = happened.map(|it| around(&self.timeline, &it));
         }
     }
 }

@@ -5,18 +5,17 @@ use throng_why::{
     Code, Figure, Finding, GaveWay, Judged, Measured, Needs, Rival, Span, Trend, Unknown,
 };
 
-/// Null if an older version summed up the run.
-pub(super) fn findings(judged: Option<&Judged>) -> Value {
-    judged.map_or(Value::Null, |judged| judged.findings.iter().map(finding).collect())
+pub(super) fn findings(judged: &Judged) -> Value {
+    judged.findings.iter().map(finding).collect()
 }
 
 /// The findings, and the rules that lacked data.
 pub fn judged_json(judged: &Judged) -> Value {
     let unknown = judged.unknown.iter().map(|(code, why)| unknown(*code, why));
     json!({
-        "findings": findings(Some(judged)),
-        "stability": stability(Some(judged)),
-        "gave_way": gave_way(Some(judged)),
+        "findings": findings(judged),
+        "stability": stability(judged),
+        "gave_way": gave_way(judged),
         "doubts": judged.doubts.iter().map(|it| it.english()).collect::<Vec<_>>(),
         "until_s": judged.until_s,
         "unknown": unknown.collect::<Vec<_>>(),
@@ -24,10 +23,8 @@ pub fn judged_json(judged: &Judged) -> Value {
 }
 
 /// Whether a long load was stable; null for other loads.
-pub(super) fn stability(judged: Option<&Judged>) -> Value {
-    let Some(found) = judged.and_then(|judged| judged.stability.as_ref()) else {
-        return Value::Null;
-    };
+pub(super) fn stability(judged: &Judged) -> Value {
+    let Some(found) = &judged.stability else { return Value::Null };
     let measure = |it: &Measured| {
         json!({
             "name": it.key,
@@ -53,10 +50,9 @@ pub(super) fn stability(judged: Option<&Judged>) -> Value {
 }
 
 /// What limited the service at the border of a search.
-pub(super) fn gave_way(judged: Option<&Judged>) -> Value {
-    let all = judged.map_or(&[][..], |judged| &judged.gave_way);
+pub(super) fn gave_way(judged: &Judged) -> Value {
     let row = |it: &GaveWay| json!({ "code": it.code.map(Code::word), "text": it.text.english() });
-    all.iter().map(row).collect()
+    judged.gave_way.iter().map(row).collect()
 }
 
 fn when(span: Span) -> Value {

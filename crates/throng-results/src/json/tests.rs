@@ -111,7 +111,7 @@ fn everything() -> Objects {
     let chain = Some(Chain { retransmits: Some(0), ..Chain::default() });
     let slow = Slow { chain, ..Slow::default() };
     strained.steps.slowest.push(SlowRow { step: "GET /".into(), slow });
-    strained.verdict.why = Some(sample::judged());
+    strained.verdict.why = sample::judged();
     strained.events.actions = actions();
     add_rare_rows(&mut strained);
     let mut found = Objects::new();

@@ -5,20 +5,20 @@ use std::time::Duration;
 use throng_base::Said;
 use throng_metrics::{Unit, Verdict};
 
-use super::audits::audits_markdown;
 use super::capacity::capacity_markdown;
-use super::duel::duel_markdown;
-use super::events::events_markdown;
-use super::levels::levels_markdown;
 use super::{escape, list, more, word};
+use crate::actions::ActionRow;
 use crate::summary::curves::Named;
 use crate::summary::{ChangeOf, POINTS_MAX, Row, Summary};
 use crate::terminal::columns::{Columns, TIMES};
 use crate::terminal::curve::{BLOCKS, spark};
-use crate::terminal::figure_text;
+use crate::terminal::report::{duel, events, levels};
+use crate::terminal::{Style, figure_text};
 use crate::verdict::{headline, judge};
+use throng_metrics::Duel;
 
 const ROWS_MAX: usize = 20;
+const LEVEL_ROWS_MAX: usize = 60;
 const ERRORS_MAX: usize = 5;
 const FINDINGS_MAX: usize = 5;
 const EXAMPLE_CHARS_MAX: usize = 200;
@@ -40,7 +40,7 @@ pub fn summary_markdown(summary: &Summary) -> String {
     let code = exit.code();
     out += &format!("{targets}{here}, {users} users, {length}, {started}, exit code {code}\n\n");
     out += &summary.capacity.as_deref().map(capacity_markdown).unwrap_or_default();
-    out += &summary.duel.as_deref().map(duel_markdown).unwrap_or_default();
+    out += &summary.duel.as_deref().map(dueled).unwrap_or_default();
     let attempts = summary.attempts_word().english();
     let total = (format!("all {attempts}"), &summary.steps.total);
     let rows =
@@ -51,9 +51,9 @@ pub fn summary_markdown(summary: &Summary) -> String {
     let shown = told.iter().take(ROWS_MAX).map(|row| (row.name.clone(), *row));
     out += &steps(attempts, &std::iter::once(total).chain(shown).collect::<Vec<_>>());
     out += &more(told.len(), ROWS_MAX, " steps");
-    out += &levels_markdown(summary);
-    out += &audits_markdown(summary);
-    out += &events_markdown(summary);
+    out += &levels_of_load(summary);
+    out += &audits(summary);
+    out += &events_of_run(summary);
     let drawn = curves_text(summary);
     if !drawn.is_empty() {
         out += &format!("\n```text\n{drawn}```\n");
@@ -88,6 +88,57 @@ pub fn summary_markdown(summary: &Summary) -> String {
     out + &list(notes.chain(errors(summary)))
 }
 
+/// The sentence and the figures of a duel.
+fn dueled(found: &Duel) -> String {
+    let [a, b] = found.sides.each_ref().map(|side| escape(side));
+    let (verdict, pairs) = (escape(&found.verdict().english()), found.pairs);
+    let mut out = format!("**{verdict}**: {pairs} pairs of slices, A is {a}, B is {b}\n\n");
+    out += &duel::table(found, &Style::plain()).markdown(escape);
+    let conditions = found.conditions.iter().map(|one| escape(&one.text().english()));
+    out + &list(conditions) + "\n"
+}
+
+/// The steps at each level; empty if the load never changed.
+fn levels_of_load(summary: &Summary) -> String {
+    if !summary.has_levels() {
+        return String::new();
+    }
+    let lines = levels::all_lines(summary, &Style::plain());
+    let table = levels::all_columns().table(lines.iter().take(LEVEL_ROWS_MAX));
+    format!("\n{}{}", table.markdown(escape), more(lines.len(), LEVEL_ROWS_MAX, " rows"))
+}
+
+fn audits(summary: &Summary) -> String {
+    let told: Vec<Said> = summary.audits.iter().flat_map(|row| row.sentences()).collect();
+    let lines = told.iter().take(ROWS_MAX);
+    let lines = lines.map(|text| format!("audit {}", escape(&text.english())));
+    list(lines) + &more(told.len(), ROWS_MAX, "")
+}
+
+/// The results around each event, and its sentence.
+fn events_of_run(summary: &Summary) -> String {
+    let all = &summary.events.actions;
+    if all.is_empty() {
+        return String::new();
+    }
+    let shown = &all[..all.len().min(ROWS_MAX)];
+    let sentences: String = shown.iter().map(event).collect();
+    let around = events::around_columns().table(&events::parts(shown, &Style::plain()));
+    format!("\n{}\n{sentences}{}", around.markdown(escape), more(all.len(), ROWS_MAX, " events"))
+}
+
+/// Its time, its result and its effect.
+fn event(row: &ActionRow) -> String {
+    let name = escape(&row.name);
+    let at = row.at_ns.map(|at| figure_text(Unit::Nanoseconds, at as f64));
+    let at = at.map_or_else(String::new, |at| format!(" at {at}"));
+    let detail = row.detail.english();
+    let detail = if detail.is_empty() { String::new() } else { format!(" ({})", escape(&detail)) };
+    let status = row.status.text().english();
+    let changed = row.paragraph().map(|it| format!(": {}", escape(&it.english())));
+    format!("- **{name}**{at}, {}, {status}{detail}{}\n", row.action, changed.unwrap_or_default())
+}
+
 fn curves_text(summary: &Summary) -> String {
     let line = |curve: Named<'_>| {
         let drawn = spark(curve.values, POINTS_MAX, &BLOCKS);
@@ -119,7 +170,7 @@ fn after(summary: &Summary) -> Option<String> {
 
 /// The most certain findings: what happened, when, and what to do next.
 fn findings(summary: &Summary) -> impl Iterator<Item = String> {
-    let found = summary.verdict.why.iter().flat_map(|judged| &judged.findings);
+    let found = summary.verdict.why.findings.iter();
     found.take(FINDINGS_MAX).map(|it| {
         let at = |seconds: f64| figure_text(Unit::Nanoseconds, seconds * 1e9);
         let (code, level) = (it.code.word(), it.level.word());
@@ -223,6 +274,19 @@ mod tests {
         let text = summary_markdown(&summary);
         for part in ["<script", "<img", "@all", "\n# x", "\n| b", "http://"] {
             assert!(!text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn both_sides_and_their_differences_are_shown() {
+        let text = dueled(&sample::duel::duel());
+        for part in [
+            "**A is faster by 3.1 % \\(2.0 to 4.2\\)**: 12 pairs of slices, A is http:&#47;/a, B is",
+            "| rate | 10,000/s | 9,700/s | −3.0 % | −4.0 % … −2.0 % | worse |\n",
+            "| target CPU/attempt | 20.0µs | – | – | – |  |\n",
+            "- triggered: rate &lt; -2%\n",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
         }
     }
 }

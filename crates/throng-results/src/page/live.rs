@@ -2,21 +2,20 @@
 //! if there are too many points, pairs are merged. A percentile of a pair is then the larger one;
 //! sums stay exact. The final report is made from the run directory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use throng_metrics::{Cause, Histogram, Interval, Merge as _, Stage};
+use throng_metrics::{Histogram, Interval};
 
 use super::monitors::Monitored;
-use super::number::number;
 use super::renderings::Renderings;
 use super::series::{
-    COLUMNS, FIGURES, Fold, HEAT_COLUMNS, Point, StepSeries, TIMES, curve, heat_json, heat_rows,
-    larger, micros, step_times,
+    COLUMNS, FIGURES, HEAT_COLUMNS, Point, PointRow, StepSeries, TIMES, columns, curve, heat_json,
+    heat_rows, step_times,
 };
 use super::tables::tables;
-use super::{EVENTS_MAX, names, picture, told};
+use super::{EVENTS_MAX, names, number, picture, told};
 use crate::collector::Collector;
 use crate::directory::RunInfo;
 use crate::event::Event;
@@ -35,7 +34,7 @@ pub struct LivePage {
     attempts: Attempts,
     collector: Collector,
     width_s: u64,
-    rows: Vec<LiveRow>,
+    rows: Vec<PointRow>,
     /// The current point, after the rows.
     point: Point,
     step_width_s: u64,
@@ -50,15 +49,6 @@ pub struct LivePage {
     renderings: Renderings,
     /// Seconds that have started.
     seconds: u64,
-}
-
-/// A completed point.
-#[derive(Clone, Default)]
-struct LiveRow {
-    figures: Vec<Option<f64>>,
-    times: Vec<Option<f64>>,
-    errors: Vec<(Cause, u64)>,
-    stages: Vec<(Stage, Option<f64>)>,
 }
 
 impl LivePage {
@@ -98,7 +88,7 @@ impl LivePage {
         }
         let at = (second / self.width_s) as usize;
         while self.rows.len() < at {
-            self.rows.push(LiveRow::of(&std::mem::take(&mut self.point)));
+            self.rows.push(PointRow::of(&std::mem::take(&mut self.point)));
         }
         self.seconds = self.seconds.max(second + 1);
         self.add(interval);
@@ -132,7 +122,7 @@ impl LivePage {
     }
 
     fn fold(&mut self) {
-        self.rows.push(LiveRow::of(&std::mem::take(&mut self.point)));
+        self.rows.push(PointRow::of(&std::mem::take(&mut self.point)));
         self.width_s *= 2;
         self.monitors.fold();
         let pairs = self.rows.chunks(2).map(|pair| match pair {
@@ -165,7 +155,9 @@ impl LivePage {
 
     /// The change by the last second: one point per column.
     pub fn second(&self) -> Value {
-        let row = LiveRow::of(&self.point);
+        let row = PointRow::of(&self.point);
+        let mut renderings = Renderings::default();
+        row.rendered(&mut renderings);
         let figures = FIGURES.iter().zip(&row.figures);
         let times = TIMES.iter().zip(&row.times);
         let object = |(figure, value): (&super::series::Figure, &Option<f64>)| {
@@ -188,7 +180,7 @@ impl LivePage {
             "times": Value::Object(times.map(object).collect::<Map<_, _>>()),
             "errors": errors.collect::<Value>(),
             "stages": stages.collect::<Value>(),
-            "renderings": row.renderings().json(),
+            "renderings": renderings.json(),
             "step_at": at,
             "steps": steps.collect::<Value>(),
         })
@@ -222,21 +214,9 @@ impl LivePage {
 
     /// All data of the page.
     pub fn all(&self) -> Value {
-        let rows = || self.rows.iter().cloned().chain([LiveRow::of(&self.point)]);
-        let rows: Vec<LiveRow> = rows().collect();
-        let mut series = Map::new();
-        for (index, figure) in FIGURES.iter().enumerate() {
-            let column = rows.iter().map(|row| number(row.figures[index]));
-            series.insert(figure.name.into(), column.collect());
-        }
-        let mut times = Map::new();
-        for (index, figure) in TIMES.iter().enumerate() {
-            let column = rows.iter().map(|row| number(row.times[index]));
-            times.insert(figure.name.into(), column.collect());
-        }
-        series.insert("times".into(), Value::Object(times));
-        series.insert("errors".into(), errors_json(&rows));
-        series.insert("stages".into(), stages_json(&rows));
+        let mut rows = self.rows.clone();
+        rows.push(PointRow::of(&self.point));
+        let mut series = columns(&rows);
         series.insert("width_s".into(), json!(self.width_s));
         series.insert("step_width_s".into(), json!(self.step_width_s));
         series.insert("step_times".into(), step_times().collect());
@@ -248,8 +228,7 @@ impl LivePage {
         let summary = self.summary();
         let mut renderings = self.renderings(&summary);
         // The summary contains no causes of warm-ups.
-        causes(&rows).into_iter().for_each(|cause| renderings.cause(cause));
-        stages(&rows).into_iter().for_each(|stage| renderings.stage(stage));
+        rows.iter().for_each(|row| row.rendered(&mut renderings));
         json!({
             "language": throng_base::language::spoken().word(),
             "live": true,
@@ -265,79 +244,6 @@ impl LivePage {
             "events": self.events,
             "scenario": "",
         })
-    }
-}
-
-fn causes(rows: &[LiveRow]) -> BTreeSet<Cause> {
-    rows.iter().flat_map(|row| &row.errors).map(|(cause, _)| *cause).collect()
-}
-
-fn stages(rows: &[LiveRow]) -> BTreeSet<Stage> {
-    rows.iter().flat_map(|row| &row.stages).map(|(stage, _)| *stage).collect()
-}
-
-fn errors_json(rows: &[LiveRow]) -> Value {
-    let count = |row: &LiveRow, cause: Cause| {
-        row.errors.iter().find(|(it, _)| *it == cause).map_or(0, |(_, count)| *count)
-    };
-    let told = |cause: Cause| {
-        let column: Value = rows.iter().map(|row| json!(count(row, cause))).collect();
-        json!({"cause": cause.word(), "text": cause.text().english(), "count": column})
-    };
-    causes(rows).into_iter().map(told).collect()
-}
-
-fn stages_json(rows: &[LiveRow]) -> Value {
-    let p99 = |row: &LiveRow, stage: Stage| {
-        number(row.stages.iter().find(|(it, _)| *it == stage).and_then(|(_, p99)| *p99))
-    };
-    let told = |stage: Stage| {
-        let column: Value = rows.iter().map(|row| p99(row, stage)).collect();
-        json!({"stage": stage.word(), "p99": column})
-    };
-    stages(rows).into_iter().map(told).collect()
-}
-
-impl LiveRow {
-    fn of(point: &Point) -> LiveRow {
-        let stages = point.sum.connections.stages.iter();
-        LiveRow {
-            figures: FIGURES.iter().map(|figure| figure.of(point)).collect(),
-            times: TIMES.iter().map(|figure| figure.of(point)).collect(),
-            errors: point.attempts.errors.clone(),
-            stages: stages.map(|it| (it.stage, micros(&it.latency, 0.99))).collect(),
-        }
-    }
-
-    fn renderings(&self) -> Renderings {
-        let mut own = Renderings::default();
-        self.errors.iter().for_each(|(cause, _)| own.cause(*cause));
-        self.stages.iter().for_each(|(stage, _)| own.stage(*stage));
-        own
-    }
-
-    /// Merges this point with the next one.
-    fn folded(&self, later: &LiveRow) -> LiveRow {
-        let mut both = self.clone();
-        let figures = both.figures.iter_mut().zip(&later.figures).zip(FIGURES.iter());
-        let times = both.times.iter_mut().zip(&later.times).zip(&TIMES);
-        for ((mine, theirs), figure) in figures.chain(times) {
-            *mine = match figure.fold {
-                Fold::Sum => {
-                    mine.zip(*theirs).map(|(one, other)| one + other).or(*mine).or(*theirs)
-                }
-                Fold::Later => theirs.or(*mine),
-                Fold::Larger => larger(*mine, *theirs),
-            };
-        }
-        both.errors.merge(&later.errors);
-        for (stage, p99) in &later.stages {
-            match both.stages.iter_mut().find(|(mine, _)| mine == stage) {
-                Some((_, mine)) => *mine = larger(*mine, *p99),
-                None => both.stages.push((*stage, *p99)),
-            }
-        }
-        both
     }
 }
 

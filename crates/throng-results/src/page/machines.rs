@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use throng_metrics::Interval;
 
-use super::number::number;
+use super::number;
 use crate::directory::RunInfo;
 
 /// Maximum number of machines, starting with the busiest.

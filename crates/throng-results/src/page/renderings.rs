@@ -47,12 +47,11 @@ impl Renderings {
 
     /// Of the findings.
     fn of_findings(&mut self, summary: &Summary) {
-        if let Some(judged) = &summary.verdict.why {
-            judged.gave_way.iter().for_each(|it| self.add(&it.text));
-            let measures = judged.stability.iter().flat_map(|found| &found.measures);
-            measures.for_each(|it| self.add(&it.text()));
-        }
-        for found in summary.verdict.why.iter().flat_map(|judged| &judged.findings) {
+        let judged = &summary.verdict.why;
+        judged.gave_way.iter().for_each(|it| self.add(&it.text));
+        let measures = judged.stability.iter().flat_map(|found| &found.measures);
+        measures.for_each(|it| self.add(&it.text()));
+        for found in &judged.findings {
             self.add(&found.code.title());
             self.add(&found.text);
             self.add(&found.next);

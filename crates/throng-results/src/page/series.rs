@@ -2,7 +2,7 @@
 //! percentiles of each point are exact. The number of values of all steps is limited, so their
 //! points can be coarser still.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use throng_metrics::{
 };
 
 use super::machines::Machines;
-use super::number::number;
+use super::number;
 use super::renderings::Renderings;
 use crate::directory::RunInfo;
 use crate::read::Run;
@@ -124,19 +124,10 @@ impl Series {
 
     /// As columns with one value per point.
     pub fn json(self) -> Value {
-        let column = |figure: &Figure| -> Value {
-            self.points.iter().map(|point| number(figure.of(point))).collect()
-        };
-        let mut told = Map::new();
-        for figure in FIGURES.iter() {
-            told.insert(figure.name.into(), column(figure));
-        }
-        let times = TIMES.iter().map(|figure| (figure.name.to_string(), column(figure)));
-        told.insert("times".into(), Value::Object(times.collect()));
+        let rows: Vec<PointRow> = self.points.iter().map(PointRow::of).collect();
+        let mut told = columns(&rows);
         told.insert("width_s".into(), json!(self.width_s));
         told.insert("step_width_s".into(), json!(self.width_s * self.step_points));
-        told.insert("errors".into(), self.errors());
-        told.insert("stages".into(), self.stage_times());
         let steps = self.steps.iter().map(|(step, it)| it.json(*step));
         told.insert("steps".into(), steps.collect());
         told.insert("curve".into(), curve(&self.total));
@@ -145,50 +136,9 @@ impl Series {
         Value::Object(told)
     }
 
-    /// The causes of all errors.
-    fn causes(&self) -> BTreeSet<Cause> {
-        let all = self.points.iter().flat_map(|point| &point.attempts.errors);
-        all.map(|(cause, _)| *cause).collect()
-    }
-
-    /// The stages of connections that occurred.
-    fn stages(&self) -> BTreeSet<Stage> {
-        self.points
-            .iter()
-            .flat_map(|point| &point.sum.connections.stages)
-            .map(|it| it.stage)
-            .collect()
-    }
-
     /// The renderings of texts in the columns. The summary contains none of warm-ups.
     pub(super) fn rendered(&self, renderings: &mut Renderings) {
-        self.causes().into_iter().for_each(|cause| renderings.cause(cause));
-        self.stages().into_iter().for_each(|stage| renderings.stage(stage));
-    }
-
-    fn errors(&self) -> Value {
-        let column = |cause: Cause| -> Value {
-            let of = |point: &Point| -> u64 {
-                let all = point.attempts.errors.iter().filter(|(it, _)| *it == cause);
-                all.map(|(_, count)| count).sum()
-            };
-            self.points.iter().map(|point| json!(of(point))).collect()
-        };
-        let told = |cause: Cause| json!({"cause": cause.word(), "text": cause.text().english(), "count": column(cause)});
-        self.causes().into_iter().map(told).collect()
-    }
-
-    /// The p99 of successful attempts.
-    fn stage_times(&self) -> Value {
-        let column = |stage| -> Value {
-            let of = |point: &Point| {
-                let row = point.sum.connections.stages.iter().find(|it| it.stage == stage);
-                row.and_then(|row| micros(&row.latency, 0.99))
-            };
-            self.points.iter().map(|point| json!(of(point))).collect()
-        };
-        let told = |stage: Stage| json!({"stage": stage.word(), "p99": column(stage)});
-        self.stages().into_iter().map(told).collect()
+        self.points.iter().for_each(|point| PointRow::of(point).rendered(renderings));
     }
 
     /// Attempts by time and duration: triples of column, row and count. A row is a quarter of a
@@ -319,6 +269,92 @@ impl Point {
         self.sum.merge_later(sum);
         self.attempts.merge(total);
     }
+}
+
+/// The values of a point in all columns.
+#[derive(Clone, Default)]
+pub(super) struct PointRow {
+    pub(super) figures: Vec<Option<f64>>,
+    pub(super) times: Vec<Option<f64>>,
+    pub(super) errors: Vec<(Cause, u64)>,
+    /// The p99 of successful attempts.
+    pub(super) stages: Vec<(Stage, Option<f64>)>,
+}
+
+impl PointRow {
+    pub(super) fn of(point: &Point) -> PointRow {
+        let stages = point.sum.connections.stages.iter();
+        PointRow {
+            figures: FIGURES.iter().map(|figure| figure.of(point)).collect(),
+            times: TIMES.iter().map(|figure| figure.of(point)).collect(),
+            errors: point.attempts.errors.clone(),
+            stages: stages.map(|it| (it.stage, micros(&it.latency, 0.99))).collect(),
+        }
+    }
+
+    pub(super) fn rendered(&self, renderings: &mut Renderings) {
+        self.errors.iter().for_each(|(cause, _)| renderings.cause(*cause));
+        self.stages.iter().for_each(|(stage, _)| renderings.stage(*stage));
+    }
+
+    /// Merges this point with the next one.
+    pub(super) fn folded(&self, later: &PointRow) -> PointRow {
+        let mut both = self.clone();
+        let figures = both.figures.iter_mut().zip(&later.figures).zip(FIGURES.iter());
+        let times = both.times.iter_mut().zip(&later.times).zip(&TIMES);
+        for ((mine, theirs), figure) in figures.chain(times) {
+            *mine = match figure.fold {
+                Fold::Sum => {
+                    mine.zip(*theirs).map(|(one, other)| one + other).or(*mine).or(*theirs)
+                }
+                Fold::Later => theirs.or(*mine),
+                Fold::Larger => larger(*mine, *theirs),
+            };
+        }
+        both.errors.merge(&later.errors);
+        for (stage, p99) in &later.stages {
+            match both.stages.iter_mut().find(|(mine, _)| mine == stage) {
+                Some((_, mine)) => *mine = larger(*mine, *p99),
+                None => both.stages.push((*stage, *p99)),
+            }
+        }
+        both
+    }
+}
+
+/// One value per point, by the name of the column.
+pub(super) fn columns(rows: &[PointRow]) -> Map<String, Value> {
+    let all = |figures: &[Figure], of: fn(&PointRow) -> &[Option<f64>]| -> Map<String, Value> {
+        let column = |at: usize| rows.iter().map(|row| number(of(row)[at])).collect();
+        figures.iter().enumerate().map(|(at, it)| (it.name.to_string(), column(at))).collect()
+    };
+    let mut told = all(&FIGURES, |row| &row.figures);
+    told.insert("times".into(), Value::Object(all(&TIMES, |row| &row.times)));
+    told.insert("errors".into(), errors(rows));
+    told.insert("stages".into(), stages(rows));
+    told
+}
+
+fn errors(rows: &[PointRow]) -> Value {
+    let mut counts: BTreeMap<Cause, Vec<u64>> = BTreeMap::new();
+    for (at, row) in rows.iter().enumerate() {
+        for (cause, count) in &row.errors {
+            counts.entry(*cause).or_insert_with(|| vec![0; rows.len()])[at] += count;
+        }
+    }
+    let told = |(cause, count): (Cause, Vec<u64>)| json!({"cause": cause.word(), "text": cause.text().english(), "count": count});
+    counts.into_iter().map(told).collect()
+}
+
+fn stages(rows: &[PointRow]) -> Value {
+    let mut times: BTreeMap<Stage, Vec<Option<f64>>> = BTreeMap::new();
+    for (at, row) in rows.iter().enumerate() {
+        for (stage, p99) in &row.stages {
+            times.entry(*stage).or_insert_with(|| vec![None; rows.len()])[at] = *p99;
+        }
+    }
+    let told = |(stage, p99): (Stage, Vec<_>)| json!({"stage": stage.word(), "p99": p99});
+    times.into_iter().map(told).collect()
 }
 
 impl StepSeries {

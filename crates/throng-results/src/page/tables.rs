@@ -4,14 +4,11 @@
 use serde_json::{Map, Value, json};
 use throng_base::{Language, clean};
 
-use super::number::number;
+use super::number;
 use crate::summary::{PhaseRow, Row, Summary};
 use crate::terminal::Style;
 use crate::terminal::columns::{Columns, NOTHING, P99, TIMES, Time};
-use crate::terminal::report::levels::{self, Line};
-use crate::terminal::report::{
-    self, delivering, events, labels, residence, sessions, staying, targets,
-};
+use crate::terminal::report::{self, delivering, events, levels, parts, staying};
 use crate::terminal::table::{Cell, Table};
 
 /// By name; tables without rows are omitted.
@@ -30,21 +27,21 @@ fn all(summary: &Summary, language: Language) -> Vec<(&'static str, Table)> {
         .times(&TIMES, |row| row.latency);
     let told = summary.messages.deliveries.iter();
     let told = told.filter(|row| row.counts.sent + row.counts.expected > 0);
-    let (parts, connections) = (&summary.parts, &summary.connections);
+    let (places, connections) = (&summary.parts, &summary.connections);
     vec![
         ("steps", steps(summary, &summary.steps.rows)),
         ("transactions", steps(summary, &summary.steps.transactions)),
         ("phases", phases(summary, style)),
-        ("levels", load_levels(summary, style)),
+        ("levels", levels::all_columns().table(&levels::all_lines(summary, style))),
         ("around", events::around_columns().table(&events::parts(&summary.events.actions, style))),
         ("deliveries", deliveries.table(told)),
         ("changes", report::change_columns().table(&summary.events.changes.first)),
-        ("targets", targets::by_address(summary, &TIMES).table(&parts.targets)),
-        ("instances", targets::by_instance(summary, &TIMES).table(&parts.instances)),
-        ("labels", labels::columns(summary, &TIMES, style).table(&labels::lines(summary))),
-        ("sessions", sessions::columns(&TIMES).table(&parts.sessions)),
+        ("targets", parts::by_address(summary, &TIMES).table(&places.targets)),
+        ("instances", parts::by_instance(summary, &TIMES).table(&places.instances)),
+        ("labels", parts::by_label(summary, &TIMES, style).table(&parts::label_lines(summary))),
+        ("sessions", parts::by_session(&TIMES).table(&places.sessions)),
         ("stages", staying::stages(say!("stage"), &TIMES, style).table(&connections.stages)),
-        ("residence", residence::columns(&TIMES, style).table(&connections.residence)),
+        ("residence", staying::by_ending(&TIMES, style).table(&connections.residence)),
     ]
 }
 
@@ -58,24 +55,6 @@ fn steps(summary: &Summary, rows: &[Row]) -> Table {
         .cell(say!("service time p99"), |row| P99.cell(&row.service))
         .if_any(|row| !row.service.is_empty())
         .table(rows)
-}
-
-/// Includes the target's usage.
-fn load_levels(summary: &Summary, style: &Style) -> Table {
-    let names = Columns::of(say!("level"), |line: &Line| line.name.clone())
-        .cell(say!("step"), |line| line.step.clone())
-        .words()
-        .cell(say!("duration"), |line| {
-            line.of_level(|level| Cell::nanos(level.lasted.as_nanos() as u64))
-        });
-    let memory = |line: &Line| line.level.and_then(|level| level.target_memory_bytes);
-    let each = |line: &Line| line.level.and_then(|level| level.target_connection_bytes);
-    levels::columns(names)
-        .cell(say!("target memory"), move |line| levels::size(memory(line)))
-        .if_any(move |line| memory(line).is_some())
-        .cell(say!("per connection"), move |line| levels::size(each(line)))
-        .if_any(move |line| each(line).is_some())
-        .table(&levels::all_lines(summary, style))
 }
 
 fn phases(summary: &Summary, style: &Style) -> Table {

@@ -1,8 +1,10 @@
-//! Shows the stages of the slowest attempts as bars.
+//! The slowest attempts as a table, and their stages as bars.
 
+use throng_base::Said;
 use throng_metrics::Chain;
 
 use super::Style;
+use super::columns::Columns;
 use super::text::{clean, cut, nanos, width};
 use crate::summary::{SlowRow, Summary};
 
@@ -18,8 +20,7 @@ pub fn slowest_text(summary: &Summary, style: &Style) -> String {
     let rows = &summary.steps.slowest;
     let title = match rows.is_empty() {
         true => say!("no attempt has a response time"),
-        false if summary.only_requests() => say!("slowest requests"),
-        false => say!("slowest attempts"),
+        false => title(summary),
     };
     let mut out = format!("{name} · {}\n", style.say(title));
     for row in rows.iter().take(SHOWN_MAX) {
@@ -36,6 +37,29 @@ pub fn slowest_text(summary: &Summary, style: &Style) -> String {
         out += &format!("\n{}\n", style.dim(&style.say(note)));
     }
     if style.ascii { super::text::ascii(&out) } else { out }
+}
+
+/// The same as a table, to find them in the logs and traces of the service. Shown with `--details`.
+pub(super) fn exemplars(summary: &Summary, style: &Style) -> String {
+    if summary.steps.slowest.is_empty() {
+        return String::new();
+    }
+    let table = Columns::of(title(summary), |row: &SlowRow| clean(&row.step))
+        .cell(say!("time"), |row| nanos(row.slow.latency_ns))
+        .cell(say!("at"), |row| nanos(row.slow.at_ns))
+        .cell(say!("user"), |row| row.slow.user.to_string())
+        .cell(say!("trace ID"), |row| row.slow.trace.clone().unwrap_or_default())
+        .table(summary.steps.slowest.iter().take(SHOWN_MAX));
+    let command = "`throng why --slowest`";
+    let note = style.say(say!("where the time went: {}", command));
+    format!("{}{}\n", table.render(style), style.dim(&note))
+}
+
+fn title(summary: &Summary) -> Said {
+    match summary.only_requests() {
+        true => say!("slowest requests"),
+        false => say!("slowest attempts"),
+    }
 }
 
 /// Identifies the attempt in the logs and traces of the service.

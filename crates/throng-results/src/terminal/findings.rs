@@ -36,8 +36,7 @@ pub(super) fn section(summary: &Summary, style: &Style) -> String {
 
 /// Findings that the verdict and its warnings do not contain. Those concern throng itself.
 pub(super) fn beside_verdict(summary: &Summary) -> impl Iterator<Item = &Finding> {
-    let found = summary.verdict.why.iter().flat_map(|judged| &judged.findings);
-    found.filter(|it| it.code != Code::GeneratorBound)
+    summary.verdict.why.findings.iter().filter(|it| it.code != Code::GeneratorBound)
 }
 
 fn head(summary: &Summary, judged: &Judged, style: &Style) -> String {
@@ -225,10 +224,10 @@ mod tests {
     #[test]
     fn a_summary_has_two_lines_per_finding() {
         let mut summary = sample::summary();
-        summary.verdict.why = Some(Judged::default());
+        summary.verdict.why = Judged::default();
         let without = summary_text(&summary, &Style::plain());
         assert!(!without.contains("findings"), "{without}");
-        summary.verdict.why = Some(sample::judged());
+        summary.verdict.why = sample::judged();
         let with = summary_text(&summary, &Style::plain());
         let lines = "findings     open connections settle at 2,400\n             likely · 2s to 12s · \
                      throng explain plateau-residence\n";

@@ -1,25 +1,17 @@
 //! All results of a run, section by section. Empty sections are omitted.
 
 mod audits;
-mod capacity;
+pub(crate) mod capacity;
 pub(crate) mod delivering;
 pub(crate) mod duel;
 mod errors;
 pub(crate) mod events;
-mod exemplars;
 mod generator;
-pub(crate) mod labels;
 pub(crate) mod levels;
-mod machines;
 mod monitors;
-mod networks;
 mod once;
-mod own;
-pub(crate) mod residence;
-mod service;
-pub(crate) mod sessions;
+pub(crate) mod parts;
 pub(crate) mod staying;
-pub(crate) mod targets;
 
 use std::iter;
 
@@ -39,8 +31,8 @@ use super::text::{clean, cut, nanos, rate, share, span, width, wrap};
 use super::{Ink, Style};
 use crate::back_off::{BackOff, machine_name};
 use crate::summary::{
-    Change, ChangeOf, Latency, LoadRow, LogLine, POINTS_MAX, PhaseRow, Row, Summary, ThresholdRow,
-    per_second,
+    Change, ChangeOf, Latency, LoadRow, LogLine, OwnRow, POINTS_MAX, PhaseRow, Row, Summary,
+    ThresholdRow, per_second,
 };
 use crate::verdict::{Tone, headline};
 
@@ -70,23 +62,23 @@ pub(super) fn report_text(summary: &Summary, style: &Style) -> String {
         diagnostics(summary, style),
         counts(summary, style),
         latencies(summary, style),
-        service::service(summary, style),
+        service(summary, style),
         curves(summary, style),
         transactions(summary, style),
         errors::errors(summary, style),
-        targets::targets(summary, style),
-        targets::instances(summary, style),
-        labels::labels(summary, style),
-        sessions::sessions(summary, style),
+        parts::targets(summary, style),
+        parts::instances(summary, style),
+        parts::labels(summary, style),
+        parts::sessions(summary, style),
         errors::resent(summary, style),
         slowest(summary, style),
-        exemplars::exemplars(summary, style),
+        super::chains::exemplars(summary, style),
         codes(summary, style),
         connecting(summary, style),
         staying::funnel(summary, style),
-        residence::residence(summary, style),
+        staying::residence(summary, style),
         staying::pushed(summary, style),
-        own::own(summary, style),
+        own(summary, style),
         delivering::delivered(summary, style),
         staying::online(summary, style),
         loads(summary, style),
@@ -97,9 +89,9 @@ pub(super) fn report_text(summary: &Summary, style: &Style) -> String {
         back_offs(summary, style),
         log(summary, style),
         load(summary, style),
-        networks::networks(summary, style),
+        networks(summary, style),
         generator::generator(summary, style),
-        machines::machines(summary, style),
+        parts::machines(summary, style),
         audits::audits(summary, style),
         monitors::monitors(summary, style),
         generator::host(&summary.info.generator.host, style),
@@ -112,11 +104,7 @@ pub(super) fn report_text(summary: &Summary, style: &Style) -> String {
 fn title(summary: &Summary, style: &Style) -> String {
     let info = &summary.info;
     let headline = headline(summary);
-    let ink = match headline.tone {
-        Tone::Good => Ink::Good,
-        Tone::Warning => Ink::Warn,
-        Tone::Bad => Ink::Bad,
-    };
+    let ink = ink_of_tone(headline.tone);
     let verdict = match headline.cause {
         None => style.say(headline.text),
         Some(cause) => style.say(say!("nothing succeeded: {}", style.say(cause.text()))),
@@ -140,6 +128,14 @@ fn title(summary: &Summary, style: &Style) -> String {
         out.push('\n');
     });
     out
+}
+
+pub(super) fn ink_of_tone(tone: Tone) -> Ink {
+    match tone {
+        Tone::Good => Ink::Good,
+        Tone::Warning => Ink::Warn,
+        Tone::Bad => Ink::Bad,
+    }
 }
 
 /// The first target, the number of others, and whether throng competes with one for processors.
@@ -326,6 +322,24 @@ fn latencies(summary: &Summary, style: &Style) -> String {
     };
     let more = left_out(summary.steps.rows.len(), shown.len(), MORE_STEPS, style);
     table.render(style) + &more + &few + &marked
+}
+
+/// Service times, to compare with the response times in the table above. Shown with `--details`.
+/// Only steps whose attempts waited before they were sent; for others, both times are the same.
+fn service(summary: &Summary, style: &Style) -> String {
+    let waits = |row: &&Row| !row.service.is_empty() && row.service != row.latency;
+    let rows = worst_steps(summary).into_iter().filter(waits).map(|row| TimedRow {
+        name: step_name(row, summary, style),
+        ink: ink_of(row),
+        latency: row.service,
+    });
+    let table = times_table(say!("service time"), rows, summary, style);
+    if table.len() == 0 {
+        return String::new();
+    }
+    let meaning =
+        say!("counted from the time of sending; the table above counts from the scheduled start");
+    table.render(style) + &note(meaning, style)
 }
 
 /// The course of the run over time.
@@ -534,6 +548,38 @@ fn more(rows: usize, style: &Style) -> String {
     left_out(rows, rows.min(ROWS_MAX), more, style)
 }
 
+/// The counters and trends that have values.
+fn own(summary: &Summary, style: &Style) -> String {
+    if summary.steps.own.iter().all(|own| own.row.count == 0) {
+        return String::new();
+    }
+    let mut columns = Columns::of(say!("counters and trends"), |own: &OwnRow| clean(&own.row.name))
+        .count(say!("count"), |own| own.row.count)
+        .rate(say!("per second"), |own| own.row.ok_per_s);
+    for time in [Time::Mean, Time::Min, P50, P95, P99, Time::Max] {
+        columns = columns
+            .cell(time.head(), move |own| own_value(own, time))
+            .if_any(|own| own.unit.is_some());
+    }
+    let more = say!("… and {{}} more: `throng report --json` lists all");
+    best_left_out(&summary.steps.own, |own| own.row.count, &columns, more, style)
+}
+
+/// A value of a trend in its unit.
+fn own_value(own: &OwnRow, time: Time) -> String {
+    let Some(unit) = own.unit.filter(|_| !own.row.latency.is_empty()) else {
+        return String::new();
+    };
+    let text = |value: f64| figure_text(unit.unit(), value / unit.scale());
+    time.value(&own.row.latency).map_or_else(|| NOTHING.to_string(), text)
+}
+
+/// A number with up to three decimals.
+fn decimal(figure: f64) -> String {
+    let text = format!("{figure:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
 /// The machines that backed off, and when.
 fn back_offs(summary: &Summary, style: &Style) -> String {
     let steps = &summary.events.back_offs;
@@ -690,7 +736,7 @@ pub fn figure_text(unit: Unit, figure: f64) -> String {
         Unit::PerSecond => format!("{}/s", rate(figure)),
         Unit::Share => share(figure),
         Unit::Number => format_count(figure as u64),
-        Unit::Decimal => own::decimal(figure),
+        Unit::Decimal => decimal(figure),
         Unit::Bytes => format_bytes(figure),
         Unit::BytesPerSecond => format!("{}/s", format_bytes(figure)),
     }
@@ -773,6 +819,25 @@ fn load(summary: &Summary, style: &Style) -> String {
     ];
     out += &section(say!("messages"), &counters, style);
     out + &bytes(summary, style)
+}
+
+/// Simulated networks of users, and their packets.
+fn networks(summary: &Summary, style: &Style) -> String {
+    let networks = &summary.info.tables.networks;
+    if networks.is_empty() {
+        return String::new();
+    }
+    let lines: Vec<Vec<String>> =
+        networks.iter().map(|it| vec![clean(&it.session), clean(&it.network)]).collect();
+    let packets = &summary.connections.packets;
+    let counters = [
+        (packets.carried, say!("{{}} delivered")),
+        (packets.lost, say!("{{}} lost by the network")),
+        (packets.dropped, say!("{{}} dropped: the queue of a `rate` was full")),
+        (packets.late, say!("{{}} delivered more than 10 ms late")),
+        (packets.overflowed, say!("{{}} dropped because throng could not keep up")),
+    ];
+    labelled(say!("network"), &lines, style) + &section(say!("packets"), &counters, style)
 }
 
 /// The bytes of all connections.

@@ -2,8 +2,6 @@
 //! what to do next, and where the rest is. The table [`ROOMS`] decides what is omitted if there is
 //! not enough space.
 
-mod audits;
-mod changed;
 mod events;
 mod figures;
 mod found;
@@ -131,7 +129,7 @@ fn in_room(summary: &Summary, room: &Room, style: &Style) -> String {
         head::title(summary, style),
         head::facts(summary, room.facts, style),
         head::notices(summary, room, style),
-        changed::changes(summary, style),
+        events::changes(summary, style),
         figures::counts(summary, style),
         figures::starts(summary, style),
         figures::users(summary, style),
@@ -139,7 +137,7 @@ fn in_room(summary: &Summary, room: &Room, style: &Style) -> String {
         figures::times(summary, room.steps, style),
         super::report::curve_lines(summary, style, room.curves),
         wrong::thresholds(summary, room.thresholds, style),
-        audits::audits(summary, style),
+        events::audits(summary, style),
         events::events(summary, style),
         found::stability(summary, style),
         found::findings(summary, room.findings, style),

@@ -148,25 +148,25 @@ pub(crate) struct Stamp {
     pub(crate) why: Option<Said>,
 }
 
+/// The word for a search or a duel.
+fn decided(exit: Exit, has_condition: bool) -> Said {
+    match (exit, has_condition) {
+        (Exit::Success, false) => say!("DONE"),
+        (Exit::Success, true) => say!("PASSED"),
+        (Exit::ThresholdsNotMet, _) => say!("FAILED"),
+        _ => say!("UNDECIDED"),
+    }
+}
+
 /// For the first line of a summary. The lines below it explain why a result is invalid.
 pub(crate) fn stamp(summary: &Summary) -> Stamp {
     if let Some(capacity) = deciding_capacity(summary) {
         let (tone, why) = capacity_words(capacity);
-        let word = match (capacity.judge().0, capacity.at_least) {
-            (Exit::Success, None) => say!("DONE"),
-            (Exit::Success, Some(_)) => say!("PASSED"),
-            (Exit::ThresholdsNotMet, _) => say!("FAILED"),
-            _ => say!("UNDECIDED"),
-        };
+        let word = decided(capacity.judge().0, capacity.at_least.is_some());
         return Stamp { tone, word, why: Some(why) };
     }
     if let Some(duel) = deciding_duel(summary) {
-        let word = match (duel.judge().0, duel.conditions.is_empty()) {
-            (Exit::Success, true) => say!("DONE"),
-            (Exit::Success, false) => say!("PASSED"),
-            (Exit::ThresholdsNotMet, _) => say!("FAILED"),
-            _ => say!("UNDECIDED"),
-        };
+        let word = decided(duel.judge().0, !duel.conditions.is_empty());
         return Stamp { tone: duel_tone(duel), word, why: Some(duel.verdict()) };
     }
     let Headline { tone, text, cause } = headline(summary);

@@ -1,13 +1,12 @@
 //! The findings of audits.
 
-use std::time::Duration;
-
-use throng_base::units::{format_count, format_duration};
+use throng_base::units::format_count;
 use throng_base::{Said, clean};
 use throng_metrics::audit::{AuditFigure, Pair, Wrong};
 
 use super::super::Style;
 use super::super::columns::{Columns, NOTHING};
+use super::super::text::nanos;
 use crate::audits::{AuditRow, ViewRow};
 use crate::summary::Summary;
 
@@ -55,13 +54,13 @@ fn remarks(view: &ViewRow, style: &Style) -> Vec<String> {
     // Continuations of the line before.
     let mut below = Vec::new();
     if let (Some((at_ns, round)), true) = (&view.worst, view.read > 1) {
-        let (at, wrong) = (time(*at_ns), format_count(round.wrong_users()));
+        let (at, wrong) = (nanos(*at_ns), format_count(round.wrong_users()));
         said.push(say!("{name}: worst round, at {at}: {wrong} wrong"));
     }
     let times = view.all_times();
     if !times.is_empty() {
-        let (p50, p99) = (time(times.value_at(0.5)), time(times.value_at(0.99)));
-        let max = time(times.max());
+        let (p50, p99) = (nanos(times.value_at(0.5)), nanos(times.value_at(0.99)));
+        let max = nanos(times.max());
         said.push(say!(
             "{name}: time to agree with a change: {p50} (p50), {p99} (p99), {max} (max)"
         ));
@@ -95,7 +94,7 @@ fn remarks(view: &ViewRow, style: &Style) -> Vec<String> {
 
 fn wrong_text(wrong: &Wrong) -> Said {
     let (user, what, last) = (wrong.user, wrong.what.text(), wrong.last.text());
-    let at = time(wrong.at_ns);
+    let at = nanos(wrong.at_ns);
     say!("user {user}: {what}; last event: {last}, at {at}")
 }
 
@@ -119,8 +118,4 @@ fn quarrel(row: &AuditRow, pair: &Pair) -> Vec<Said> {
 fn of_books(row: &AuditRow, style: &Style) -> String {
     let lines = row.sentences().into_iter();
     lines.map(|text| style.say(say!("audit {text}")) + "\n").collect()
-}
-
-fn time(nanos: u64) -> String {
-    format_duration(Duration::from_nanos(nanos))
 }

@@ -31,27 +31,13 @@ pub(in crate::terminal) fn searched_levels(found: &Capacity, most: usize, style:
         return String::new();
     }
     let shown = &all[all.len().saturating_sub(most)..];
-    let time =
-        |seconds: Option<f64>| known_text(Unit::Nanoseconds, seconds.map(|seconds| seconds * 1e9));
-    let in_flight =
-        |level: &Level| format!("{} / {}", mean(level.in_flight), mean(level.in_flight_expected));
     let name = |level: &Level| {
         let [load, purpose] =
             [found.load(level.load), level.purpose.text()].map(|said| style.say(said));
         format!("{load} {purpose}")
     };
     let more = say!("… and {{}} earlier levels; --details shows all of them");
-    let mut table = Columns::of(say!("level"), name)
-        .rate(say!("served/s"), |level| level.served)
-        .cell(say!("strain"), |level| level.strain.map_or_else(|| NOTHING.to_string(), strain))
-        .cell(say!("p50"), |level| time(level.p50_s))
-        .cell(say!("p99"), |level| time(level.p99_s))
-        .cell(say!("in flight"), in_flight)
-        .cell(say!("verdict"), |level| {
-            Cell::new(ink(&level.verdict), style.say(level.verdict_text()))
-        })
-        .words()
-        .table(shown);
+    let mut table = level_columns(Columns::of(say!("level"), name), style).table(shown);
     table.leave_out_for_names(&["p50", "strain", "in flight"], style);
     let explained = [
         ("in flight", say!("in flight: measured / by Little's law")),
@@ -60,6 +46,23 @@ pub(in crate::terminal) fn searched_levels(found: &Capacity, most: usize, style:
     let notes = explained.into_iter().filter(|(head, _)| table.has(head));
     let notes: String = notes.map(|(_, told)| note(told, style)).collect();
     left_out(all.len(), shown.len(), more, style) + &table.render(style) + &notes
+}
+
+/// The columns after those with the load.
+pub(crate) fn level_columns<'a>(load: Columns<'a, Level>, style: &'a Style) -> Columns<'a, Level> {
+    let time =
+        |seconds: Option<f64>| known_text(Unit::Nanoseconds, seconds.map(|seconds| seconds * 1e9));
+    let in_flight =
+        |level: &Level| format!("{} / {}", mean(level.in_flight), mean(level.in_flight_expected));
+    load.rate(say!("served/s"), |level| level.served)
+        .cell(say!("strain"), |level| level.strain.map_or_else(|| NOTHING.to_string(), strain))
+        .cell(say!("p50"), move |level| time(level.p50_s))
+        .cell(say!("p99"), move |level| time(level.p99_s))
+        .cell(say!("in flight"), in_flight)
+        .cell(say!("verdict"), |level| {
+            Cell::new(ink(&level.verdict), style.say(level.verdict_text()))
+        })
+        .words()
 }
 
 fn ink(verdict: &LevelVerdict) -> Ink {

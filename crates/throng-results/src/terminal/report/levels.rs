@@ -18,13 +18,13 @@ const BAR_COLUMNS: usize = 40;
 /// A row of the table of levels; empty without values.
 pub(crate) struct Line<'a> {
     /// The level, with its step unless that has its own column.
-    pub(crate) name: String,
-    pub(crate) step: String,
+    name: String,
+    step: String,
     ink: Ink,
     /// All steps of a level, or one of them.
     row: Option<&'a Row>,
     /// Values that exist only for the whole level.
-    pub(crate) level: Option<&'a LevelRow>,
+    level: Option<&'a LevelRow>,
 }
 
 impl Line<'_> {
@@ -32,13 +32,13 @@ impl Line<'_> {
         self.row.map(cell).unwrap_or_default()
     }
 
-    pub(crate) fn of_level(&self, cell: impl Fn(&LevelRow) -> Cell) -> Cell {
+    fn of_level(&self, cell: impl Fn(&LevelRow) -> Cell) -> Cell {
         self.level.map(cell).unwrap_or_default()
     }
 }
 
 /// The columns after those with names.
-pub(crate) fn columns<'a>(names: Columns<'a, Line<'a>>) -> Columns<'a, Line<'a>> {
+fn columns<'a>(names: Columns<'a, Line<'a>>) -> Columns<'a, Line<'a>> {
     let time = |time: Time| move |line: &Line| line.of_row(|row| time.cell(&row.latency));
     let cores =
         |level: &LevelRow| Cell::of(Unit::Decimal, level.cores, format!("{:.2}", level.cores));
@@ -58,6 +58,23 @@ pub(crate) fn columns<'a>(names: Columns<'a, Line<'a>>) -> Columns<'a, Line<'a>>
         .cell(say!("cores"), move |line| line.of_level(cores))
         .cell(say!("target CPU"), |line| line.of_level(target_cpu))
         .if_any(|line| line.level.is_some_and(|level| level.target_cpu_s.is_some()))
+}
+
+/// All columns, with a separate one for steps and the target's usage.
+pub(crate) fn all_columns<'a>() -> Columns<'a, Line<'a>> {
+    let names = Columns::of(say!("level"), |line: &Line| line.name.clone())
+        .cell(say!("step"), |line| line.step.clone())
+        .words()
+        .cell(say!("duration"), |line| {
+            line.of_level(|level| Cell::nanos(level.lasted.as_nanos() as u64))
+        });
+    let memory = |line: &Line| line.level.and_then(|level| level.target_memory_bytes);
+    let each = |line: &Line| line.level.and_then(|level| level.target_connection_bytes);
+    columns(names)
+        .cell(say!("target memory"), move |line| size(memory(line)))
+        .if_any(move |line| memory(line).is_some())
+        .cell(say!("per connection"), move |line| size(each(line)))
+        .if_any(move |line| each(line).is_some())
 }
 
 /// Rows with a separate column for steps; empty if the load never changed.
@@ -124,7 +141,7 @@ fn memory(summary: &Summary, style: &Style) -> String {
     "\n".to_string() + &table.render(style) + &note(meaning, style)
 }
 
-pub(crate) fn size(bytes: Option<u64>) -> Cell {
+fn size(bytes: Option<u64>) -> Cell {
     known(Unit::Bytes, bytes.map(|bytes| bytes as f64))
 }
 

@@ -1,13 +1,10 @@
 //! The section about setup and teardown.
 
-use std::time::Duration;
-
-use throng_base::units::{format_count, format_duration};
-
 use throng_base::Said;
 
-use super::super::table::{Cell, Table};
-use super::super::text::clean;
+use super::super::columns::{Columns, failures};
+use super::super::table::Cell;
+use super::super::text::{clean, nanos};
 use super::super::{Ink, Style};
 use super::left_out;
 use crate::once::{OnceOutcome, OnceRun, OnceStep};
@@ -16,39 +13,39 @@ use crate::summary::Summary;
 /// Maximum number of steps of both.
 const ROWS_MAX: usize = 20;
 
+/// A part, or one of its steps.
+type Line<'a> = (&'a OnceRun, Option<&'a OnceStep>);
+
 /// The setup and the teardown, each with its steps.
 pub(super) fn once(summary: &Summary, style: &Style) -> String {
     if summary.events.once.is_empty() {
         return String::new();
     }
-    let mut table = Table::new([
-        say!("once per run"),
-        say!("attempts"),
-        say!("ok"),
-        say!("failed"),
-        say!("time"),
-    ]);
+    let mut lines: Vec<Line> = Vec::new();
     let mut steps_left = ROWS_MAX;
     for once in &summary.events.once {
-        let ink = if once.is_done() { Ink::Plain } else { Ink::Bad };
-        let head = format!("{} ({})", once.part.word(), style.say(outcome_text(once)));
-        table.row([
-            Cell::new(ink, head),
-            Cell::new(ink, String::new()),
-            Cell::new(ink, String::new()),
-            Cell::new(ink, String::new()),
-            Cell::new(ink, time(once.lasted_ns)),
-        ]);
-        for step in once.steps.iter().filter(|step| step.begun > 0).take(steps_left) {
-            table.row(step_cells(step));
-        }
+        let steps = once.steps.iter().filter(|step| step.begun > 0).take(steps_left);
+        lines.extend([None].into_iter().chain(steps.map(Some)).map(|step| (once, step)));
         steps_left = steps_left.saturating_sub(once.steps.len());
     }
+    let name = |(once, step): &Line| match step {
+        Some(step) => format!("  {}", clean(&step.name)),
+        None => format!("{} ({})", once.part.word(), style.say(outcome_text(once))),
+    };
+    let of_step =
+        |cell: fn(&OnceStep) -> Cell| move |(_, step): &Line| step.map(cell).unwrap_or_default();
+    let table = Columns::of(say!("once per run"), name)
+        .inked(|(once, step)| if step.is_none() && !once.is_done() { Ink::Bad } else { Ink::Plain })
+        .cell(say!("attempts"), of_step(|step| Cell::number(step.ok + step.failed)))
+        .cell(say!("ok"), of_step(|step| Cell::number(step.ok)))
+        .cell(say!("failed"), of_step(|step| failures(step.failed)))
+        .cell(say!("time"), |(once, step)| {
+            nanos(step.map_or(once.lasted_ns, |step| step.mean_ns as u64))
+        })
+        .table(&lines);
     let all: usize = summary.events.once.iter().map(|once| once.steps.len()).sum();
     let more = say!("… and {{}} more steps: `throng report --json` lists all");
-    let mut out = table.render(style);
-    out.push_str(&left_out(all, all.min(ROWS_MAX), more, style));
-    out
+    table.render(style) + &left_out(all, all.min(ROWS_MAX), more, style)
 }
 
 fn outcome_text(once: &OnceRun) -> Said {
@@ -58,19 +55,4 @@ fn outcome_text(once: &OnceRun) -> Said {
         OnceOutcome::TimedOut => say!("timed out"),
         OnceOutcome::Interrupted => say!("interrupted"),
     }
-}
-
-fn step_cells(step: &OnceStep) -> [Cell; 5] {
-    let bad = if step.failed > 0 { Ink::Bad } else { Ink::Plain };
-    [
-        Cell::new(Ink::Plain, format!("  {}", clean(&step.name))),
-        Cell::new(Ink::Plain, format_count(step.ok + step.failed)),
-        Cell::new(Ink::Plain, format_count(step.ok)),
-        Cell::new(bad, format_count(step.failed)),
-        Cell::new(Ink::Plain, time(step.mean_ns as u64)),
-    ]
-}
-
-fn time(nanos: u64) -> String {
-    format_duration(Duration::from_nanos(nanos))
 }

@@ -10,7 +10,7 @@ use super::super::table::Cell;
 use super::super::text::{clean, nanos, share};
 use super::super::{Ink, Style};
 use super::{ROWS_MAX, best_left_out, labelled, more, note, section};
-use crate::summary::{PhaseRow, Row, StageRow, Summary};
+use crate::summary::{PhaseRow, ResidenceRow, Row, StageRow, Summary};
 
 /// Each stage of a connection's life, with the users that reached it and the failures.
 pub(super) fn funnel(summary: &Summary, style: &Style) -> String {
@@ -196,4 +196,23 @@ fn tcp(summary: &Summary, style: &Style) -> Vec<String> {
     let backlog = format_bytes(tcp.backlog_bytes_max as f64);
     items.push(style.say(say!("{} backlog at peak", backlog)));
     items
+}
+
+/// Lifetimes of connections by the side that closed them. Shown with `--details`.
+pub(super) fn residence(summary: &Summary, style: &Style) -> String {
+    if summary.connections.residence.is_empty() {
+        return String::new();
+    }
+    by_ending(&BRIEF, style).table(&summary.connections.residence).render(style)
+}
+
+pub(crate) fn by_ending<'a>(which: &[Time], style: &'a Style) -> Columns<'a, ResidenceRow> {
+    let name = move |row: &ResidenceRow| match row.unopened {
+        true => style.say(say!("{} before the connection was open", style.say(row.ended.text()))),
+        false => style.say(row.ended.text()),
+    };
+    Columns::of(say!("connections ended"), name)
+        .count(say!("count"), |row| row.time.count)
+        .times(&[Time::Min, Time::Mean], |row| row.time)
+        .times(which, |row| row.time)
 }

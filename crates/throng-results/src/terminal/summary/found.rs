@@ -31,10 +31,7 @@ pub(super) fn findings(summary: &Summary, most: usize, style: &Style) -> String 
 
 /// Whether a long load was stable, and what was not; empty for other loads.
 pub(super) fn stability(summary: &Summary, style: &Style) -> String {
-    let judged = summary.verdict.why.as_ref();
-    let Some(found) = judged.and_then(|judged| judged.stability.as_ref()) else {
-        return String::new();
-    };
+    let Some(found) = &summary.verdict.why.stability else { return String::new() };
     let word = style.say(found.text());
     let told = match found.measures.iter().find(|it| it.trend == Trend::Grows) {
         Some(grows) => format!("{word} · {}", style.say(grows.text())),
@@ -50,8 +47,7 @@ pub(super) fn stability(summary: &Summary, style: &Style) -> String {
 
 /// What limited the service at the border of a search.
 pub(super) fn gave_way(summary: &Summary, most: usize, style: &Style) -> String {
-    let judged = summary.verdict.why.iter();
-    let all = judged.flat_map(|judged| &judged.gave_way).take(most);
+    let all = summary.verdict.why.gave_way.iter().take(most);
     let rows = all.enumerate().map(|(at, it)| {
         let label = if at == 0 { say!("bottlenecks") } else { Said::default() };
         labelled(label, &clean(&style.say(it.text.clone())), style)

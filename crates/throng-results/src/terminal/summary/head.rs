@@ -2,12 +2,12 @@
 
 use throng_base::{Diagnostic, Said, Severity};
 
-use super::super::report::{length_fact, target_fact};
+use super::super::report::{ink_of_tone, length_fact, target_fact};
 use super::super::text::{clean, cut, cut_middle, width, wrap};
 use super::super::{Ink, Style};
 use super::{Room, joined, line};
 use crate::summary::Summary;
-use crate::verdict::{Stamp, Tone, ports_scarce, stamp};
+use crate::verdict::{Stamp, ports_scarce, stamp};
 
 /// Minimum width of the run's name.
 const NAME_COLUMNS_MIN: usize = 12;
@@ -19,11 +19,7 @@ const TOLD_ELSEWHERE: [&str; 1] = ["nothing-succeeded"];
 /// The name, the verdict in one word, the reason, and the exit code.
 pub(super) fn title(summary: &Summary, style: &Style) -> String {
     let Stamp { tone, word, why } = stamp(summary);
-    let ink = match tone {
-        Tone::Good => Ink::Good,
-        Tone::Warning => Ink::Warn,
-        Tone::Bad => Ink::Bad,
-    };
+    let ink = ink_of_tone(tone);
     let exit = style.say(say!("exit {}", crate::exit_code(summary).code()));
     let word = style.say(word);
     let why = why.map(|why| format!(" · {}", style.say(why))).unwrap_or_default();
