@@ -13,7 +13,7 @@ use crate::said::Said;
 use crate::secret::blot;
 
 /// A text that can contain errors: a file, a command line, a cURL command.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Source {
     /// Its name for the user: a path, or `command line`.
     pub name: String,

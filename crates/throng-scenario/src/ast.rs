@@ -305,12 +305,10 @@ fn unknown_key(cx: &mut Context<'_>, key: &Key, kind: &'static MapKind) -> Optio
     if matches!(cx.scope.spoken, Spoken::Unknown) && kind.of_protocol() {
         return None;
     }
-    if cx.is_full() {
-        cx.count_error();
+    if cx.mistakes.is_full() {
+        cx.mistakes.count_error();
         return None;
     }
-    let message = say!("`{}` is not a key of {}", shorten(&key.text), kind.what);
-    let error = cx.error("unknown-key", message, key.place);
     let instead = instead(&key.text, kind);
     let meant = did_you_mean(&key.text, kind.names());
     let label = match meant {
@@ -319,7 +317,8 @@ fn unknown_key(cx: &mut Context<'_>, key: &Key, kind: &'static MapKind) -> Optio
         Some(word) => say!("did you mean `{word}`?"),
         None => say!("unknown"),
     };
-    cx.note(error.label(label).help(instead.unwrap_or_else(|| kind.key_list())));
+    let message = say!("`{}` is not a key of {}", shorten(&key.text), kind.what);
+    cx.report("unknown-key", key.place, message, label, instead.unwrap_or_else(|| kind.key_list()));
     meant
 }
 
@@ -335,8 +334,8 @@ pub(crate) fn need<'n>(
         // The wrong name has already been reported.
         Field::Meant(_) => None,
         Field::Missing(name) => {
-            let error = cx.error("missing-key", say!("{} requires `{name}`", kind.what), place);
-            cx.fail(error.label(say!("`{name}` is missing")).help(help))
+            let label = say!("`{name}` is missing");
+            cx.refuse("missing-key", place, say!("{} requires `{name}`", kind.what), label, help)
         }
     }
 }
@@ -358,9 +357,8 @@ pub(crate) fn one_of<'n>(
     let others = fields.iter().filter(|field| !field.is(found.0));
     if let Some((second, _)) = first(others.copied()) {
         let message = say!("`{}` and `{}` cannot be used together", found.0.text, second.text);
-        let error = cx.error("conflicting-keys", message, second.place);
-        let error = error.label(say!("`{}` is already given", found.0.text));
-        cx.note(error.help(say!("keep the one you need")));
+        let label = say!("`{}` is already given", found.0.text);
+        cx.report("conflicting-keys", second.place, message, label, say!("keep the one you need"));
     }
     Some(found)
 }

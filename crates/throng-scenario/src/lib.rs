@@ -378,7 +378,7 @@ fn read_rules(
         audits,
         is_http,
         unmeasured: &unmeasured,
-        complete: !cx.has_errors(),
+        complete: !cx.mistakes.has_errors(),
         events: &[],
     };
     let events = events::read_events(cx, fields, &names);
@@ -429,7 +429,7 @@ fn warn_unused(
     parts: &Parts<'_>,
     reaches: &Reaches,
 ) {
-    if !cx.has_errors() {
+    if !cx.mistakes.has_errors() {
         source::warn_network(cx, fields, sessions);
         reaches.warn_unused(cx);
         vars::warn_unused(cx);

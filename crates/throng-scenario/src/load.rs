@@ -124,7 +124,7 @@ pub(crate) fn read_loads(
     scheme: Option<Scheme>,
     changes: LoadChanges,
 ) -> (Loads, Facts) {
-    let failed = cx.errors();
+    let failed = cx.mistakes.errors();
     let graceful_stop = fields.graceful_stop.node().and_then(|node| cx.duration(node));
     let given = fields.precision.node();
     let precision = given.and_then(|node| read_precision(cx, node)).unwrap_or(PRECISION);
@@ -151,11 +151,11 @@ pub(crate) fn read_loads(
         loads.push(load);
     }
     warn_unmeasured(cx, &loads, node);
-    let mut facts = Facts::new(&loads, cx.errors() > failed);
+    let mut facts = Facts::new(&loads, cx.mistakes.errors() > failed);
     let mut precision = precision;
     if let Some(node) = node.filter(|_| !facts.broken && changes != LoadChanges::default()) {
         let changes = changes::apply(cx, changes, &mut loads, &mut precision, &facts, node.place);
-        facts = Facts { changes, ..Facts::new(&loads, cx.errors() > failed) };
+        facts = Facts { changes, ..Facts::new(&loads, cx.mistakes.errors() > failed) };
     }
     facts.churns = churns;
     let graceful_stop = graceful_stop.unwrap_or(GRACEFUL_STOP);
@@ -191,39 +191,31 @@ fn read_phases(
     churns: &mut Churns,
 ) -> Vec<Phase> {
     let mut phases = Vec::new();
-    let items = cx.items(node, say!("a list of phases"), LOAD_HELP);
-    if let Some([]) = items {
-        let error = cx.error("empty", say!("there are no phases"), node.place);
-        cx.note(error.label(say!("empty")).help(LOAD_HELP));
-    }
-    if items.is_some_and(|items| items.len() >= PHASES_MAX) {
-        let error = cx.error("too-many", say!("more than 65,534 phases"), node.place);
-        cx.note(
-            error
-                .label(say!("too many"))
-                .help(say!("a ramp is one phase: `{{to: 100, rate: 50/s}}`")),
-        );
+    let none = say!("there are no phases");
+    let items = cx.filled_list(node, say!("a list of phases"), none, LOAD_HELP);
+    if items.len() >= PHASES_MAX {
+        let help = say!("a ramp is one phase: `{{to: 100, rate: 50/s}}`");
+        cx.report("too-many", node.place, say!("more than 65,534 phases"), say!("too many"), help);
         return phases;
     }
-    let items = items.unwrap_or_default();
     let mut names = HashSet::new();
     let mut state =
         LoadState { scheme: stage.scheme, population: 0, first: true, last: false, churn: None };
     for (i, item) in items.iter().enumerate() {
         (state.first, state.last) = (i == 0, i + 1 == items.len());
-        let failed = cx.errors();
+        let failed = cx.mistakes.errors();
         if let Some(phase) = read_phase(cx, item, i, &mut state) {
             churns.extend(state.churn.take().map(|place| (phases.len(), place)));
             if !names.insert(phase.name.clone()) {
                 let message = say!("two phases are named `{}`", shorten(&phase.name));
-                let error = cx.error("duplicate-name", message, item.place);
-                cx.note(error.label(say!("the second one")).help(say!("give it a unique name")));
+                let help = say!("give it a unique name");
+                cx.report("duplicate-name", item.place, message, say!("the second one"), help);
             }
             phases.push(phase);
         }
         // The users of a phase with a mistake are unknown, so later phases are not checked against
         // them.
-        if cx.errors() > failed && brings_users(item) {
+        if cx.mistakes.errors() > failed && brings_users(item) {
             state.population = state.population.max(1);
         }
     }
@@ -250,8 +242,7 @@ fn warn_of_bursts(cx: &mut Context<'_>, phases: &[Phase], precision: Duration, p
     );
     let finer = Duration::from_nanos((BURST_MIN / 2.0 / rate * 1e9) as u64 / 1_000 * 1_000);
     let help = say!("write `precision: {}`, or spread the load", write_duration(finer));
-    let warning = cx.warning("burst", message, place);
-    cx.note(warning.label(say!("the target receives a burst")).help(&help));
+    cx.warn("burst", place, message, say!("the target receives a burst"), &help);
 }
 
 /// The maximum delay with which due work may be done, so that wake-ups are shared.
@@ -292,14 +283,8 @@ fn read_phase(
         Some(node) => cx.text(node, say!("the name of a phase"))?,
         None => format!("phase {}", index + 1),
     };
-    let time = match fields.r#for.node() {
-        Some(node) => Some(cx.time_limit(node)?),
-        None => None,
-    };
-    let measured = match fields.measured.node() {
-        Some(node) => cx.bool(node)?,
-        None => true,
-    };
+    let time = fields.r#for.node().map_or(Some(None), |node| cx.time_limit(node).map(Some))?;
+    let measured = fields.measured.node().map_or(Some(true), |node| cx.bool(node))?;
     let before = state.population;
     let drive = read_drive(cx, &fields, state)?;
     if matches!(drive, Drive::Arrivals(_)) {
@@ -362,18 +347,14 @@ fn read_drive(
     };
     rate::check_beside(cx, fields, &drive)?;
     if let Some(key) = fields.at_once.key() {
-        let error =
-            cx.error("conflicting-keys", say!("`at_once` is valid only with `users`"), key.place);
-        cx.note(
-            error
-                .label(say!("this phase has no `users`"))
-                .help(say!("write `{{users: 100, at_once: true}}`")),
-        );
+        let message = say!("`at_once` is valid only with `users`");
+        let help = say!("write `{{users: 100, at_once: true}}`");
+        cx.report("conflicting-keys", key.place, message, say!("this phase has no `users`"), help);
     }
     Some(drive)
 }
 
 fn no_users<T>(cx: &mut Context<'_>, place: Place, message: Said) -> Option<T> {
-    let error = cx.error("no-users", message, place).label(say!("no users"));
-    cx.fail(error.help(say!("write the number of users: `{{users: 100, for: 30s}}`")))
+    let help = say!("write the number of users: `{{users: 100, for: 30s}}`");
+    cx.refuse("no-users", place, message, say!("no users"), help)
 }

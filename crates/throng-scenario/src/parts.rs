@@ -85,10 +85,8 @@ impl<'n> Parts<'n> {
             }
             let name = shorten(&part.key.text);
             let message = say!("the part `{name}` is never used");
-            let warning =
-                cx.warning("unused-part", message, part.key.place).label(say!("never used"));
             let help = say!("write `- use: {name}` where it is needed, or remove it");
-            cx.note(warning.help(help));
+            cx.warn("unused-part", part.key.place, message, say!("never used"), help);
         }
     }
 }
@@ -137,8 +135,8 @@ pub(crate) fn read_given(cx: &mut Context<'_>, node: &Node) -> Vec<(String, Valu
     for (key, value) in cx.entries(node, say!("a map of variables"), help).unwrap_or_default() {
         if !is_name(&key.text) {
             let message = say!("`{}` is not a valid variable name", shorten(&key.text));
-            let error = cx.error("bad-value", message, key.place).label(say!("not a valid name"));
-            cx.note(error.help(say!("a name consists of letters, digits and `_`: `user_count`")));
+            let help = say!("a name consists of letters, digits and `_`: `user_count`");
+            cx.report("bad-value", key.place, message, say!("not a valid name"), help);
             continue;
         }
         // An invalid value is replaced by null, so that the part is still checked.

@@ -93,15 +93,14 @@ pub(crate) fn load_protocol(cx: &mut Context<'_>, node: &Node) -> Option<Arc<Pro
     let path = cx.named_path(node.place, &name, FileRole::Protocol);
     let unreadable = |cx: &mut Context<'_>, label: Said, help: Said| {
         let message = say!("`{}` cannot be read", shorten(&name));
-        let error = cx.error("file-unreadable", message, node.place);
-        cx.fail(error.label(label).help(help))
+        cx.refuse("file-unreadable", node.place, message, label, help)
     };
     let text = match cx.read(&path, SOURCE_BYTES_MAX).map(text_of) {
         Ok(Ok(text)) => text,
         Ok(Err(NoText::TooLarge)) => {
             let message = say!("the protocol file is larger than 16 MiB");
-            let error = cx.error("file-too-large", message, node.place).label(say!("too large"));
-            return cx.fail(error.help(say!("split the protocol into several files")));
+            let help = say!("split the protocol into several files");
+            return cx.refuse("file-too-large", node.place, message, say!("too large"), help);
         }
         Ok(Err(NoText::NotUtf8)) => {
             return unreadable(cx, say!("it is not UTF-8"), say!("save the file as UTF-8"));
@@ -125,9 +124,8 @@ fn load_shipped(cx: &mut Context<'_>, node: &Node, name: &str) -> Option<Arc<Pro
         Some(shipped) => parsed(cx, node, &shipped.source(), PathBuf::new()),
         None => {
             let mistake = library::unknown(name);
-            let error = cx.error(mistake.code, mistake.message, node.place);
-            let error = error.label(say!("unknown"));
-            cx.fail(error.help(mistake.help.unwrap_or_default()))
+            let help = mistake.help.unwrap_or_default();
+            cx.refuse(mistake.code, node.place, mistake.message, say!("unknown"), help)
         }
     }
 }
@@ -141,8 +139,8 @@ fn parsed(
     match cx.parse_file(source, folder, &keys::PROTOCOL) {
         Ok(Some(root)) => read(cx, &root),
         Ok(None) => {
-            let error = cx.error("empty", say!("the protocol file is empty"), node.place);
-            cx.fail(error.label(say!("it is empty")).help(PROTOCOL_HELP))
+            let label = say!("it is empty");
+            cx.refuse("empty", node.place, say!("the protocol file is empty"), label, PROTOCOL_HELP)
         }
         Err(error) => cx.fail(*error),
     }
@@ -150,7 +148,7 @@ fn parsed(
 
 /// Reads and compiles a protocol.
 fn read(cx: &mut Context<'_>, root: &Node) -> Option<Arc<Protocol>> {
-    let before = cx.errors();
+    let before = cx.mistakes.errors();
     let mut reader = ProtocolReader {
         cx,
         places: Vec::new(),
@@ -162,7 +160,7 @@ fn read(cx: &mut Context<'_>, root: &Node) -> Option<Arc<Protocol>> {
     };
     let declaration = reader.protocol(root)?;
     let ProtocolReader { cx, places, .. } = reader;
-    if cx.errors() > before {
+    if cx.mistakes.errors() > before {
         return None;
     }
     match Protocol::compile(declaration) {
@@ -256,8 +254,8 @@ impl ProtocolReader<'_, '_> {
         let endian = fields.endian.node().and_then(|node| read_endian(self.cx, node));
         if let (Some(key), Some(_), Some(_)) = (fields.endian.key(), meta, endian) {
             let message = say!("`endian` is set both here and in `meta`");
-            let error = self.cx.error("conflicting-keys", message, key.place);
-            self.cx.note(error.label(say!("the second one")).help(say!("keep one of them")));
+            let help = say!("keep one of them");
+            self.cx.report("conflicting-keys", key.place, message, say!("the second one"), help);
         }
         let framing = self.framing(&fields);
         if let Some(node) = fields.proto.node() {
@@ -315,9 +313,8 @@ impl ProtocolReader<'_, '_> {
             let Some(key) = field.key() else { continue };
             let (name, place) = (&key.text, key.place);
             let message = say!("`{name}` cannot be used with {} documents", format.name());
-            let error = self.cx.error("conflicting-keys", message, place).label(say!("not here"));
             let help = say!("remove it: a document is binary, and says itself where it ends");
-            self.cx.note(error.help(help));
+            self.cx.report("conflicting-keys", place, message, say!("not here"), help);
         }
     }
 
@@ -353,9 +350,9 @@ impl ProtocolReader<'_, '_> {
                 no_stream(self.cx, fields);
                 if let Some(key) = fields.max.key() {
                     let message = say!("`max` requires `delimiter` here");
-                    let error = self.cx.error("conflicting-keys", message, key.place);
-                    let error = error.label(say!("there is no delimiter"));
-                    self.cx.note(error.help(say!("write `max` next to `counts`, or remove `max`")));
+                    let label = say!("there is no delimiter");
+                    let help = say!("write `max` next to `counts`, or remove `max`");
+                    self.cx.report("conflicting-keys", key.place, message, label, help);
                 }
                 let size =
                     other.and_then(|(_, node)| Some((read_bytes(self.cx, node)?, node.place)));
@@ -383,9 +380,8 @@ impl ProtocolReader<'_, '_> {
         for (key, _) in &entries {
             if let Ok(Some(_)) | Err(_) = words::parse(&key.text) {
                 let message = say!("the type `{}` already exists", shorten(&key.text));
-                let error = self.cx.error("duplicate-name", message, key.place);
-                self.cx
-                    .note(error.label(say!("a built-in type")).help(say!("give it another name")));
+                let help = say!("give it another name");
+                self.cx.report("duplicate-name", key.place, message, say!("a built-in type"), help);
             }
             self.types.push(key.text.clone());
         }
@@ -416,9 +412,8 @@ impl ProtocolReader<'_, '_> {
         for (key, value) in entries {
             if !values::is_name(&key.text) {
                 let message = say!("`{}` is not a valid message name", shorten(&key.text));
-                let error =
-                    self.cx.error("bad-value", message, key.place).label(say!("not a valid name"));
-                self.cx.note(error.help(NAME_HELP));
+                let label = say!("not a valid name");
+                self.cx.report("bad-value", key.place, message, label, NAME_HELP);
                 continue;
             }
             let place = self.at(key.place);
@@ -504,10 +499,7 @@ impl ProtocolReader<'_, '_> {
             values::check_escapes(self.cx, node, &text)?;
             return Some(declaration::Kind::Text(text.into_bytes()));
         }
-        let nodes = match &node.kind {
-            Kind::List(items) => items.as_slice(),
-            _ => std::slice::from_ref(node),
-        };
+        let nodes = node.one_or_more();
         let numbers = nodes.iter().map(|node| values::read_int(self.cx, node, WANT));
         Some(declaration::Kind::Numbers(numbers.collect::<Option<_>>()?))
     }
@@ -522,8 +514,8 @@ impl ProtocolReader<'_, '_> {
         let entries = self.cx.entries(node, say!("a message"), HELP)?;
         let [(key, given)] = entries[..] else {
             let text = say!("a message must be acknowledged by exactly one other message");
-            let error = self.cx.error("bad-value", text, node.place);
-            return self.cx.fail(error.label(say!("this is not a single message")).help(HELP));
+            let label = say!("this is not a single message");
+            return self.cx.refuse("bad-value", node.place, text, label, HELP);
         };
         let message = Placed { value: key.text.clone(), place: self.at(key.place) };
         let mut fields = Vec::new();
@@ -556,8 +548,7 @@ impl ProtocolReader<'_, '_> {
         if let (Some(key), None) = (fields.lost_after.key(), fields.expect.node()) {
             let message =
                 say!("`lost_after` requires `expect`: a heartbeat without a reply cannot be lost");
-            let error = self.cx.error("missing-key", message, key.place);
-            self.cx.note(error.label(say!("`expect` is missing")).help(help));
+            self.cx.report("missing-key", key.place, message, say!("`expect` is missing"), help);
         }
         let place = self.at(node.place);
         Some(Heartbeat { send: send?, expect, every: every?, lost_after, place })
@@ -569,9 +560,8 @@ impl ProtocolReader<'_, '_> {
         let text = self.cx.text(node, want.clone())?;
         if !values::is_name(&text) {
             let message = say!("`{}` is not {want}", shorten(&text));
-            let error =
-                self.cx.error("bad-value", message, node.place).label(say!("not a valid name"));
-            return self.cx.fail(error.help(NAME_HELP));
+            let label = say!("not a valid name");
+            return self.cx.refuse("bad-value", node.place, message, label, NAME_HELP);
         }
         Some(Placed { value: text, place: self.at(node.place) })
     }
@@ -579,10 +569,7 @@ impl ProtocolReader<'_, '_> {
     /// One name or a list of them.
     #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     fn names(&mut self, node: &Node, want: Said) -> Vec<Placed<String>> {
-        let nodes = match &node.kind {
-            Kind::List(items) => items.as_slice(),
-            _ => std::slice::from_ref(node),
-        };
+        let nodes = node.one_or_more();
         nodes.iter().filter_map(|node| self.name(node, want.clone())).collect()
     }
 }
@@ -590,10 +577,9 @@ impl ProtocolReader<'_, '_> {
 /// Only elements have one around all of them.
 fn no_stream(cx: &mut Context<'_>, fields: &keys::Protocol<'_>) {
     if let Some(key) = fields.stream.key() {
-        let message = say!("`stream` requires `frame: xml`");
-        let error = cx.error("missing-key", message, key.place);
-        let error = error.label(say!("packets do not end with their element"));
-        cx.note(error.help(say!("add `frame: xml`, or remove `stream`")));
+        let label = say!("packets do not end with their element");
+        let help = say!("add `frame: xml`, or remove `stream`");
+        cx.report("missing-key", key.place, say!("`stream` requires `frame: xml`"), label, help);
     }
 }
 

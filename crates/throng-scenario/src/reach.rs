@@ -19,7 +19,7 @@ use crate::network::target::read_targets;
 use crate::protocol::load_protocol;
 use crate::read::Context;
 use crate::scope::{Called, Kinds, Spoken, scheme_of};
-use crate::synonyms::did_you_mean;
+use crate::synonyms::{did_you_mean, near_label};
 use crate::syntax::{Kind, Node, Place, part_of};
 use crate::words::shorten;
 
@@ -270,12 +270,8 @@ impl Reaches {
         };
         if let Some(node) = node.filter(|_| all_have_one) {
             let message = say!("every session has its own target");
-            let warning = cx.warning("never-runs", message, node.place);
-            cx.note(
-                warning
-                    .label(say!("no session uses this target"))
-                    .help(say!("remove this target, or the targets of the sessions")),
-            );
+            let help = say!("remove this target, or the targets of the sessions");
+            cx.warn("never-runs", node.place, message, say!("no session uses this target"), help);
         }
         reaches.common = match node {
             Some(node) => reaches.home(cx, node, &speaks, Some(node)),
@@ -328,10 +324,8 @@ impl Reaches {
         for named in self.named.iter().filter(|named| !named.used.get()) {
             let name = shorten(&named.reach.name);
             let message = say!("no step uses the target `{name}`");
-            let warning =
-                cx.warning("unused-target", message, named.place).label(say!("never used"));
             let help = say!("write `target: {name}` in a session or a step, or remove it");
-            cx.note(warning.help(help));
+            cx.warn("unused-target", named.place, message, say!("never used"), help);
         }
     }
 
@@ -348,20 +342,20 @@ impl Reaches {
 
     /// Reads `targets`.
     fn read_named(&mut self, cx: &mut Context<'_>, node: &Node, speaks: &Speaks) {
-        let entries = cx.entries(node, say!("a map of targets"), TARGETS_HELP).unwrap_or_default();
-        if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-            let error = cx.error("empty", say!("there are no targets"), node.place);
-            cx.note(error.label(say!("empty")).help(TARGETS_HELP));
-        }
+        let entries = cx.filled_map(
+            node,
+            say!("a map of targets"),
+            say!("there are no targets"),
+            TARGETS_HELP,
+        );
         for (key, node) in entries {
             if !is_target_name(&key.text) {
                 let message = say!("`{}` is not a valid target name", shorten(&key.text));
-                let error =
-                    cx.error("bad-value", message, key.place).label(say!("not a valid name"));
-                cx.note(error.help(say!(
+                let help = say!(
                     "a name consists of letters, digits, `_` and `-`: \
                                          `user-api`"
-                )));
+                );
+                cx.report("bad-value", key.place, message, say!("not a valid name"), help);
                 continue;
             }
             let speaks_itself = part_of(node, "protocol").is_some();
@@ -500,8 +494,8 @@ impl Reaches {
         let numbers = first..self.targets.len();
         if self.targets.len() > usize::from(u16::MAX) {
             let message = say!("there are more than 65,535 addresses");
-            let error = cx.error("too-many", message, node.place).label(say!("too many"));
-            cx.note(error.help(say!("use the address of a load balancer instead")));
+            let help = say!("use the address of a load balancer instead");
+            cx.report("too-many", node.place, message, say!("too many"), help);
             return reach;
         }
         Reach { targets: numbers.map(|number| number as u16).collect(), scheme, ..reach }
@@ -570,10 +564,8 @@ pub(crate) fn unknown_target<'a>(
 ) {
     let message = say!("there is no target `{}`", shorten(name));
     let error = cx.error("unknown-name", message, node.place);
-    let error = error.label(match did_you_mean(name, names.clone()) {
-        Some(near) => say!("did you mean `{near}`?"),
-        None => say!("not in `targets`"),
-    });
+    let error =
+        error.label(near_label(did_you_mean(name, names.clone()), say!("not in `targets`")));
     cx.note(match names.clone().next() {
         Some(_) => error.help(say!("`targets` contains {}", list(names))),
         None => error.help(TARGETS_HELP),
@@ -636,6 +628,6 @@ fn check_transport(cx: &mut Context<'_>, node: &Node, reach: &Reach) {
         }
         _ => return,
     };
-    let error = cx.error("scheme-mismatch", message, node.place);
-    cx.note(error.label(say!("the protocol and the target do not match")).help(help));
+    let label = say!("the protocol and the target do not match");
+    cx.report("scheme-mismatch", node.place, message, label, help);
 }

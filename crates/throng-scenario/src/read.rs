@@ -7,6 +7,7 @@
 
 pub(crate) mod foreign;
 mod found;
+mod mistakes;
 pub(crate) mod names;
 pub(crate) mod template;
 
@@ -19,12 +20,12 @@ use throng_base::units::{self, UnitError};
 use throng_base::{Said, Source};
 
 use crate::scope::{FileRole, SessionNames, SetupNames, Spoken};
-use crate::synonyms::did_you_mean;
+use crate::synonyms::{did_you_mean, near_label};
 use crate::syntax::Node;
 use crate::words::{shorten, switch};
 
-pub use found::DIAGNOSTICS_MAX;
 pub(crate) use found::Found;
+pub use mistakes::DIAGNOSTICS_MAX;
 
 /// Reads a file, but at most one byte more than the limit: the only access of this crate to the
 /// disk.
@@ -174,9 +175,8 @@ impl<'a> Context<'a> {
                     FileRole::Certificate | FileRole::Key => say!("`{name}` is larger than 16 MiB"),
                     _ => say!("the files that the scenario sends are larger than 1 GiB in total"),
                 };
-                let error = self.error("file-too-large", message, node.place);
-                let error = error.label(say!("too large"));
-                self.fail(error.help(say!("use smaller files; all of them are kept in memory")))
+                let help = say!("use smaller files; all of them are kept in memory");
+                self.refuse("file-too-large", node.place, message, say!("too large"), help)
             }
             Ok(bytes) => {
                 let bytes: Arc<[u8]> = bytes.into();
@@ -184,12 +184,10 @@ impl<'a> Context<'a> {
                 Some((path, bytes))
             }
             Err(reason) => {
-                let error = self
-                    .error("file-unreadable", say!("`{name}` cannot be read"), node.place)
-                    .label(Said::of_error(&reason));
+                let message = say!("`{name}` cannot be read");
                 let help =
                     say!("file paths are relative to the folder that contains the scenario file");
-                self.fail(error.help(help))
+                self.refuse("file-unreadable", node.place, message, Said::of_error(&reason), help)
             }
         }
     }
@@ -295,12 +293,9 @@ impl Context<'_> {
             "false" => Some(false),
             other => {
                 let message = say!("`{}` is neither `true` nor `false`", shorten(other));
-                let error = self.error("bad-value", message, node.place);
-                let error = error.help(say!("write `true` or `false`"));
-                self.fail(match switch(other) {
-                    Some(value) => error.label(say!("did you mean `{value}`?")),
-                    None => error.label(say!("not a boolean")),
-                })
+                let label = near_label(switch(other), say!("not a boolean"));
+                let help = say!("write `true` or `false`");
+                self.refuse("bad-value", node.place, message, label, help)
             }
         }
     }

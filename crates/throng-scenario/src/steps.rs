@@ -111,16 +111,12 @@ impl<'n, 'p> Compiler<'n, 'p> {
     ) -> Vec<Session> {
         let (Some(node), entries) = (sessions.node(), &sessions.content) else { return Vec::new() };
         if node.is_empty() {
-            let error = cx.error("empty", say!("there are no sessions"), node.place);
-            cx.note(error.label(say!("empty")).help(SESSIONS_HELP));
+            cx.empty(node.place, say!("there are no sessions"), SESSIONS_HELP);
         }
         if entries.len() >= usize::from(u16::MAX) {
-            let error = cx.error("too-many", say!("more than 65,534 sessions"), node.place);
-            cx.note(
-                error
-                    .label(say!("too many"))
-                    .help(say!("a session is a type of user, not a single user")),
-            );
+            let label = say!("too many");
+            let help = say!("a session is a type of user, not a single user");
+            cx.report("too-many", node.place, say!("more than 65,534 sessions"), label, help);
             return Vec::new();
         }
         let all: Vec<_> = entries.iter().map(|(key, one)| (*key, one.as_ref())).collect();
@@ -165,10 +161,7 @@ impl<'n, 'p> Compiler<'n, 'p> {
             },
             None => None,
         };
-        let weight = match fields.weight.node() {
-            Some(node) => cx.small_count(node),
-            None => Some(1),
-        };
+        let weight = fields.weight.node().map_or(Some(1), |node| cx.small_count(node));
         let timeout = fields.timeout.node().and_then(|node| cx.time_limit(node));
         let failing = fields.on_error.node().and_then(|node| read_on_error(cx, node));
         let foreseen = Foreseen::of(fields, self.parts);
@@ -246,19 +239,15 @@ impl<'n, 'p> Compiler<'n, 'p> {
 
 fn check_weights(cx: &mut Context<'_>, entries: &[Named<'_>], sessions: &[Session], node: &Node) {
     if sessions.iter().all(|session| session.weight == 0) {
-        let error = cx.error("never-runs", say!("all sessions have a weight of 0"), node.place);
-        cx.note(
-            error
-                .label(say!("no session ever runs"))
-                .help(say!("give at least one of them a weight of 1 or more")),
-        );
+        let label = say!("no session ever runs");
+        let help = say!("give at least one of them a weight of 1 or more");
+        cx.report("never-runs", node.place, say!("all sessions have a weight of 0"), label, help);
         return;
     }
     for ((key, _), _) in entries.iter().zip(sessions).filter(|(_, session)| session.weight == 0) {
         let message = say!("the session `{}` has a weight of 0", shorten(&key.text));
-        let warning =
-            cx.warning("never-runs", message, key.place).label(say!("no user ever runs it"));
-        cx.note(warning.help(say!("give it a weight of 1 or more, or remove it")));
+        let help = say!("give it a weight of 1 or more, or remove it");
+        cx.warn("never-runs", key.place, message, say!("no user ever runs it"), help);
     }
 }
 
@@ -306,9 +295,8 @@ impl<'n> Coder<'_, 'n> {
     /// Steps that must not be empty.
     fn steps(&mut self, cx: &mut Context<'_>, steps: &Steps<'n>) -> Flow {
         if steps.list.is_empty() {
-            let error = cx.error("empty", say!("there are no steps"), steps.place);
             let help = say!("write a list: `steps: [{{http: GET /}}, {{think: 2s}}]`");
-            cx.note(error.label(say!("empty")).help(help));
+            cx.empty(steps.place, say!("there are no steps"), help);
             return Flow::UNKNOWN;
         }
         self.steps_or_none(cx, Some(steps))
@@ -425,9 +413,9 @@ fn read_list(cx: &mut Context<'_>, node: &Node) -> Option<Expression> {
             cx.bad_value(node, message, say!("write `for_each: \"${{saved.ids}}\"` or `[a, b, c]`"))
         }
         Some(value) if value.len() == Some(0) => {
-            let warning = cx.warning("never-runs", say!("this list is empty"), node.place);
+            let label = say!("its steps never run");
             let help = say!("add items, or remove the step");
-            cx.note(warning.label(say!("its steps never run")).help(help));
+            cx.warn("never-runs", node.place, say!("this list is empty"), label, help);
             Some(list)
         }
         _ => Some(list),

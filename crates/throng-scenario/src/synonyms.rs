@@ -1,6 +1,8 @@
 //! Suggestions: words of other tools and of throng's own output, and misspelled words.
 
-use throng_base::diagnostic;
+use std::fmt::Display;
+
+use throng_base::{Said, diagnostic};
 
 /// Words and their equivalents here; the candidates in the context determine which one applies.
 const SYNONYMS: &[(&[&str], &[&str])] = &[
@@ -183,6 +185,12 @@ pub(crate) fn did_you_mean<'a>(
     meant
         .or_else(|| quantile(&simple, &candidates))
         .or_else(|| diagnostic::did_you_mean(word, candidates))
+}
+
+/// The label of a wrong word: the suggestion, if there is one.
+#[allow(clippy::needless_pass_by_value)] // Suggestions are passed by value.
+pub(crate) fn near_label(near: Option<impl Display>, otherwise: Said) -> Said {
+    near.map_or(otherwise, |near| say!("did you mean `{near}`?"))
 }
 
 /// `p(95)` and `95th` as the figure `p95`.

@@ -4,6 +4,7 @@
 mod letters;
 mod mistake;
 
+use std::slice;
 use std::sync::Arc;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
@@ -86,6 +87,14 @@ impl Node {
             Kind::Scalar { .. } => false,
             Kind::List(items) => items.is_empty(),
             Kind::Map(entries) => entries.is_empty(),
+        }
+    }
+
+    /// The items of a list, or the node itself where a single item needs no list.
+    pub(crate) fn one_or_more(&self) -> &[Node] {
+        match &self.kind {
+            Kind::List(items) => items,
+            _ => slice::from_ref(self),
         }
     }
 

@@ -64,8 +64,8 @@ pub(crate) fn find_verb(
     let Some((first, _)) = verbs.next() else { return no_verb(cx, node, entries) };
     if let Some((second, key)) = verbs.find(|(second, _)| *second != first) {
         let message = say!("a step can have only one verb, not both `{}` and `{}`", first, second);
-        let error = cx.error("several-verbs", message, key.place).label(say!("the second verb"));
-        return cx.fail(error.help(say!("make it a separate step: `- {}: …`", second)));
+        let help = say!("make it a separate step: `- {}: …`", second);
+        return cx.refuse("several-verbs", key.place, message, say!("the second verb"), help);
     }
     Some(first)
 }
@@ -85,8 +85,8 @@ fn no_verb<T>(cx: &mut Context<'_>, node: &Node, entries: &[(Key, Node)]) -> Opt
             cx.fail(error)
         }
         None => {
-            let error = cx.error("empty", say!("this step does nothing"), node.place);
-            cx.fail(error.label(say!("empty")).help(verb_list()))
+            let help = verb_list();
+            cx.refuse("empty", node.place, say!("this step does nothing"), say!("empty"), help)
         }
     }
 }

@@ -1,9 +1,16 @@
 //! The options of curl that a copied command may contain, and what each means here.
 
+use std::path::Path;
+
 use throng_base::Said;
+use throng_program::{Family, HttpVersion};
+
+use super::words::Word;
+use super::{CurlReader, Data, certificate_of_curl, credentials};
+use crate::network::route::{abstract_socket_of_curl, unix_socket_of_curl};
+use crate::syntax::Place;
 
 /// What an option does.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// Changes only the output of curl or how it works internally.
     Ignored,
@@ -16,60 +23,21 @@ pub(super) enum Meaning {
     Refused(Said),
     RefusedValue(Said),
     /// Changes the request.
-    Set(Flag),
+    Set(fn(&mut CurlReader)),
+    /// Changes the request with its value, which must be UTF-8.
+    Text(fn(&mut CurlReader, &str, Place)),
     /// Changes the request with its value.
-    Value(Flag),
+    Bytes(fn(&mut CurlReader, &Word)),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flag {
-    Url,
-    Method,
-    Header,
-    Data,
-    DataRaw,
-    DataBinary,
-    DataUrlEncode,
-    Json,
-    Cookie,
-    User,
-    Form,
-    FormString,
-    Agent,
-    Referer,
-    Head,
-    Get,
-    Insecure,
-    Location,
-    Compressed,
-    MaxTime,
-    ConnectTimeout,
-    Ca,
-    Certificate,
-    Key,
-    V4,
-    V6,
-    RedirectsMax,
-    Range,
-    Bearer,
-    Interface,
-    Resolve,
-    ConnectTo,
-    UnixSocket,
-    AbstractSocket,
-    Proxy,
-    ProxyUser,
-    Digest,
-    ProxyTunnel,
-    NoProxy,
-    NoKeepAlive,
-    Http2,
-    Http2PriorKnowledge,
+impl Meaning {
+    pub(super) fn takes_value(&self) -> bool {
+        !matches!(self, Ignored | Different(_) | Refused(_) | Set(_))
+    }
 }
 
-use Flag as F;
 use Meaning::{
-    Different, DifferentValue, Ignored, IgnoredValue, Refused, RefusedValue, Set, Value,
+    Bytes, Different, DifferentValue, Ignored, IgnoredValue, Refused, RefusedValue, Set, Text,
 };
 
 const HTTP11: Said = say!("throng supports HTTP/1.1 and HTTP/2");
@@ -81,53 +49,77 @@ const PROXY_BASIC: Said =
 
 /// Letter (or NUL), long name, meaning.
 pub(super) static FLAGS: &[(char, &str, Meaning)] = &[
-    ('\0', "url", Value(F::Url)),
-    ('X', "request", Value(F::Method)),
-    ('H', "header", Value(F::Header)),
-    ('d', "data", Value(F::Data)),
-    ('\0', "data-ascii", Value(F::Data)),
-    ('\0', "data-raw", Value(F::DataRaw)),
-    ('\0', "data-binary", Value(F::DataBinary)),
-    ('\0', "data-urlencode", Value(F::DataUrlEncode)),
-    ('\0', "json", Value(F::Json)),
-    ('b', "cookie", Value(F::Cookie)),
-    ('u', "user", Value(F::User)),
-    ('F', "form", Value(F::Form)),
-    ('\0', "form-string", Value(F::FormString)),
-    ('A', "user-agent", Value(F::Agent)),
-    ('e', "referer", Value(F::Referer)),
-    ('I', "head", Set(F::Head)),
-    ('G', "get", Set(F::Get)),
-    ('k', "insecure", Set(F::Insecure)),
-    ('L', "location", Set(F::Location)),
-    ('\0', "location-trusted", Set(F::Location)),
-    ('\0', "compressed", Set(F::Compressed)),
-    ('m', "max-time", Value(F::MaxTime)),
-    ('\0', "connect-timeout", Value(F::ConnectTimeout)),
-    ('\0', "cacert", Value(F::Ca)),
-    ('E', "cert", Value(F::Certificate)),
-    ('\0', "key", Value(F::Key)),
-    ('4', "ipv4", Set(F::V4)),
-    ('6', "ipv6", Set(F::V6)),
-    ('\0', "max-redirs", Value(F::RedirectsMax)),
-    ('r', "range", Value(F::Range)),
-    ('\0', "oauth2-bearer", Value(F::Bearer)),
-    ('\0', "interface", Value(F::Interface)),
-    ('\0', "resolve", Value(F::Resolve)),
-    ('\0', "connect-to", Value(F::ConnectTo)),
-    ('\0', "unix-socket", Value(F::UnixSocket)),
-    ('\0', "abstract-unix-socket", Value(F::AbstractSocket)),
-    ('x', "proxy", Value(F::Proxy)),
-    ('U', "proxy-user", Value(F::ProxyUser)),
-    ('p', "proxytunnel", Set(F::ProxyTunnel)),
-    ('\0', "noproxy", Value(F::NoProxy)),
+    ('\0', "url", Text(|r, text, place| r.urls.push((text.into(), place)))),
+    ('X', "request", Text(|r, text, place| r.method = Some((text.into(), place)))),
+    ('H', "header", Text(CurlReader::header)),
+    ('d', "data", Bytes(|r, word| r.data_or_file(word, true))),
+    ('\0', "data-ascii", Bytes(|r, word| r.data_or_file(word, true))),
+    ('\0', "data-raw", Bytes(|r, word| r.data.push(Data::Bytes(word.bytes.clone())))),
+    ('\0', "data-binary", Bytes(|r, word| r.data_or_file(word, false))),
+    ('\0', "data-urlencode", Bytes(CurlReader::url_encoded)),
+    ('\0', "json", Bytes(CurlReader::json)),
+    ('b', "cookie", Text(CurlReader::cookie)),
+    ('u', "user", Text(|r, text, _| r.bench.basic_auth = Some(credentials(text)))),
+    ('F', "form", Text(CurlReader::form)),
+    ('\0', "form-string", Text(CurlReader::form_field)),
+    ('A', "user-agent", Text(|r, text, place| r.replace_header("User-Agent", text, place))),
+    ('e', "referer", Text(CurlReader::referer)),
+    ('I', "head", Set(|r| r.head = true)),
+    ('G', "get", Set(|r| r.get = true)),
+    ('k', "insecure", Set(|r| r.bench.verify_tls = Some(false))),
+    ('L', "location", Set(|r| r.bench.follow_redirects = true)),
+    ('\0', "location-trusted", Set(|r| r.bench.follow_redirects = true)),
+    ('\0', "compressed", Set(|r| r.compressed = true)),
+    ('m', "max-time", Text(|r, text, place| r.bench.timeout = r.seconds(text, place))),
+    (
+        '\0',
+        "connect-timeout",
+        Text(|r, text, place| r.bench.connect_timeout = r.seconds(text, place)),
+    ),
+    ('\0', "cacert", Text(|r, text, _| r.bench.ca = Some(text.into()))),
+    (
+        'E',
+        "cert",
+        Text(|r, text, _| r.bench.certificate = Some(certificate_of_curl(Path::new(text)))),
+    ),
+    ('\0', "key", Text(|r, text, _| r.bench.key = Some(text.into()))),
+    ('4', "ipv4", Set(|r| r.bench.family = Some(Family::V4))),
+    ('6', "ipv6", Set(|r| r.bench.family = Some(Family::V6))),
+    ('\0', "max-redirs", Text(CurlReader::redirects_max)),
+    (
+        'r',
+        "range",
+        Text(|r, text, place| r.replace_header("Range", &format!("bytes={text}"), place)),
+    ),
+    (
+        '\0',
+        "oauth2-bearer",
+        Text(|r, text, place| r.replace_header("Authorization", &format!("Bearer {text}"), place)),
+    ),
+    ('\0', "interface", Text(CurlReader::interface)),
+    ('\0', "resolve", Text(CurlReader::resolve)),
+    ('\0', "connect-to", Text(CurlReader::connect_to)),
+    (
+        '\0',
+        "unix-socket",
+        Text(|r, text, _| r.bench.route.unix_socket = Some(unix_socket_of_curl(text))),
+    ),
+    (
+        '\0',
+        "abstract-unix-socket",
+        Text(|r, text, _| r.bench.route.unix_socket = Some(abstract_socket_of_curl(text))),
+    ),
+    ('x', "proxy", Text(CurlReader::proxy)),
+    ('U', "proxy-user", Text(|r, text, _| r.proxy.user = Some(credentials(text)))),
+    ('p', "proxytunnel", Set(|r| r.proxy.is_tunnel = true)),
+    ('\0', "noproxy", Text(CurlReader::no_proxy)),
     ('\0', "proxy-basic", Ignored),
     ('\0', "suppress-connect-headers", Ignored),
-    ('\0', "no-keepalive", Set(F::NoKeepAlive)),
+    ('\0', "no-keepalive", Set(|r| r.bench.keep_alive = Some(false))),
     ('\0', "http1.1", Ignored),
     ('0', "http1.0", Different(HTTP11)),
-    ('\0', "http2", Set(F::Http2)),
-    ('\0', "http2-prior-knowledge", Set(F::Http2PriorKnowledge)),
+    ('\0', "http2", Set(|r| r.bench.http_version = HttpVersion::Auto)),
+    ('\0', "http2-prior-knowledge", Set(|r| r.bench.http_version = HttpVersion::Http2)),
     ('\0', "http3", Different(HTTP11)),
     ('\0', "http3-only", Different(HTTP11)),
     (
@@ -148,7 +140,7 @@ pub(super) static FLAGS: &[(char, &str, Meaning)] = &[
     ('\0', "tlsv1.2", Ignored),
     ('\0', "tlsv1.3", Different(say!("throng supports TLS 1.2 and 1.3"))),
     ('\0', "basic", Ignored),
-    ('\0', "digest", Set(F::Digest)),
+    ('\0', "digest", Set(|r| r.bench.digest = true)),
     ('c', "cookie-jar", IgnoredValue),
     ('j', "junk-session-cookies", Ignored),
     ('o', "output", IgnoredValue),

@@ -8,7 +8,6 @@ use std::time::Duration;
 use throng_base::clean::without_mark;
 use throng_base::diagnostic::did_you_mean;
 use throng_base::{Diagnostic, Said, Source, plain};
-use throng_program::{Family, HttpVersion};
 
 use crate::bench::{Bench, BenchBody, FormContent, FormPart};
 use crate::message::headers::is_token;
@@ -21,7 +20,7 @@ mod hidden;
 mod way;
 mod words;
 
-use flags::{FLAGS, Flag, Meaning};
+use flags::{FLAGS, Meaning};
 use way::ProxyWords;
 use words::Word;
 
@@ -141,15 +140,23 @@ pub fn certificate_of_curl(given: &Path) -> PathBuf {
     }
 }
 
+/// `user:password`
+fn credentials(text: &str) -> (String, String) {
+    let (user, password) = text.split_once(':').unwrap_or((text, ""));
+    (user.to_string(), password.to_string())
+}
+
 /// A piece of data; pieces are joined with `&`.
 enum Data {
     Bytes(Vec<u8>),
     File { path: PathBuf, place: Place },
 }
 
-struct CurlReader<'s> {
-    source: &'s Arc<Source>,
-    request: CurlRequest,
+#[derive(Default)]
+struct CurlReader {
+    source: Arc<Source>,
+    bench: Bench,
+    warnings: Vec<Diagnostic>,
     errors: Vec<Diagnostic>,
     urls: Vec<(String, Place)>,
     data: Vec<Data>,
@@ -168,39 +175,23 @@ struct CurlReader<'s> {
     hidden: Vec<Place>,
 }
 
-impl<'s> CurlReader<'s> {
-    fn new(source: &'s Arc<Source>) -> CurlReader<'s> {
-        CurlReader {
-            source,
-            request: CurlRequest::default(),
-            errors: Vec::new(),
-            urls: Vec::new(),
-            data: Vec::new(),
-            forms: Vec::new(),
-            method: None,
-            json: false,
-            compressed: false,
-            unknown: false,
-            head: false,
-            get: false,
-            removed: Vec::new(),
-            proxy: ProxyWords::default(),
-            hidden: Vec::new(),
-        }
+impl CurlReader {
+    fn new(source: &Arc<Source>) -> CurlReader {
+        CurlReader { source: Arc::clone(source), ..CurlReader::default() }
     }
 
     fn wrong(&mut self, code: &'static str, message: Said, place: Place, help: Said) {
         let error =
-            Diagnostic::error(code, message).at(place.span(self.source)).label(say!("here"));
+            Diagnostic::error(code, message).at(place.span(&self.source)).label(say!("here"));
         if self.errors.len() < crate::DIAGNOSTICS_MAX {
             self.errors.push(error.help(help));
         }
     }
 
     fn warn(&mut self, message: Said, place: Place, help: Said) {
-        let warning = Diagnostic::warning("curl-different", message).at(place.span(self.source));
-        if self.request.warnings.len() < crate::DIAGNOSTICS_MAX {
-            self.request.warnings.push(warning.label(say!("handled differently")).help(help));
+        let warning = Diagnostic::warning("curl-different", message).at(place.span(&self.source));
+        if self.warnings.len() < crate::DIAGNOSTICS_MAX {
+            self.warnings.push(warning.label(say!("handled differently")).help(help));
         }
     }
 
@@ -232,11 +223,11 @@ impl<'s> CurlReader<'s> {
             None => (name, None),
         };
         let negated = plain.strip_prefix("no-").and_then(flags::by_name);
-        let negated = negated.filter(|meaning| !takes_value(meaning)).map(|_| &Meaning::Ignored);
+        let negated = negated.filter(|meaning| !meaning.takes_value()).map(|_| &Meaning::Ignored);
         match flags::by_name(plain).or(negated) {
             Some(meaning) => {
                 let name = format!("--{plain}");
-                let value = match takes_value(meaning) {
+                let value = match meaning.takes_value() {
                     true => attached.or_else(|| words.next().cloned()),
                     false => None,
                 };
@@ -257,7 +248,7 @@ impl<'s> CurlReader<'s> {
             let Some(meaning) = flags::by_letter(letter) else {
                 return self.unknown(&name, word.place);
             };
-            if !takes_value(meaning) {
+            if !meaning.takes_value() {
                 self.option(&name, word.place, meaning, None);
                 continue;
             }
@@ -289,7 +280,7 @@ impl<'s> CurlReader<'s> {
     }
 
     fn option(&mut self, name: &str, place: Place, meaning: &Meaning, value: Option<Word>) {
-        if takes_value(meaning) && value.is_none() {
+        if meaning.takes_value() && value.is_none() {
             let message = say!("`{name}` requires a value");
             return self.wrong(
                 "curl-value",
@@ -306,86 +297,35 @@ impl<'s> CurlReader<'s> {
                 let message = say!("`{name}` is not allowed here");
                 self.wrong("curl-option", message, place, help.clone());
             }
-            (Meaning::Set(flag), _) => self.set(*flag),
-            (Meaning::Value(flag), Some(value)) => self.value(*flag, &value),
-            _ => {}
-        }
-    }
-
-    fn set(&mut self, flag: Flag) {
-        match flag {
-            Flag::Head => self.head = true,
-            Flag::Get => self.get = true,
-            Flag::Http2 => self.request.bench.http_version = HttpVersion::Auto,
-            Flag::Http2PriorKnowledge => self.request.bench.http_version = HttpVersion::Http2,
-            Flag::Insecure => self.request.bench.verify_tls = Some(false),
-            Flag::Location => self.request.bench.follow_redirects = true,
-            Flag::Compressed => self.compressed = true,
-            Flag::Digest => self.request.bench.digest = true,
-            Flag::ProxyTunnel => self.proxy.is_tunnel = true,
-            Flag::V4 => self.request.bench.family = Some(Family::V4),
-            Flag::V6 => self.request.bench.family = Some(Family::V6),
-            _ => self.request.bench.keep_alive = Some(false),
-        }
-    }
-
-    fn value(&mut self, flag: Flag, word: &Word) {
-        match flag {
-            Flag::Data => return self.data_or_file(word, true),
-            Flag::DataBinary => return self.data_or_file(word, false),
-            Flag::DataRaw => return self.data.push(Data::Bytes(word.bytes.clone())),
-            Flag::Json => {
-                self.json = true;
-                return self.data_or_file(word, false);
-            }
-            Flag::DataUrlEncode => return self.url_encoded(word),
-            _ => {}
-        }
-        let Ok(text) = String::from_utf8(word.bytes.clone()) else {
-            let message = say!("this value is not UTF-8");
-            return self.wrong(
-                "curl-value",
-                message,
-                word.place,
-                say!("only a body can contain arbitrary bytes"),
-            );
-        };
-        match flag {
-            Flag::Url => self.urls.push((text, word.place)),
-            Flag::Method => self.method = Some((text, word.place)),
-            Flag::Header => self.header(&text, word.place),
-            Flag::Cookie => self.cookie(&text, word.place),
-            Flag::User => {
-                let (user, password) = text.split_once(':').unwrap_or((&text, ""));
-                self.request.bench.basic_auth = Some((user.to_string(), password.to_string()));
-            }
-            Flag::Form => self.form(&text, word.place),
-            Flag::FormString => self.form_field(&text, word.place),
-            Flag::Agent => self.replace_header("User-Agent", &text, word.place),
-            Flag::Referer => {
-                let url = text.strip_suffix(";auto").unwrap_or(&text).to_string();
-                if !url.is_empty() {
-                    self.replace_header("Referer", &url, word.place);
+            (Meaning::Set(set), _) => set(self),
+            (Meaning::Bytes(set), Some(word)) => set(self, &word),
+            (Meaning::Text(set), Some(word)) => match std::str::from_utf8(&word.bytes) {
+                Ok(text) => set(self, text, word.place),
+                Err(_) => {
+                    let help = say!("only a body can contain arbitrary bytes");
+                    self.wrong("curl-value", say!("this value is not UTF-8"), word.place, help);
                 }
-            }
-            Flag::Range => self.replace_header("Range", &format!("bytes={text}"), word.place),
-            Flag::Bearer => {
-                self.replace_header("Authorization", &format!("Bearer {text}"), word.place);
-            }
-            Flag::MaxTime => self.request.bench.timeout = self.seconds(&text, word.place),
-            Flag::ConnectTimeout => {
-                self.request.bench.connect_timeout = self.seconds(&text, word.place);
-            }
-            Flag::Ca => self.request.bench.ca = Some(text.into()),
-            Flag::Certificate => {
-                self.request.bench.certificate = Some(certificate_of_curl(Path::new(&text)));
-            }
-            Flag::Key => self.request.bench.key = Some(text.into()),
-            Flag::RedirectsMax => match text.parse::<i64>() {
-                Ok(number) => self.request.bench.redirects_max = Some(number.clamp(-1, 255) as u8),
-                Err(_) => self.bad_number(&text, word.place),
             },
-            _ => self.way(flag, &text, word.place),
+            _ => {}
+        }
+    }
+
+    fn json(&mut self, word: &Word) {
+        self.json = true;
+        self.data_or_file(word, false);
+    }
+
+    fn referer(&mut self, text: &str, place: Place) {
+        let url = text.strip_suffix(";auto").unwrap_or(text);
+        if !url.is_empty() {
+            self.replace_header("Referer", url, place);
+        }
+    }
+
+    fn redirects_max(&mut self, text: &str, place: Place) {
+        match text.parse::<i64>() {
+            Ok(number) => self.bench.redirects_max = Some(number.clamp(-1, 255) as u8),
+            Err(_) => self.bad_number(text, place),
         }
     }
 
@@ -441,7 +381,7 @@ impl<'s> CurlReader<'s> {
         // Both depend on the body that is sent.
         let lower = name.to_ascii_lowercase();
         if lower != "content-length" && lower != "transfer-encoding" {
-            self.request.bench.headers.push((name.to_string(), value.to_string()));
+            self.bench.headers.push((name.to_string(), value.to_string()));
         }
     }
 
@@ -453,7 +393,7 @@ impl<'s> CurlReader<'s> {
     }
 
     fn has_header(&self, name: &str) -> bool {
-        self.request.bench.headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
+        self.bench.headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
             || self.removed.iter().any(|other| other.eq_ignore_ascii_case(name))
     }
 
@@ -463,7 +403,7 @@ impl<'s> CurlReader<'s> {
             let help = say!("write the cookies in the command: `-b 'name=value; other=value'`");
             return self.wrong("curl-option", message, place, help);
         }
-        let cookies = self.request.bench.headers.iter_mut();
+        let cookies = self.bench.headers.iter_mut();
         match cookies.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("cookie")) {
             Some((_, value)) => {
                 value.push_str("; ");
@@ -581,8 +521,8 @@ impl<'s> CurlReader<'s> {
         self.pick_url(start);
         self.finish_proxy();
         // An explicit header replaces `-u`, except for digest, which responds to a challenge.
-        if self.has_header("authorization") && !self.request.bench.digest {
-            self.request.bench.basic_auth = None;
+        if self.has_header("authorization") && !self.bench.digest {
+            self.bench.basic_auth = None;
         }
         let has_data = !self.data.is_empty();
         if has_data && !self.forms.is_empty() {
@@ -592,11 +532,11 @@ impl<'s> CurlReader<'s> {
         if self.get && has_data {
             self.data_into_url(start);
         } else if has_data {
-            self.request.bench.body = self.join_data();
+            self.bench.body = self.join_data();
         } else if !self.forms.is_empty() {
-            self.request.bench.body = BenchBody::Form(std::mem::take(&mut self.forms));
+            self.bench.body = BenchBody::Form(std::mem::take(&mut self.forms));
         }
-        let has_body = self.request.bench.body != BenchBody::None;
+        let has_body = self.bench.body != BenchBody::None;
         let method = match self.method.take() {
             Some((method, place)) => {
                 if !is_token(&method) {
@@ -608,18 +548,18 @@ impl<'s> CurlReader<'s> {
             None if self.head => "HEAD".into(),
             None => if has_body { "POST" } else { "GET" }.into(),
         };
-        self.request.bench.method = Some(method);
+        self.bench.method = Some(method);
         self.default_headers(has_body && has_data);
         let removed = std::mem::take(&mut self.removed);
         let keep = |name: &str| !removed.iter().any(|other| other.eq_ignore_ascii_case(name));
-        self.request.bench.headers.retain(|(name, _)| keep(name));
+        self.bench.headers.retain(|(name, _)| keep(name));
         // Headers that are sent by default; an empty one removes them.
         let own = ["accept", "user-agent"].into_iter().filter(|name| !keep(name));
-        self.request.bench.headers.extend(own.map(|name| (name.to_string(), String::new())));
+        self.bench.headers.extend(own.map(|name| (name.to_string(), String::new())));
         match self.errors.is_empty() {
             true => {
-                as_websocket(&mut self.request.bench);
-                Ok(self.request)
+                as_websocket(&mut self.bench);
+                Ok(CurlRequest { bench: self.bench, warnings: self.warnings })
             }
             false => {
                 self.errors.sort_by_key(|error| error.span.as_ref().map_or(0, |span| span.start));
@@ -677,16 +617,16 @@ impl<'s> CurlReader<'s> {
                 say!("`{}` is not a URL: {}", shorten(&hidden::without_user(&url)), reason.message);
             self.wrong("curl-url", message, place, reason.help);
         }
-        self.request.bench.url = url;
+        self.bench.url = url;
     }
 
     /// `-G` moves the data to the query.
     fn data_into_url(&mut self, start: Place) {
         match self.join_data() {
             BenchBody::Text(query) => {
-                let url = self.request.bench.url.split('#').next().unwrap_or("").to_string();
+                let url = self.bench.url.split('#').next().unwrap_or("").to_string();
                 let mark = if url.contains('?') { '&' } else { '?' };
-                self.request.bench.url = format!("{url}{mark}{query}");
+                self.bench.url = format!("{url}{mark}{query}");
             }
             _ => {
                 let message = say!("`-G` requires text data");
@@ -741,16 +681,6 @@ fn as_websocket(bench: &mut Bench) {
         let name = name.to_ascii_lowercase();
         !name.starts_with("sec-websocket-") && name != "upgrade" && name != "connection"
     });
-}
-
-fn takes_value(meaning: &Meaning) -> bool {
-    matches!(
-        meaning,
-        Meaning::Value(_)
-            | Meaning::IgnoredValue
-            | Meaning::DifferentValue(_)
-            | Meaning::RefusedValue(_)
-    )
 }
 
 /// The type that curl assigns to a part without one (`Curl_mime_contenttype`), by file extension;

@@ -23,9 +23,8 @@ const HELP: Said = say!("write `data: {{accounts: {{csv: accounts.csv, take: uni
 pub(crate) fn read_data(cx: &mut Context<'_>, node: &Node) {
     let entries = cx.entries(node, say!("a map of sources"), HELP).unwrap_or_default();
     if let Some((key, _)) = entries.get(SOURCES_MAX) {
-        let message = say!("more than {SOURCES_MAX} data sources");
-        let error = cx.error("too-many", message, key.place).label(say!("this exceeds the limit"));
-        cx.note(error.help(say!("combine rows of the same kind in one file")));
+        let help = say!("combine rows of the same kind in one file");
+        cx.too_many(key.place, say!("more than {SOURCES_MAX} data sources"), help);
     }
     for (key, value) in entries.into_iter().take(SOURCES_MAX) {
         if !matches!(cx.data.find(&key.text), Known::No) {
@@ -51,19 +50,18 @@ fn read_source(
 ) -> Option<(Source, Option<Vec<String>>)> {
     if !is_name(&key.text) {
         let message = say!("`{}` is not a valid data source name", shorten(&key.text));
-        let error = cx.error("bad-value", message, key.place).label(say!("not a valid name"));
-        return cx.fail(error.help(say!(
+        let help = say!(
             "a name consists of letters, digits and `_`: \
                                         `test_accounts`"
-        )));
+        );
+        return cx.refuse("bad-value", key.place, message, say!("not a valid name"), help);
     }
     let fields = ast::Data::read(cx, node)?;
     let origins = [fields.csv, fields.json_lines, fields.list, fields.generate];
     let Some((kind, value)) = ast::one_of(cx, &origins) else {
-        let error = cx
-            .error("missing-key", say!("the data source has no rows"), fields.place)
-            .label(say!("`csv`, `json_lines`, `list` or `generate` is missing"));
-        return cx.fail(error.help(HELP));
+        let message = say!("the data source has no rows");
+        let label = say!("`csv`, `json_lines`, `list` or `generate` is missing");
+        return cx.refuse("missing-key", fields.place, message, label, HELP);
     };
     let belongs = [
         (fields.separator, fields.csv, "csv"),
@@ -75,8 +73,8 @@ fn read_source(
             let name = &key.text;
             let message =
                 say!("`{name}` is valid only with `{owner_name}`, not with `{}`", kind.text);
-            let error = cx.error("conflicting-keys", message, key.place);
-            cx.note(error.label(say!("has no effect here")).help(say!("remove `{name}`")));
+            let help = say!("remove `{name}`");
+            cx.report("conflicting-keys", key.place, message, say!("has no effect here"), help);
         }
     }
     let take = read_take(cx, &fields);
@@ -118,21 +116,14 @@ fn read_take(cx: &mut Context<'_>, fields: &ast::Data<'_>) -> Option<(Take, AtEn
     ];
     const ENDS: [(&str, AtEnd); 3] =
         [("stop", AtEnd::Stop), ("wrap", AtEnd::Wrap), ("error", AtEnd::Error)];
-    let take = match fields.take.node() {
-        Some(node) => cx.word(node, &TAKES),
-        None => Some(Take::Circular),
-    };
-    let at_end = match fields.at_end.node() {
-        Some(node) => cx.word(node, &ENDS),
-        None => Some(AtEnd::default()),
-    };
+    let take = fields.take.node().map_or(Some(Take::Circular), |node| cx.word(node, &TAKES));
+    let at_end = fields.at_end.node().map_or(Some(AtEnd::default()), |node| cx.word(node, &ENDS));
     if let (Some(take), Some(key)) = (take, fields.at_end.key())
         && !take.can_end()
     {
         let message = say!("`at_end` has no effect if rows are reused");
-        let error =
-            cx.error("conflicting-keys", message, key.place).label(say!("the rows never run out"));
-        cx.note(error.help(say!("write `take: unique` or `take: per user`, or remove `at_end`")));
+        let help = say!("write `take: unique` or `take: per user`, or remove `at_end`");
+        cx.report("conflicting-keys", key.place, message, say!("the rows never run out"), help);
     }
     take.zip(at_end)
 }
@@ -140,10 +131,7 @@ fn read_take(cx: &mut Context<'_>, fields: &ast::Data<'_>) -> Option<(Take, AtEn
 fn read_csv(cx: &mut Context<'_>, fields: &ast::Data<'_>, node: &Node) -> Option<Origin> {
     let path = cx.text(node, say!("the path of a file"));
     let path = path.map(|path| cx.named_path(node.place, &path, FileRole::Data));
-    let separator = match fields.separator.node() {
-        Some(node) => read_separator(cx, node),
-        None => Some(b','),
-    };
+    let separator = fields.separator.node().map_or(Some(b','), |node| read_separator(cx, node));
     let columns = match fields.columns.node() {
         Some(node) => {
             let help = say!("write `columns: [name, password]`");
@@ -177,8 +165,7 @@ fn read_list(cx: &mut Context<'_>, node: &Node) -> Option<Origin> {
     let help = say!("write `list: [red, green]` or `list: [{{name: ann, code: 7}}]`");
     let items = cx.items(node, say!("a list of rows"), help.clone())?;
     if items.is_empty() {
-        let error = cx.error("empty", say!("there are no rows"), node.place);
-        return cx.fail(error.label(say!("empty")).help(help));
+        return cx.refuse("empty", node.place, say!("there are no rows"), say!("empty"), help);
     }
     let values: Vec<Option<Value>> = items.iter().map(|item| constant(cx, item)).collect();
     let values: Option<Vec<Value>> = values.into_iter().collect();
@@ -208,8 +195,7 @@ fn read_generate(cx: &mut Context<'_>, fields: &ast::Data<'_>, node: &Node) -> O
     let help = say!("write `generate: {{id: 1..1_000_000, name: \"user-######\"}}`");
     let entries = cx.entries(node, say!("a map of columns"), help.clone())?;
     if entries.is_empty() {
-        let error = cx.error("empty", say!("there are no columns"), node.place);
-        return cx.fail(error.label(say!("empty")).help(help));
+        return cx.refuse("empty", node.place, say!("there are no columns"), say!("empty"), help);
     }
     let rows = match fields.rows.node() {
         Some(node) => match cx.count(node)? {

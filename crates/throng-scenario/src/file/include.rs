@@ -76,10 +76,7 @@ struct IncludeReader {
 impl IncludeReader {
     fn read_entries(&mut self, cx: &mut Context<'_>, entries: &[(Key, Node)]) {
         let Some((_, node)) = entries.iter().find(|(key, _)| key.text == "include") else { return };
-        let nodes = match &node.kind {
-            Kind::List(items) => items.as_slice(),
-            _ => std::slice::from_ref(node),
-        };
+        let nodes = node.one_or_more();
         for node in nodes {
             self.include(cx, node);
         }
@@ -89,9 +86,9 @@ impl IncludeReader {
         let Some((name, path)) = file_name(cx, node) else { return };
         if self.open.contains(&path) {
             let message = say!("`{}` includes itself", shorten(&name));
-            let error = cx.error("include-circle", message, node.place);
-            let error = error.label(say!("this file is already being read"));
-            return cx.note(error.help(say!("remove one `include` from the cycle")));
+            let label = say!("this file is already being read");
+            let help = say!("remove one `include` from the cycle");
+            return cx.report("include-circle", node.place, message, label, help);
         }
         if self.read.contains(&path) {
             return;
@@ -101,9 +98,7 @@ impl IncludeReader {
                 true => say!("included files are nested more than {DEPTH_MAX} levels deep"),
                 false => say!("more than {INCLUDES_MAX} files are included"),
             };
-            let error =
-                cx.error("too-many", message, node.place).label(say!("this exceeds the limit"));
-            return cx.note(error.help(say!("combine related files into one")));
+            return cx.too_many(node.place, message, say!("combine related files into one"));
         }
         self.read.push(path.clone());
         let place = node.place;
@@ -163,12 +158,11 @@ fn lend(cx: &mut Context<'_>, lent: &mut Vec<(Key, Node)>, map: &str, key: Key, 
     if place.file == key.place.file {
         return;
     }
-    let message = say!("two included files define `{}`", shorten(&key.text));
-    let error = cx.error("duplicate-name", message, key.place);
     let name = cx.source(place).name.clone();
-    let error = error.label(say!("`{}` also defines it", shorten(&name)));
+    let message = say!("two included files define `{}`", shorten(&key.text));
+    let label = say!("`{}` also defines it", shorten(&name));
     let help = say!("rename one of them, or add a definition to the scenario: it takes precedence");
-    cx.note(error.help(help));
+    cx.report("duplicate-name", key.place, message, label, help);
 }
 
 /// The name as written, and the path of the file.
@@ -181,8 +175,8 @@ fn file_name(cx: &mut Context<'_>, node: &Node) -> Option<(String, PathBuf)> {
     }
     if text.contains("${") {
         let message = say!("the path of an included file cannot contain expressions");
-        let error = cx.error("expression-place", message, node.place);
-        return cx.fail(error.label(say!("`vars` is read after the included files")).help(HELP));
+        let label = say!("`vars` is read after the included files");
+        return cx.refuse("expression-place", node.place, message, label, HELP);
     }
     Some((text.clone(), tidy(&cx.path(node.place, text))))
 }
@@ -207,8 +201,7 @@ fn tidy(path: &Path) -> PathBuf {
 fn read_source(cx: &mut Context<'_>, node: &Node, name: &str, path: &Path) -> Option<Arc<Source>> {
     let unreadable = |cx: &mut Context<'_>, label: Said, help: Said| {
         let message = say!("`{}` cannot be read", shorten(name));
-        let error = cx.error("file-unreadable", message, node.place);
-        cx.fail(error.label(label).help(help))
+        cx.refuse("file-unreadable", node.place, message, label, help)
     };
     let sum: usize = cx.sources().map(|source| source.text.len()).sum();
     let bytes = match cx.read(path, SOURCE_BYTES_MAX.saturating_sub(sum)) {
@@ -221,10 +214,9 @@ fn read_source(cx: &mut Context<'_>, node: &Node, name: &str, path: &Path) -> Op
     };
     if sum + bytes.len() > SOURCE_BYTES_MAX {
         let message = say!("the scenario and its included files are larger than 16 MiB in total");
-        let error =
-            cx.error("file-too-large", message, node.place).label(say!("this exceeds the limit"));
-        return cx
-            .fail(error.help(say!("put long text into separate files: `body: {{file: a.json}}`")));
+        let label = say!("this exceeds the limit");
+        let help = say!("put long text into separate files: `body: {{file: a.json}}`");
+        return cx.refuse("file-too-large", node.place, message, label, help);
     }
     match String::from_utf8(bytes) {
         // Named relative to the including file, so that users find it.

@@ -357,14 +357,11 @@ pub(crate) fn collect(cx: &mut Context<'_>, root: &Node, set: &[(String, String)
             continue;
         }
         let message = say!("the secret `{name}` is masked in this file");
-        let error = cx
-            .error("masked-secret", message, *place)
-            .label(say!("this is the mask, not the secret"));
         let help = say!(
             "run directories do not contain secrets: pass the secret with `--set name=value`, or \
              write it here"
         );
-        cx.note(error.help(help));
+        cx.report("masked-secret", *place, message, say!("this is the mask, not the secret"), help);
     }
     found.whole.iter().for_each(|(place, ..)| cx.hide(*place));
     let others = found.others.iter().map(|(place, ..)| (*place, false));

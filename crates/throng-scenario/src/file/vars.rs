@@ -52,8 +52,8 @@ pub(crate) fn read(cx: &mut Context<'_>, nodes: &[&Node], set: &[(String, String
             declared.push(Declared { key, node, state: VarState::New });
         } else {
             let message = say!("`{}` is not a valid variable name", shorten(&key.text));
-            let error = cx.error("bad-value", message, key.place).label(say!("not a valid name"));
-            cx.note(error.help(say!("a name consists of letters, digits and `_`: `user_count`")));
+            let help = say!("a name consists of letters, digits and `_`: `user_count`");
+            cx.report("bad-value", key.place, message, say!("not a valid name"), help);
         }
     }
     for (name, text) in set {
@@ -129,8 +129,8 @@ fn report_circle(cx: &mut Context<'_>, key: &Key, other: &Declared<'_>) {
         true => say!("its value refers to itself"),
         false => say!("this variable and `{}` depend on each other", shorten(&other.key.text)),
     };
-    let error = cx.error("variable-circle", message, key.place).label(label);
-    cx.note(error.help(say!("give one of them a value that does not use the other")));
+    let help = say!("give one of them a value that does not use the other");
+    cx.report("variable-circle", key.place, message, label, help);
 }
 
 /// A variable that `--set` can set, for callers that ask before a run.
@@ -185,10 +185,9 @@ fn read_variable(cx: &mut Context<'_>, node: &Node) -> Option<Value> {
     };
     if let (Some(_), Some(key)) = (fields.value.node(), fields.value.key()) {
         let message = say!("a variable takes either `value` or `env`, not both");
-        let error = cx.error("conflicting-keys", message, key.place);
         let help =
             say!("keep one of them; `default` applies if the environment variable is not set");
-        return cx.fail(error.label(say!("the second one")).help(help));
+        return cx.refuse("conflicting-keys", key.place, message, say!("the second one"), help);
     }
     let name = cx.text(name_node, say!("the name of an environment variable"))?;
     match ((cx.env)(&name), fields.default.node()) {
@@ -196,9 +195,8 @@ fn read_variable(cx: &mut Context<'_>, node: &Node) -> Option<Value> {
         (None, Some(default)) => constant(cx, default),
         (None, None) => {
             let message = say!("the environment variable `{}` is not set", shorten(&name));
-            let error = cx.error("unset-variable", message, name_node.place).label(say!("not set"));
             let help = say!("run `{name}=value throng …`, or add a `default:`");
-            cx.fail(error.help(help))
+            cx.refuse("unset-variable", name_node.place, message, say!("not set"), help)
         }
     }
 }

@@ -94,8 +94,7 @@ pub(super) fn apply(
             Ok(sentence) => said.push(sentence),
             Err((reason, help)) => {
                 let message = say!("`{flag}` has no effect: {reason}");
-                let error = cx.error("flag-without-effect", message, place);
-                cx.note(error.label(say!("this load")).help(help));
+                cx.report("flag-without-effect", place, message, say!("this load"), help);
             }
         }
     }

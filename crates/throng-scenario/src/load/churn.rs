@@ -29,25 +29,22 @@ pub(super) fn read_churn(
     let churn = read_amount(cx, node);
     if let Some(scheme) = scheme {
         let message = say!("`churn` is not supported with `{}` targets", scheme.word());
-        let error = cx.error("step-scheme", message, place);
+        let label = say!("no user keeps a connection open");
         let help = say!(
             "`churn` requires a target with `ws://`, `wss://`, `tcp://` or `tls://`, and users \
              that stay connected"
         );
-        return cx.fail(error.label(say!("no user keeps a connection open")).help(help));
+        return cx.refuse("step-scheme", place, message, label, help);
     }
     match drive {
         Drive::Arrivals(_) => {
-            let error = cx.error(
-                "conflicting-keys",
-                say!("`arrivals` and `churn` cannot be used together"),
-                place,
-            );
+            let message = say!("`arrivals` and `churn` cannot be used together");
+            let label = say!("no user stays connected");
             let help = say!(
                 "users from `arrivals` leave after one session; use `users` for users \
                  that stay"
             );
-            return cx.fail(error.label(say!("no user stays connected")).help(help));
+            return cx.refuse("conflicting-keys", place, message, label, help);
         }
         Drive::Hold if before == 0 => {
             return no_users(cx, place, say!("there are no users yet to disconnect"));
@@ -85,10 +82,7 @@ fn read_amount(cx: &mut Context<'_>, node: &Node) -> Option<Churn> {
         return Some(Churn { amount, ways: vec![CloseMode::Fin] });
     }
     let fields = ast::Churn::read(cx, node)?;
-    let ways = match fields.how.node() {
-        Some(node) => read_ways(cx, node),
-        None => Some(vec![CloseMode::Fin]),
-    };
+    let ways = fields.how.node().map_or(Some(vec![CloseMode::Fin]), |node| read_ways(cx, node));
     let amount = match ast::one_of(cx, &[fields.share, fields.rate]) {
         Some((key, node)) if fields.share.is(key) => {
             let share = read_share(cx, node);
@@ -98,8 +92,8 @@ fn read_amount(cx: &mut Context<'_>, node: &Node) -> Option<Churn> {
         Some((_, node)) => {
             if let Some(every) = fields.every.key().filter(|_| fields.share.node().is_none()) {
                 let message = say!("`rate` and `every` cannot be used together");
-                let error = cx.error("conflicting-keys", message, every.place);
-                cx.note(error.label(say!("`every` requires `share`")).help(HELP));
+                let label = say!("`every` requires `share`");
+                cx.report("conflicting-keys", every.place, message, label, HELP);
             }
             positive_rate(cx, node).map(Amount::Rate)
         }
@@ -123,13 +117,10 @@ fn read_share(cx: &mut Context<'_>, node: &Node) -> Option<f64> {
 
 /// One close mode, or several in turn.
 fn read_ways(cx: &mut Context<'_>, node: &Node) -> Option<Vec<CloseMode>> {
-    let items = match &node.kind {
-        Kind::List(items) => items.as_slice(),
-        _ => std::slice::from_ref(node),
-    };
+    let items = node.one_or_more();
     if items.is_empty() {
-        let error = cx.error("empty", say!("the list of close modes is empty"), node.place);
-        return cx.fail(error.label(say!("empty")).help(HELP));
+        let message = say!("the list of close modes is empty");
+        return cx.refuse("empty", node.place, message, say!("empty"), HELP);
     }
     let ways: Vec<Option<CloseMode>> = items.iter().map(|item| read_close_mode(cx, item)).collect();
     ways.into_iter().collect()

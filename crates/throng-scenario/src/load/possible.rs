@@ -30,7 +30,7 @@ pub(crate) fn warn_churn(
     facts: &Facts,
     (sessions, deliveries, steps): Compiled<'_>,
 ) {
-    if facts.broken || cx.has_errors() {
+    if facts.broken || cx.mistakes.has_errors() {
         return;
     }
     for (index, place) in &facts.churns {
@@ -101,9 +101,7 @@ fn is_never(
             _ => return false,
         }
     };
-    let message = say!("no user ever disconnects in this phase");
-    let warning = cx.warning("churn-never", message, place);
-    cx.note(warning.label(label).help(help));
+    cx.warn("churn-never", place, say!("no user ever disconnects in this phase"), label, help);
     true
 }
 
@@ -120,8 +118,7 @@ fn warn_fast(cx: &mut Context<'_>, place: Place, stays: Duration, sessions: &[Se
     };
     let message = say!("users disconnect faster than they reconnect");
     let help = say!("disconnect fewer users, or shorten the `wait` of `reconnect`");
-    let warning = cx.warning("churn-too-fast", message, place);
-    cx.note(warning.label(label).help(help));
+    cx.warn("churn-too-fast", place, message, label, help);
 }
 
 /// The average time until a disconnected user reconnects; None if it has no connection. Half of the
@@ -161,6 +158,5 @@ fn warn_hidden(
         "missed messages are undetermined, not lost: disconnect fewer users, or shorten \
          `lost_after`"
     );
-    let warning = cx.warning("churn-hides-losses", message, place);
-    cx.note(warning.label(label).help(help));
+    cx.warn("churn-hides-losses", place, message, label, help);
 }

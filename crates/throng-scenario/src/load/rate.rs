@@ -30,16 +30,13 @@ pub(super) fn check_beside(
     let Some(key) = key else { return Some(()) };
     let name = key.text.as_str();
     let message = say!("`{name}` works only with `arrivals`, or with `iterations` at a rate");
-    let error = cx.error("conflicting-keys", message, key.place);
-    let error = error.label(say!("this phase does not start users or iterations at a rate"));
-    cx.fail(error.help(say!("write `{{arrivals: 500/s, spacing: poisson, max: 2000, for: 10m}}`")))
+    let label = say!("this phase does not start users or iterations at a rate");
+    let help = say!("write `{{arrivals: 500/s, spacing: poisson, max: 2000, for: 10m}}`");
+    cx.refuse("conflicting-keys", key.place, message, label, help)
 }
 
 fn read_spacing(cx: &mut Context<'_>, fields: &ast::Phase<'_>) -> Option<Spacing> {
-    match fields.spacing.node() {
-        Some(node) => cx.word(node, &SPACINGS),
-        None => Some(Spacing::Even),
-    }
+    fields.spacing.node().map_or(Some(Spacing::Even), |node| cx.word(node, &SPACINGS))
 }
 
 /// Maximum number of concurrent users; new arrivals do not need a free one.
@@ -77,10 +74,7 @@ pub(super) fn read_arrivals(
         return no_users(cx, node.place, say!("no user ever arrives"));
     }
     let spacing = read_spacing(cx, fields)?;
-    let max = match fields.max.node() {
-        Some(node) => Some(read_max(cx, node)?),
-        None => None,
-    };
+    let max = fields.max.node().map_or(Some(None), |node| read_max(cx, node).map(Some))?;
     Some(Drive::Arrivals(Arrivals { rate, spacing, max }))
 }
 
@@ -125,10 +119,7 @@ fn read_iterations_map(
     node: &Node,
 ) -> Option<(Option<u64>, Option<Rate>)> {
     let inner = ast::Iterations::read(cx, node)?;
-    let total = match inner.total.node() {
-        Some(node) => Some(cx.count(node)?),
-        None => None,
-    };
+    let total = inner.total.node().map_or(Some(None), |node| cx.count(node).map(Some))?;
     let ast::Iterations { from, to, sine, points, log, .. } = inner;
     let shapes = Shapes { from, to, sine, points, log };
     ast::one_of(cx, &[inner.rate, to, sine, points, log]);

@@ -9,7 +9,7 @@ use super::{Churns, Stage, read_phases};
 use crate::ast;
 use crate::read::Context;
 use crate::synonyms::did_you_mean;
-use crate::syntax::{Key, Kind, Node, Place};
+use crate::syntax::{Key, Node, Place};
 use crate::words::shorten;
 
 const HELP: Said =
@@ -25,15 +25,10 @@ pub(super) fn read_loads(
     sessions: &[(&Key, Option<ast::Session<'_>>)],
     stage: &Stage<'_>,
 ) -> Vec<(Load, Churns)> {
-    let entries = cx.entries(node, say!("a map of loads"), HELP).unwrap_or_default();
-    if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-        let error = cx.error("empty", say!("there are no loads"), node.place);
-        cx.note(error.label(say!("empty")).help(HELP));
-    }
+    let entries = cx.filled_map(node, say!("a map of loads"), say!("there are no loads"), HELP);
     if let Some((key, _)) = entries.get(LOADS_MAX) {
-        let message = say!("more than {LOADS_MAX} loads");
-        let error = cx.error("too-many", message, key.place).label(say!("this exceeds the limit"));
-        cx.note(error.help(say!("a load can have many sessions and many phases")));
+        let help = say!("a load can have many sessions and many phases");
+        cx.too_many(key.place, say!("more than {LOADS_MAX} loads"), help);
         return Vec::new();
     }
     let sessions: Vec<&Key> = sessions.iter().map(|(key, _)| *key).collect();
@@ -108,15 +103,11 @@ impl LoadsReader<'_> {
             return Some(None);
         }
         let node = fields.need(cx, fields.sessions, help.clone())?;
-        let items = match &node.kind {
-            Kind::List(items) => items.as_slice(),
-            _ => std::slice::from_ref(node),
-        };
+        let items = node.one_or_more();
         if items.is_empty() {
             let name = shorten(&self.entries[number].0.text);
             let message = say!("the load `{name}` has no sessions");
-            let error = cx.error("empty", message, node.place).label(say!("empty"));
-            return cx.fail(error.help(help));
+            return cx.refuse("empty", node.place, message, say!("empty"), help);
         }
         let found: Vec<Option<u16>> =
             items.iter().map(|item| self.session(cx, number, item)).collect();
@@ -140,10 +131,9 @@ impl LoadsReader<'_> {
         let Some(other) = self.taken.insert(session, load) else { return Some(session) };
         let (name, first) = (shorten(&name), shorten(&self.entries[other].0.text));
         let message = say!("the session `{name}` is in two loads");
-        let error = cx.error("session-in-two-loads", message, node.place);
         let label = say!("the session is already in the load `{first}`");
         let help = say!("keep the session in one load; to share steps between loads, use `parts`");
-        cx.fail(error.label(label).help(help))
+        cx.refuse("session-in-two-loads", node.place, message, label, help)
     }
 
     /// Reports sessions that no load runs.
@@ -154,9 +144,8 @@ impl LoadsReader<'_> {
         for (number, key) in self.sessions.iter().enumerate() {
             if !u16::try_from(number).is_ok_and(|number| self.taken.contains_key(&number)) {
                 let message = say!("the session `{}` is not in any load", shorten(&key.text));
-                let error = cx.error("session-without-load", message, key.place);
                 let help = say!("add it to the `sessions` of a load, or remove it");
-                cx.note(error.label(say!("never runs")).help(help));
+                cx.report("session-without-load", key.place, message, say!("never runs"), help);
             }
         }
     }
@@ -183,12 +172,12 @@ impl LoadsReader<'_> {
             let mut names: Vec<String> = circle.iter().map(name).collect();
             names.push(name(&first));
             let message = say!("loads wait for each other in a cycle: {}", names.join(", "));
-            let error = cx.error("load-cycle", message, self.entries[first].0.place);
+            let label = say!("no load in the cycle ever starts");
             let help = say!(
                 "let one load start independently: remove its `after` or `with`, or write `at: \
                  2m`"
             );
-            cx.note(error.label(say!("no load in the cycle ever starts")).help(help));
+            cx.report("load-cycle", self.entries[first].0.place, message, label, help);
         }
     }
 }

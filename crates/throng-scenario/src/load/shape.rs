@@ -45,10 +45,7 @@ pub(super) fn read(
 
 fn read_ramp(cx: &mut Context<'_>, shapes: &Shapes<'_>) -> Option<Option<Rate>> {
     let Some(to) = shapes.to.node() else { return Some(None) };
-    let from = match shapes.from.node() {
-        Some(node) => cx.rate(node)?,
-        None => 0.0,
-    };
+    let from = shapes.from.node().map_or(Some(0.0), |node| cx.rate(node))?;
     Some(Some(Rate::Ramp { from, to: cx.rate(to)? }))
 }
 
@@ -61,10 +58,7 @@ fn read_sine(cx: &mut Context<'_>, node: &Node) -> Option<Sine> {
     let (mean, amplitude, period) = (mean?, amplitude?, period?);
     let (mean, swing) = (cx.rate(mean), cx.rate(amplitude));
     let period = cx.time_limit(period)?;
-    let offset = match fields.offset.node() {
-        Some(node) => cx.duration(node)?,
-        None => Duration::ZERO,
-    };
+    let offset = fields.offset.node().map_or(Some(Duration::ZERO), |node| cx.duration(node))?;
     let (mean, swing) = (mean?, swing?);
     if swing > mean {
         let text = cx.text(fields.mean.node()?, say!("a rate"))?;
@@ -107,10 +101,7 @@ fn read_log(cx: &mut Context<'_>, node: &Node) -> Option<Points> {
             let fields = ast::AccessLog::read(cx, node)?;
             let help = say!("write `log: access.log` or `log: {{file: access.log, speed: 2}}`");
             let file = fields.need(cx, fields.file, help)?;
-            let speed = match fields.speed.node() {
-                Some(node) => read_speed(cx, node)?,
-                None => 1.0,
-            };
+            let speed = fields.speed.node().map_or(Some(1.0), |node| read_speed(cx, node))?;
             (file, speed)
         }
         _ => (node, 1.0),
@@ -145,7 +136,7 @@ fn check_time(cx: &mut Context<'_>, phase: &ast::Phase<'_>, length: Duration) ->
         return Some(());
     }
     let length = write_duration(length);
-    let error = cx.error("bad-value", say!("the rates end before the phase ends"), node.place);
-    let error = error.label(say!("they cover only {length}"));
-    cx.fail(error.help(say!("remove `for`, or write at most `{length}`")))
+    let label = say!("they cover only {length}");
+    let help = say!("remove `for`, or write at most `{length}`");
+    cx.refuse("bad-value", node.place, say!("the rates end before the phase ends"), label, help)
 }

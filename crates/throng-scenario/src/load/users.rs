@@ -57,10 +57,9 @@ pub(super) fn read_users(
     {
         let part = population.abs_diff(before);
         let message = say!("this phase ends before its ramp is complete");
-        let warning = cx.warning("ramp-cut", message, node.place);
         let label = say!("only {part} of {} users start or stop in this time", to.abs_diff(before));
         let help = say!("remove `for` so that the ramp can complete, or raise the rate");
-        cx.note(warning.label(label).help(help));
+        cx.warn("ramp-cut", node.place, message, label, help);
     }
     Some(Drive::Users(users))
 }
@@ -74,18 +73,17 @@ fn read_coming(
     let way = ast::one_of(cx, &[inner.rate, inner.step]);
     let own = inner.at_once.node();
     if let (Some(_), Some(other)) = (own, beside) {
-        let error = cx.error("conflicting-keys", say!("`at_once` is given twice"), other.place);
-        cx.note(
-            error.label(say!("`users` already contains `at_once`")).help(say!("keep one of them")),
-        );
+        let label = say!("`users` already contains `at_once`");
+        let help = say!("keep one of them");
+        cx.report("conflicting-keys", other.place, say!("`at_once` is given twice"), label, help);
     }
     check_at_once(cx, own.or(beside), way.map(|(key, _)| key.text.as_str()))?;
     match way {
         Some((key, node)) if inner.rate.is(key) => {
             if let Some(every) = inner.every.key() {
                 let message = say!("`rate` and `every` cannot be used together");
-                let error = cx.error("conflicting-keys", message, every.place);
-                cx.note(error.label(say!("`every` requires `step`")).help(STEP_HELP));
+                let label = say!("`every` requires `step`");
+                cx.report("conflicting-keys", every.place, message, label, STEP_HELP);
             }
             positive_rate(cx, node).map(Coming::Rate)
         }
@@ -111,9 +109,8 @@ fn check_at_once(cx: &mut Context<'_>, node: Option<&Node>, way: Option<&str>) -
     match (cx.bool(node)?, way) {
         (true, Some(way)) => {
             let message = say!("`at_once` and `{way}` cannot be used together");
-            let error = cx.error("conflicting-keys", message, node.place);
             let label = say!("`{way}` already sets how users start");
-            cx.fail(error.label(label).help(say!("keep the one you need")))
+            cx.refuse("conflicting-keys", node.place, message, label, say!("keep the one you need"))
         }
         (false, None) => {
             let message = say!("without a rate or steps, all users start at the same time");
@@ -126,7 +123,7 @@ fn check_at_once(cx: &mut Context<'_>, node: Option<&Node>, way: Option<&str>) -
 /// Refuses `{from: 0, to: 10}` and `1..10`, which give the start of a ramp.
 fn no_from<T>(cx: &mut Context<'_>, place: Place, to: &str) -> Option<T> {
     let message = say!("`users` sets only the number of users at the end of the phase");
-    let error = cx.error("bad-value", message, place);
     let label = say!("a phase starts with the users of the previous phase");
-    cx.fail(error.label(label).help(say!("write `users: {{to: {}, rate: 1/s}}`", shorten(to))))
+    let help = say!("write `users: {{to: {}, rate: 1/s}}`", shorten(to));
+    cx.refuse("bad-value", place, message, label, help)
 }

@@ -40,12 +40,9 @@ fn check_length(cx: &mut Context<'_>, headers: &Headers, body: &Text, node: &Nod
     let said = said.as_literal().and_then(|said| std::str::from_utf8(said).ok());
     if said.and_then(|said| said.trim().parse().ok()) != Some(body.len()) {
         let message = say!("the header `Content-Length` does not match the length of the body");
-        let error = cx.error("bad-header", message, node.place);
-        cx.note(
-            error
-                .label(say!("the body has {} bytes", body.len()))
-                .help(say!("remove the header: throng sends the correct length")),
-        );
+        let label = say!("the body has {} bytes", body.len());
+        let help = say!("remove the header: throng sends the correct length");
+        cx.report("bad-header", node.place, message, label, help);
     }
 }
 
@@ -79,12 +76,8 @@ pub(crate) fn read_hex(cx: &mut Context<'_>, node: &Node) -> Option<Vec<u8>> {
         Some(bytes) => Some(bytes),
         None => {
             let message = say!("`{}` is not hexadecimal", shorten(&text));
-            let error = cx
-                .error("bad-value", message, node.place)
-                .label(say!("each byte needs two digits"));
-            cx.fail(
-                error.help(say!("write the bytes in quotes: `\"00 ff 7e\"`; spaces are allowed")),
-            )
+            let help = say!("write the bytes in quotes: `\"00 ff 7e\"`; spaces are allowed");
+            cx.refuse("bad-value", node.place, message, say!("each byte needs two digits"), help)
         }
     }
 }
@@ -115,10 +108,7 @@ pub(crate) fn read_pairs(cx: &mut Context<'_>, node: &Node, help: Said) -> Optio
             good = None;
             continue;
         };
-        let values = match &value.kind {
-            Kind::List(items) => items.as_slice(),
-            _ => std::slice::from_ref(value),
-        };
+        let values = value.one_or_more();
         for value in values {
             if !std::mem::take(&mut first) {
                 builder.bytes(b"&");
@@ -180,14 +170,10 @@ fn read_part(cx: &mut Context<'_>, node: &Node) -> Option<Part> {
     let name_node = fields.need(cx, fields.name, help.clone())?;
     let name = part_word(cx, name_node)?;
     let mut lead = format!("Content-Disposition: form-data; name=\"{}\"", quoted(&name));
-    let mut content_type = match fields.r#type.node() {
-        Some(node) => Some(part_word(cx, node)?),
-        None => None,
-    };
-    let mut file_name = match fields.filename.node() {
-        Some(node) => Some(part_word(cx, node)?),
-        None => None,
-    };
+    let mut content_type =
+        fields.r#type.node().map_or(Some(None), |node| part_word(cx, node).map(Some))?;
+    let mut file_name =
+        fields.filename.node().map_or(Some(None), |node| part_word(cx, node).map(Some))?;
     let content = match ast::one_of(cx, &[fields.value, fields.file]) {
         Some((key, node)) if fields.file.is(key) => {
             let (path, bytes) = cx.file(node, FileRole::Body)?;
@@ -199,10 +185,9 @@ fn read_part(cx: &mut Context<'_>, node: &Node) -> Option<Part> {
         Some((_, node)) if node.is_null() => Text::default(),
         Some((_, node)) => read_text(cx, node, say!("the value of a part"))?,
         None => {
-            let error = cx
-                .error("missing-key", say!("a part requires `value` or `file`"), fields.place)
-                .label(say!("the content is missing"));
-            return cx.fail(error.help(help));
+            let message = say!("a part requires `value` or `file`");
+            let label = say!("the content is missing");
+            return cx.refuse("missing-key", fields.place, message, label, help);
         }
     };
     if let Some(file_name) = file_name {

@@ -21,7 +21,7 @@ use crate::read::Context;
 use crate::read::foreign::{check_sign, warn_word};
 use crate::read::template::read_condition;
 use crate::scope::Spoken;
-use crate::synonyms::did_you_mean;
+use crate::synonyms::{did_you_mean, near_label};
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
 
@@ -33,9 +33,8 @@ pub(crate) fn read_checks(
 ) -> Vec<Check> {
     let Some(node) = field.node() else { return Vec::new() };
     if matches!(&node.kind, Kind::Map(entries) if entries.is_empty()) {
-        let warning = cx.warning("empty-check", say!("this check is empty"), node.place);
         let help = say!("write `check: {{status: 200}}`, or remove it");
-        cx.note(warning.label(say!("empty")).help(help));
+        cx.warn("empty-check", node.place, say!("this check is empty"), say!("empty"), help);
     }
     answer.read(cx, |cx| read_all(cx, node, answer))
 }
@@ -116,10 +115,8 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
 /// Refuses checks of status and headers for messages, which have neither.
 pub(crate) fn only_http(cx: &mut Context<'_>, key: &Key) {
     let message = say!("a message has no `{}`", shorten(&key.text));
-    let error = cx
-        .error("wrong-check", message, key.place)
-        .label(say!("only available for HTTP responses"));
-    cx.note(error.help(say!("check `text`, `json` or `time`")));
+    let help = say!("check `text`, `json` or `time`");
+    cx.report("wrong-check", key.place, message, say!("only available for HTTP responses"), help);
 }
 
 /// Refuses a header that only another protocol has.
@@ -130,8 +127,8 @@ pub(crate) fn need_header(cx: &mut Context<'_>, key: &Key) -> Option<()> {
         return Some(());
     }
     let native = native::of_header(word)?;
-    let error = cx.error("step-scheme", native.only_here(word)?.clone(), key.place);
-    cx.fail(error.label(native.not_spoken()).help(say!("remove `{word}`")))
+    let help = say!("remove `{word}`");
+    cx.refuse("step-scheme", key.place, native.only_here(word)?.clone(), native.not_spoken(), help)
 }
 
 /// Only declared protocols have fields. A protocol with a mistake may have any.
@@ -140,9 +137,8 @@ pub(crate) fn no_fields(cx: &mut Context<'_>, place: Place) {
         return;
     }
     let message = say!("only messages of a declared protocol have fields");
-    let error =
-        cx.error("wrong-check", message, place).label(say!("no `protocol` is declared here"));
-    cx.note(error.help(say!("check `json`, `text` or `time`, or declare the protocol")));
+    let help = say!("check `json`, `text` or `time`, or declare the protocol");
+    cx.report("wrong-check", place, message, say!("no `protocol` is declared here"), help);
 }
 
 /// `json.data.token: present`
@@ -179,13 +175,12 @@ fn read_status(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
             None => {
                 let message = say!("`{}` is not an HTTP status", shorten(&text));
                 let ranged = text.replacen('-', "..", 1);
-                let error = cx.error("bad-value", message, node.place);
-                let error = error.label(match parse_status(&ranged) {
+                let label = match parse_status(&ranged) {
                     Some(_) => say!("did you mean `{ranged}`?"),
                     None => say!("valid statuses are 100 to 599"),
-                });
+                };
                 let help = say!("write `200`, `2xx`, `200..299`, or a list: `[200, 304]`");
-                return cx.fail(error.help(help));
+                return cx.refuse("bad-value", node.place, message, label, help);
             }
         }
     }
@@ -218,8 +213,7 @@ fn read_header_checks(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>
         let has_values = matches!(cx.scope.spoken.headers(), Headers::Values(_));
         if !has_values && !crate::message::headers::is_token(&key.text) {
             let message = say!("`{}` is not a valid header name", shorten(&key.text));
-            let error = cx.error("bad-header", message, key.place).label(say!("not a header name"));
-            cx.note(error.help(help.clone()));
+            cx.report("bad-header", key.place, message, say!("not a header name"), help.clone());
             continue;
         }
         let (name, matcher) = match has_values {
@@ -296,12 +290,12 @@ fn read_found_checks(cx: &mut Context<'_>, kind: &str, node: &Node, checks: &mut
         "xpath" => say!("write `xpath: //title` or `xpath: {{//title: Hello}}`"),
         _ => say!("write `css: form.login` or `css: {{li.item: {{count: 3}}}}`"),
     };
-    let entries =
-        cx.entries(node, say!("a pattern to search for"), help.clone()).unwrap_or_default();
-    if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-        let error = cx.error("empty", say!("there is nothing to search for"), node.place);
-        cx.note(error.label(say!("empty")).help(help));
-    }
+    let entries = cx.filled_map(
+        node,
+        say!("a pattern to search for"),
+        say!("there is nothing to search for"),
+        help,
+    );
     for (key, value) in entries {
         let extractor = read_extractor(cx, kind, &key.text, key.place);
         let matcher = read_found(cx, value, Meaning::Text);
@@ -348,8 +342,8 @@ fn read_size(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
         }
         Err(reason) => {
             let message = say!("`{}` is not a size", shorten(&text));
-            let error = cx.error("bad-value", message, node.place).label(reason.message);
-            cx.note(error.help(say!("write `size: 200`, `size: < 10KiB` or `size: 1KiB..2KiB`")));
+            let help = say!("write `size: 200`, `size: < 10KiB` or `size: 1KiB..2KiB`");
+            cx.report("bad-value", node.place, message, reason.message, help);
         }
     }
 }
@@ -362,13 +356,9 @@ fn read_digests(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
         let Some(digest) = Digest::parse(&key.text) else {
             let message = say!("`{}` is not a digest", shorten(&key.text));
             let names = Digest::ALL.map(Digest::name);
-            let error = cx.error("unknown-key", message, key.place);
-            let error = error.label(match did_you_mean(&key.text, names) {
-                Some(name) => say!("did you mean `{name}`?"),
-                None => say!("unknown"),
-            });
+            let label = near_label(did_you_mean(&key.text, names), say!("unknown"));
             let names = names.map(|name| format!("`{name}`")).join(", ");
-            cx.note(error.help(say!("available: {names}")));
+            cx.report("unknown-key", key.place, message, label, say!("available: {names}"));
             continue;
         };
         let Some(text) = cx.template(value, say!("a digest"), Escape::None) else { continue };
@@ -382,8 +372,7 @@ fn read_digests(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
                         digest.name(),
                         digest.digits()
                     );
-                    let error = cx.error("bad-value", message, value.place).label(label);
-                    cx.note(error.help(help.clone()));
+                    cx.report("bad-value", value.place, message, label, help.clone());
                     continue;
                 }
                 Text::literal(digits)
@@ -399,10 +388,7 @@ fn read_digests(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
 
 /// `that: "${response.json.total == 3}"`, or several.
 fn read_conditions(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
-    let nodes = match &node.kind {
-        Kind::List(items) => items.as_slice(),
-        _ => std::slice::from_ref(node),
-    };
+    let nodes = node.one_or_more();
     for node in nodes {
         let extractor = read_condition(cx, node).map(Extractor::Expression);
         checks.extend(extractor.map(|extractor| Check { extractor, matcher: Matcher::True }));
@@ -427,8 +413,8 @@ pub(crate) fn read_time(cx: &mut Context<'_>, node: &Node) -> Option<(Comparison
         ),
         Err(reason) => {
             let message = say!("`{}` is not a time limit", shorten(&text));
-            let error = cx.error("bad-value", message, node.place).label(reason.message);
-            cx.fail(error.help(say!("write `time: < 500ms`")))
+            let help = say!("write `time: < 500ms`");
+            cx.refuse("bad-value", node.place, message, reason.message, help)
         }
     }
 }

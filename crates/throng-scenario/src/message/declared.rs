@@ -13,7 +13,7 @@ use crate::message::fields::{SHOWN_MAX, place_of, read_field_map, read_fields, w
 use crate::read::Context;
 use crate::read::template::Escape;
 use crate::scope::{Kinds, Spoken};
-use crate::synonyms::did_you_mean;
+use crate::synonyms::{did_you_mean, near_label};
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
 
@@ -35,10 +35,7 @@ pub(crate) fn find_message(
     let message = say!("the protocol has no message `{}`", shorten(name));
     let error = cx.error("unknown-message", message, place);
     let names: Vec<&str> = protocol.messages().map(|(_, info)| info.name.as_str()).collect();
-    let error = error.label(match did_you_mean(name, names.iter().copied()) {
-        Some(near) => say!("did you mean `{near}`?"),
-        None => say!("unknown"),
-    });
+    let error = error.label(near_label(did_you_mean(name, names.iter().copied()), say!("unknown")));
     let mut list: Vec<String> =
         names.iter().take(SHOWN_MAX + 1).map(|name| format!("`{name}`")).collect();
     if list.len() > SHOWN_MAX {
@@ -100,11 +97,9 @@ pub(crate) fn read_declared(
 }
 
 fn sets_it<T>(cx: &mut Context<'_>, field: &str, place: Place) -> Option<T> {
-    let message = say!("throng sets `{field}` in requests");
-    let error = cx.error("bad-field", message, place);
-    let error = error.label(say!("the reply has the same value"));
+    let label = say!("the reply has the same value");
     let help = say!("remove it; set it only in a `send` that replies to a request from the target");
-    cx.fail(error.help(help))
+    cx.refuse("bad-field", place, say!("throng sets `{field}` in requests"), label, help)
 }
 
 /// In a handler: the number of the received message, if the sent message replies to it.
@@ -198,8 +193,8 @@ fn read_names(
     items: &[Node],
 ) -> Option<Meant> {
     if items.is_empty() {
-        let error = cx.error("empty", say!("there is no message to wait for"), node.place);
-        return cx.fail(error.label(say!("empty")).help(PATTERN_HELP));
+        let message = say!("there is no message to wait for");
+        return cx.refuse("empty", node.place, message, say!("empty"), PATTERN_HELP);
     }
     let mut ids = Vec::new();
     let mut names = Vec::new();

@@ -17,6 +17,7 @@ use crate::keys;
 use crate::message::matchers::Meaning;
 use crate::read::Context;
 use crate::scope::Kinds;
+use crate::synonyms::near_label;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
 
@@ -67,12 +68,8 @@ pub(crate) fn wrong_field<T>(
     let is_unknown = !path.is_empty() && !kinds.has(&path);
     let place = if is_unknown { key } else { value };
     let near = mistake.path.last().and_then(|word| kinds.near(word));
-    let label = match near.filter(|_| is_unknown) {
-        Some(near) => say!("did you mean `{near}`?"),
-        None => label_of(&mistake.path),
-    };
-    let error = cx.error("bad-field", mistake.message, place);
-    cx.fail(error.label(label).help(mistake.help))
+    let label = near_label(near.filter(|_| is_unknown), label_of(&mistake.path));
+    cx.refuse("bad-field", place, mistake.message, label, mistake.help)
 }
 
 /// A path as text; numbers are indices.
@@ -131,9 +128,9 @@ fn read_given(cx: &mut Context<'_>, node: &Node, leaves: &mut Vec<Text>) -> Opti
             }
             if leaves.len() >= LEAVES_MAX {
                 let message = say!("a message has more than {LEAVES_MAX} values");
-                let error =
-                    cx.error("too-many", message, node.place).label(say!("this exceeds the limit"));
-                return cx.fail(error.help(say!("write text or bytes instead of separate values")));
+                let label = say!("this exceeds the limit");
+                let help = say!("write text or bytes instead of separate values");
+                return cx.refuse("too-many", node.place, message, label, help);
             }
             leaves.push(leaf);
             Some(Given::Leaf((leaves.len() - 1) as u16))
@@ -199,12 +196,8 @@ pub(crate) fn field_extractor(
     };
     let start = path.find(&mistake.part).unwrap_or(0);
     let place = cx.place_inside(place, path, start, start + mistake.part.len());
-    let error = cx.error("unknown-field", mistake.message, place);
-    let error = error.label(match kinds.near(&mistake.part) {
-        Some(near) => say!("did you mean `{near}`?"),
-        None => say!("unknown"),
-    });
-    cx.fail(error.help(mistake.help))
+    let label = near_label(kinds.near(&mistake.part), say!("unknown"));
+    cx.refuse("unknown-field", place, mistake.message, label, mistake.help)
 }
 
 /// The fields of a map and their expected values.
@@ -215,11 +208,8 @@ pub(crate) fn read_field_map(
     out: &mut Vec<Check>,
 ) {
     let help = say!("write `{{code: 0, items[0].price: > 5}}`");
-    let entries = cx.entries(node, say!("a map of fields"), help.clone()).unwrap_or_default();
-    if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-        let error = cx.error("empty", say!("there is no field to check"), node.place);
-        cx.note(error.label(say!("empty")).help(help));
-    }
+    let entries =
+        cx.filled_map(node, say!("a map of fields"), say!("there is no field to check"), help);
     for (key, value) in entries {
         read_field(cx, value, &key.text, key.place, kinds, out);
     }
@@ -296,7 +286,6 @@ pub(crate) fn warn_hidden(cx: &mut Context<'_>, kinds: &Kinds, word: &str, place
              this name"
         ),
     };
-    let warning =
-        cx.warning("hidden-field", message, place).label(say!("does not refer to the field"));
-    cx.note(warning.help(say!("write `field: {{{word}: …}}` to refer to the field")));
+    let help = say!("write `field: {{{word}: …}}` to refer to the field");
+    cx.warn("hidden-field", place, message, say!("does not refer to the field"), help);
 }

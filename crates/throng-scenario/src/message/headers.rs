@@ -44,10 +44,7 @@ pub(crate) fn read_headers(cx: &mut Context<'_>, node: &Node) -> Headers {
         if !check_name(cx, &key.text, key.place) {
             continue;
         }
-        let values = match &value.kind {
-            Kind::List(items) => items.as_slice(),
-            _ => std::slice::from_ref(value),
-        };
+        let values = value.one_or_more();
         for value in values {
             if let Some(text) = header_value(cx, value) {
                 headers.push((key.text.clone(), text));
@@ -76,19 +73,18 @@ pub(crate) fn read_plain_headers(cx: &mut Context<'_>, node: &Node) -> Vec<(Stri
 fn check_name(cx: &mut Context<'_>, name: &str, place: Place) -> bool {
     if !is_token(name) {
         let message = say!("`{}` is not a valid header name", shorten(name));
-        let error = cx.error("bad-header", message, place).label(say!("not a header name"));
-        cx.note(error.help(say!(
+        let help = say!(
             "a header name consists of letters, digits and `-`: \
                                  `Content-Type`"
-        )));
+        );
+        cx.report("bad-header", place, message, say!("not a header name"), help);
         return false;
     }
     let reserved = RESERVED.iter().find(|(reserved, _)| name.eq_ignore_ascii_case(reserved));
     if let Some((_, help)) = reserved {
-        let message = say!("the header `{name}` cannot be set");
-        let error =
-            cx.error("bad-header", message, place).label(say!("throng sets this header itself"));
-        cx.note(error.help(help.clone()));
+        let label = say!("throng sets this header itself");
+        let help = help.clone();
+        cx.report("bad-header", place, say!("the header `{name}` cannot be set"), label, help);
     }
     reserved.is_none()
 }
@@ -134,8 +130,8 @@ pub(crate) fn read_step_headers(
         let value = read_auth(cx, node);
         if has(&headers, "authorization") {
             let message = say!("both `auth` and the header `Authorization` are given");
-            let error = cx.error("conflicting-keys", message, node.place);
-            cx.note(error.label(say!("the second one")).help(say!("keep one of them")));
+            let help = say!("keep one of them");
+            cx.report("conflicting-keys", node.place, message, say!("the second one"), help);
         } else {
             match value {
                 Some(Auth::Basic(value)) => headers.push(("Authorization".into(), value)),
@@ -190,9 +186,8 @@ pub(crate) fn read_step_cookies(cx: &mut Context<'_>, own: Option<Field<'_>>) ->
 pub(crate) fn read_cookies(cx: &mut Context<'_>, node: &Node) -> Headers {
     if matches!(&node.kind, Kind::Scalar { text, .. } if switch(text).is_some()) {
         let message = say!("`cookies` takes names and values, not true or false");
-        let error = cx.error("wrong-type", message, node.place).label(say!("this is a boolean"));
         let help = say!("write `connection: {{cookies: false}}` if users must not keep cookies");
-        cx.note(error.help(help));
+        cx.report("wrong-type", node.place, message, say!("this is a boolean"), help);
         return Vec::new();
     }
     let help = say!("write `cookies: {{session: \"${{saved.session}}\"}}`");
@@ -231,8 +226,7 @@ pub(crate) fn check_cookie_name(
         return Some(());
     }
     let message = say!("`{}` is not a valid cookie name", shorten(name));
-    let error = cx.error("bad-header", message, place).label(say!("not a valid HTTP token"));
-    cx.fail(error.help(help))
+    cx.refuse("bad-header", place, message, say!("not a valid HTTP token"), help)
 }
 
 fn is_bearer(key: &str) -> bool {
@@ -246,11 +240,9 @@ fn read_auth(cx: &mut Context<'_>, node: &Node) -> Option<Auth> {
         && let Some((key, _)) = entries.iter().find(|(key, _)| is_bearer(&key.text))
     {
         let message = say!("`{}` is not a key of `auth`", shorten(&key.text));
-        let error = cx.error("unknown-key", message, key.place);
+        let label = say!("`auth` takes a user name and a password, not a token");
         let help = say!("write `headers: {{Authorization: \"Bearer ${{saved.token}}\"}}`");
-        return cx.fail(
-            error.label(say!("`auth` takes a user name and a password, not a token")).help(help),
-        );
+        return cx.refuse("unknown-key", key.place, message, label, help);
     }
     let fields = ast::Auth::read(cx, node)?;
     let user_node = fields.need(cx, fields.user, help.clone())?;
@@ -380,8 +372,8 @@ pub(crate) fn check_path(cx: &mut Context<'_>, node: &Node, path: &Text) -> Opti
             say!("write `{}`", shorten(&right)),
         )
     };
-    let error = cx.error("bad-path", message, cx.place_of(node, &shown)).label(say!("not a path"));
-    cx.fail(error.help(help))
+    let place = cx.place_of(node, &shown);
+    cx.refuse("bad-path", place, message, say!("not a path"), help)
 }
 
 fn path_of_url(shown: &str) -> Said {

@@ -29,13 +29,12 @@ fn warn_quoted(cx: &mut Context<'_>, node: &Node) {
     if text.len() < 2 || !is_in('{', '}') && !is_in('[', ']') {
         return;
     }
-    let message = say!("this JSON is sent as a quoted string");
-    let warning = cx.warning("quoted-json", message, node.place);
+    let label = say!("text, not a map");
     let help = say!(
         "write the value as YAML, without quotes: `json: {{a: 1}}`; to send the text unchanged, \
          write `body: '…'`"
     );
-    cx.note(warning.label(say!("text, not a map")).help(help));
+    cx.warn("quoted-json", node.place, say!("this JSON is sent as a quoted string"), label, help);
 }
 
 fn write_value(cx: &mut Context<'_>, node: &Node, out: &mut TextBuilder) -> Option<()> {
@@ -110,12 +109,12 @@ fn is_bare(text: &str) -> bool {
 /// The fields of a `json:` check; maps and lists are nested fields.
 pub(crate) fn read_json_checks(cx: &mut Context<'_>, node: &Node, out: &mut Vec<Check>) {
     let help = say!("write `json: {{data.code: 0, data.token: present}}`");
-    let entries =
-        cx.entries(node, say!("a map of fields and values"), help.clone()).unwrap_or_default();
-    if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-        let error = cx.error("empty", say!("there is no field to check"), node.place);
-        cx.note(error.label(say!("empty")).help(help));
-    }
+    let entries = cx.filled_map(
+        node,
+        say!("a map of fields and values"),
+        say!("there is no field to check"),
+        help,
+    );
     for (key, value) in entries {
         if let Some(path) = read_path(cx, &key.text, key.place) {
             read_field(cx, value, path, out);
@@ -134,8 +133,7 @@ pub(crate) fn read_path(cx: &mut Context<'_>, text: &str, place: Place) -> Optio
 fn bad_path<T>(cx: &mut Context<'_>, text: &str, place: Place, reason: PathError) -> Option<T> {
     let message = say!("`{}` is not a path to a JSON field", shorten(text));
     let place = cx.place_inside(place, text, reason.start, reason.end);
-    let error = cx.error("bad-json-path", message, place).label(reason.message);
-    cx.fail(error.help(reason.help))
+    cx.refuse("bad-json-path", place, message, reason.message, reason.help)
 }
 
 /// `json.items: {count: ">= 3"}` checks the matches; any other map names nested fields.
@@ -174,12 +172,11 @@ fn warn_condition(cx: &mut Context<'_>, entries: &[(Key, Node)], path: &JsonPath
         return;
     }
     let message = say!("`{word}` is the name of a field here, not a condition");
-    let warning = cx.warning("nested-condition", message, key.place);
-    let warning = warning.label(say!("a field of `json.{path}`"));
-    cx.note(warning.help(say!(
+    let help = say!(
         "to check the value, write `check: {{json.{path}: {{{word}: …}}}}`; if the field `{word}` \
          is meant, write `json: {{{path}.{word}: …}}`"
-    )));
+    );
+    cx.warn("nested-condition", key.place, message, say!("a field of `json.{path}`"), help);
 }
 
 fn read_field(cx: &mut Context<'_>, node: &Node, path: JsonPath, out: &mut Vec<Check>) {

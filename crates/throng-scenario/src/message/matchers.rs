@@ -58,8 +58,7 @@ fn compile_extractor(
         Err(reason) => {
             let message = say!("`{}` is not {what}", shorten(text));
             let place = cx.place_inside(place, text, reason.start, reason.end);
-            let error = cx.error(code, message, place).label(reason.message);
-            cx.fail(error.help(reason.help))
+            cx.refuse(code, place, message, reason.message, reason.help)
         }
     }
 }
@@ -214,8 +213,8 @@ fn read_count(cx: &mut Context<'_>, node: &Node) -> Option<Matcher> {
         Ok(count) => Some(Matcher::Count(comparison, count)),
         Err(reason) => {
             let message = say!("`{}` is not a count", shorten(&text));
-            let error = cx.error("bad-value", message, node.place).label(reason.message);
-            cx.fail(error.help(say!("write `{{count: 3}}` or `{{count: \">= 3\"}}`")))
+            let help = say!("write `{{count: 3}}` or `{{count: \">= 3\"}}`");
+            cx.refuse("bad-value", node.place, message, reason.message, help)
         }
     }
 }

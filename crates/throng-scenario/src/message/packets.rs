@@ -5,7 +5,7 @@ use throng_program::{Check, Extractor};
 use crate::message::matchers::{Meaning, read_matcher};
 use crate::read::Context;
 use crate::scope::{Kinds, Spoken};
-use crate::synonyms::did_you_mean;
+use crate::synonyms::{did_you_mean, near_label};
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
 
@@ -44,8 +44,8 @@ pub(crate) fn no_packets(cx: &mut Context<'_>, place: Place) {
         return;
     }
     let message = say!("only replies of several packets have `packets`");
-    let error = cx.error("wrong-check", message, place).label(say!("not available here"));
-    cx.note(error.help(say!("remove `packets`, or declare a protocol whose replies have `more`")));
+    let help = say!("remove `packets`, or declare a protocol whose replies have `more`");
+    cx.report("wrong-check", place, message, say!("not available here"), help);
 }
 
 /// `packets`, or `packets.NAME` for the packets of one message.
@@ -60,10 +60,10 @@ pub(crate) fn packets_extractor(
         if !names.contains(&name) {
             let message = say!("`{}` is not a reply to this request", shorten(name));
             let error = cx.error("no-reply", message, place);
-            let error = error.label(match did_you_mean(name, names.iter().copied()) {
-                Some(near) => say!("did you mean `{near}`?"),
-                None => say!("this message is never the reply"),
-            });
+            let error = error.label(near_label(
+                did_you_mean(name, names.iter().copied()),
+                say!("this message is never the reply"),
+            ));
             let replies: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
             let replies = replies.join(", ");
             return cx.fail(error.help(say!("the replies to this request are {replies}")));

@@ -91,10 +91,7 @@ pub(crate) fn read(
 /// One text or several.
 #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
 fn names(cx: &mut Context<'_>, node: &Node, want: Said, help: Said) -> Vec<(Place, String)> {
-    let nodes = match &node.kind {
-        Kind::List(items) => items.as_slice(),
-        _ => std::slice::from_ref(node),
-    };
+    let nodes = node.one_or_more();
     let mut names = Vec::new();
     for node in nodes {
         if node.is_null() || !matches!(node.kind, Kind::Scalar { .. }) {
@@ -306,11 +303,10 @@ impl Reading {
             Err(reason) => {
                 self.is_whole = false;
                 let message = say!("`{}` is not a descriptor set", shorten(wanted.name));
-                let error = cx.error("bad-proto", message, place).label(reason.shortened(60));
                 let help = say!(
                     "create it with `protoc --include_imports --descriptor_set_out=shop.desc`"
                 );
-                return cx.fail(error.help(help));
+                return cx.refuse("bad-proto", place, message, reason.shortened(60), help);
             }
         };
         let folder = path.parent().unwrap_or(Path::new(""));
@@ -328,8 +324,8 @@ impl Reading {
     fn too_large<T>(&mut self, cx: &mut Context<'_>, place: Place, bytes_max: usize) -> Option<T> {
         self.is_whole = false;
         let message = say!("the `.proto` file is larger than {} MiB", bytes_max >> 20);
-        let error = cx.error("file-too-large", message, place).label(say!("too large"));
-        cx.fail(error.help(say!("move the messages that you use into a separate file")))
+        let help = say!("move the messages that you use into a separate file");
+        cx.refuse("file-too-large", place, message, say!("too large"), help)
     }
 
     fn add(&mut self, file: FileDescriptorProto, folder: PathBuf, root: PathBuf) -> String {
@@ -342,9 +338,8 @@ impl Reading {
     fn too_many<T>(&mut self, cx: &mut Context<'_>, place: Place) -> Option<T> {
         // Reported only once.
         if std::mem::replace(&mut self.is_whole, false) {
-            let message = say!("more than {PROTO_FILES_MAX} `.proto` files are read");
-            let error = cx.error("too-many", message, place).label(say!("this exceeds the limit"));
-            cx.note(error.help(say!("move the messages that you use into one file")));
+            let help = say!("move the messages that you use into one file");
+            cx.too_many(place, say!("more than {PROTO_FILES_MAX} `.proto` files are read"), help);
         }
         None
     }
@@ -358,8 +353,7 @@ impl Reading {
     ) -> Option<T> {
         self.is_whole = false;
         let message = say!("`{}` cannot be read", shorten(wanted.name));
-        let error = cx.error("file-unreadable", message, wanted.place);
-        cx.fail(error.label(label).help(help))
+        cx.refuse("file-unreadable", wanted.place, message, label, help)
     }
 
     fn link(self, cx: &mut Context<'_>, place: Place) -> Option<ProtoFiles> {

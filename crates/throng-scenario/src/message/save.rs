@@ -32,9 +32,8 @@ pub(crate) fn read_saves(cx: &mut Context<'_>, field: Field<'_>, answer: Answer<
         .entries(node, say!("a map of names and values to save"), help.clone())
         .unwrap_or_default();
     if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-        let warning =
-            cx.warning("empty-check", say!("this `save` does not contain any values"), node.place);
-        cx.note(warning.label(say!("empty")).help(help));
+        let message = say!("this `save` does not contain any values");
+        cx.warn("empty-check", node.place, message, say!("empty"), help);
     }
     let mut saves = Vec::new();
     for (key, value) in entries {
@@ -95,11 +94,9 @@ fn read_save(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Option<Sa
 }
 
 fn not_of_message<T>(cx: &mut Context<'_>, node: &Node, what: &str) -> Option<T> {
-    let message = say!("a message has no `{}`", shorten(what));
-    let error = cx
-        .error("wrong-check", message, node.place)
-        .label(say!("only available for HTTP responses"));
-    cx.fail(error.help(say!("save `body`, `json.PATH`, `size` or `time`")))
+    let label = say!("only available for HTTP responses");
+    let help = say!("save `body`, `json.PATH`, `size` or `time`");
+    cx.refuse("wrong-check", node.place, say!("a message has no `{}`", shorten(what)), label, help)
 }
 
 fn read_header(
@@ -116,8 +113,9 @@ fn read_header(
     }
     if !is_token(name) {
         let message = say!("`{}` is not a valid header name", shorten(name));
-        let error = cx.error("bad-header", message, cx.place_of(node, name));
-        return cx.fail(error.label(say!("not a header name")).help(say!("write `header.etag`")));
+        let help = say!("write `header.etag`");
+        let place = cx.place_of(node, name);
+        return cx.refuse("bad-header", place, message, say!("not a header name"), help);
     }
     Some(Extractor::Header(name.to_ascii_lowercase()))
 }
@@ -187,13 +185,7 @@ fn read_save_map(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Optio
         },
         kind => read_extractor(cx, kind, &text, value.place),
     });
-    let all = match fields.all.node() {
-        Some(node) => cx.bool(node),
-        None => Some(false),
-    };
-    let default = match fields.default.node() {
-        Some(node) => Some(cx.value_text(node)?),
-        None => None,
-    };
+    let all = fields.all.node().map_or(Some(false), |node| cx.bool(node));
+    let default = fields.default.node().map_or(Some(None), |node| cx.value_text(node).map(Some))?;
     Some(Save { slot: 0, extractor: extractor?, all: all?, default })
 }

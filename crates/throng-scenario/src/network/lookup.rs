@@ -22,10 +22,9 @@ pub(crate) fn read(cx: &mut Context<'_>, node: &Node, targets: &mut [Target]) {
         target.unix_socket.is_none() && target.host_alone().parse::<IpAddr>().is_err()
     };
     if lookup != Lookup::Once && !targets.is_empty() && !targets.iter().any(has_name) {
-        let message = say!("`resolve` has no effect here");
-        let warning = cx.warning("unused-route", message, node.place);
-        let warning = warning.label(say!("the target is an address, not a host name"));
-        cx.note(warning.help(say!("remove it, or write the host name in the target's URL")));
+        let label = say!("the target is an address, not a host name");
+        let help = say!("remove it, or write the host name in the target's URL");
+        cx.warn("unused-route", node.place, say!("`resolve` has no effect here"), label, help);
     }
     targets.iter_mut().for_each(|target| target.lookup = lookup);
 }

@@ -48,10 +48,9 @@ pub(crate) fn read_routing(
             let _: Option<()> = cx.bad_value(node, message, help);
         }
         if !all.is_empty() && targets().next().is_none() {
-            let message = say!("no connection uses the proxy");
-            let warning =
-                cx.warning("unused-route", message, node.place).label(say!("has no effect"));
-            cx.note(warning.help(say!("connections to a Unix socket do not use a proxy")));
+            let label = say!("has no effect");
+            let help = say!("connections to a Unix socket do not use a proxy");
+            cx.warn("unused-route", node.place, say!("no connection uses the proxy"), label, help);
         }
     }
     if let Some(node) = fields.connect_to.node() {
@@ -97,13 +96,13 @@ fn read_proxy(cx: &mut Context<'_>, node: &Node) -> Option<Proxy> {
     match (user, &proxy.user, fields.user.key()) {
         (Some(_), Some(_), Some(key)) => {
             let message = say!("the URL also contains a user name");
-            let error = cx.error("conflicting-keys", message, key.place);
-            cx.fail(error.label(say!("the second one")).help(say!("keep one of them")))
+            let help = say!("keep one of them");
+            cx.refuse("conflicting-keys", key.place, message, say!("the second one"), help)
         }
         (Some(name), _, Some(key)) if name.contains(':') => {
-            let message = say!("a user name cannot contain `:`");
-            let error = cx.error("bad-value", message, key.place).label(say!("not allowed"));
-            cx.fail(error.help(say!("write the password as `password`")))
+            let label = say!("not allowed");
+            let help = say!("write the password as `password`");
+            cx.refuse("bad-value", key.place, say!("a user name cannot contain `:`"), label, help)
         }
         (Some(name), _, _) => {
             Some(Proxy { user: Some((name, password.unwrap_or_default())), ..proxy })
@@ -118,8 +117,7 @@ fn read_proxy_url(cx: &mut Context<'_>, node: &Node) -> Option<Proxy> {
         Ok(proxy) => Some(proxy),
         Err(reason) => {
             let message = say!("`{}` is not a valid proxy URL", shorten(&text));
-            let error = cx.error("bad-url", message, node.place).label(reason.message);
-            cx.fail(error.help(reason.help))
+            cx.refuse("bad-url", node.place, message, reason.message, reason.help)
         }
     }
 }
@@ -171,8 +169,7 @@ fn read_endpoints(cx: &mut Context<'_>, key: &Key, help: Said) -> Option<Endpoin
         Ok(endpoints) => Some(endpoints),
         Err(reason) => {
             let message = say!("`{}` is not a valid host and port", shorten(&key.text));
-            let error = cx.error("bad-value", message, key.place).label(reason.message);
-            cx.fail(error.help(help))
+            cx.refuse("bad-value", key.place, message, reason.message, help)
         }
     }
 }
@@ -186,16 +183,15 @@ fn read_other(cx: &mut Context<'_>, node: &Node) -> Option<Endpoints> {
         Err(reason) => (reason.message, reason.help),
     };
     let message = say!("`{}` is not a valid host and port", shorten(&text));
-    let error = cx.error("bad-value", message, node.place).label(reason);
-    cx.fail(error.help(help))
+    cx.refuse("bad-value", node.place, message, reason, help)
 }
 
 /// One address, or a list of them.
 fn read_addresses(cx: &mut Context<'_>, node: &Node) -> Option<Vec<IpAddr>> {
     let items = match &node.kind {
         Kind::List(items) if items.is_empty() => {
-            let error = cx.error("empty", say!("there are no addresses"), node.place);
-            return cx.fail(error.label(say!("empty")).help(RESOLVE_HELP));
+            let message = say!("there are no addresses");
+            return cx.refuse("empty", node.place, message, say!("empty"), RESOLVE_HELP);
         }
         Kind::List(items) => items.as_slice(),
         _ => std::slice::from_ref(node),
@@ -209,8 +205,7 @@ fn read_address(cx: &mut Context<'_>, node: &Node) -> Option<IpAddr> {
         Ok(address) => Some(address),
         Err(reason) => {
             let message = say!("`{}` is not an IP address", shorten(&text));
-            let error = cx.error("bad-value", message, node.place).label(reason.message);
-            cx.fail(error.help(reason.help))
+            cx.refuse("bad-value", node.place, message, reason.message, reason.help)
         }
     }
 }
@@ -222,9 +217,8 @@ fn warn_unused(cx: &mut Context<'_>, node: &Node, name: &str, used: impl Fn(&End
         if parse_endpoints(&key.text).is_ok_and(|place| !used(&place)) {
             let text = shorten(&key.text);
             let message = say!("no connection uses the entry `{text}` in `{name}`");
-            let warning =
-                cx.warning("unused-route", message, key.place).label(say!("has no effect"));
-            cx.note(warning.help(say!("write the host and port exactly as in the target")));
+            let help = say!("write the host and port exactly as in the target");
+            cx.warn("unused-route", key.place, message, say!("has no effect"), help);
         }
     }
 }

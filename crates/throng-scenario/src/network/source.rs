@@ -37,8 +37,8 @@ pub(crate) fn read_source(cx: &mut Context<'_>, node: &Node, sources: &mut Sourc
     if let Some(node) = fields.addresses.node() {
         if let (Some(key), false) = (fields.addresses.key(), sources.blocks.is_empty()) {
             let message = say!("both `connection: {{sources: …}}` and `source` are set");
-            let error = cx.error("conflicting-keys", message, key.place);
-            cx.note(error.label(say!("the second one")).help(say!("keep one of them")));
+            let help = say!("keep one of them");
+            cx.report("conflicting-keys", key.place, message, say!("the second one"), help);
         }
         sources.blocks = read_blocks(cx, node);
     } else if sources.blocks.is_empty()
@@ -55,8 +55,7 @@ pub(crate) fn read_source(cx: &mut Context<'_>, node: &Node, sources: &mut Sourc
 pub(crate) fn read_blocks(cx: &mut Context<'_>, node: &Node) -> Vec<SourceBlock> {
     match &node.kind {
         Kind::List(items) if items.is_empty() => {
-            let error = cx.error("empty", say!("there are no addresses"), node.place);
-            cx.note(error.label(say!("empty")).help(HELP));
+            cx.empty(node.place, say!("there are no addresses"), HELP);
             Vec::new()
         }
         Kind::List(items) => items.iter().filter_map(|item| read_block(cx, item)).collect(),
@@ -70,8 +69,7 @@ fn read_block(cx: &mut Context<'_>, node: &Node) -> Option<SourceBlock> {
         Ok(block) => Some(block),
         Err(reason) => {
             let message = say!("`{}` is not a source address", shorten(&text));
-            let error = cx.error("bad-value", message, node.place).label(reason.message);
-            cx.fail(error.help(reason.help))
+            cx.refuse("bad-value", node.place, message, reason.message, reason.help)
         }
     }
 }
@@ -85,8 +83,8 @@ pub(crate) fn warn_family(
 ) {
     if !targets.is_empty() && targets.iter().all(|target| target.unix_socket.is_some()) {
         let message = say!("connections to a Unix socket have no source address");
-        let warning = cx.warning("unused-source", message, node.place).label(say!("has no effect"));
-        return cx.note(warning.help(say!("remove the source addresses")));
+        let help = say!("remove the source addresses");
+        return cx.warn("unused-source", node.place, message, say!("has no effect"), help);
     }
     let targets = targets.iter().filter(|target| target.unix_socket.is_none());
     let family = |target: &Target| target.host.parse::<IpAddr>().ok().map(|host| host.is_ipv4());
@@ -99,11 +97,9 @@ pub(crate) fn warn_family(
     let (Some(first), false) = (useless, families.is_empty()) else { return };
     let (own, other) = if first.is_ipv4() { ("IPv4", "IPv6") } else { ("IPv6", "IPv4") };
     let message = say!("no connection can use `{first}`: it is an {own} address");
-    let warning = cx.warning("unused-source", message, node.place);
     let label = say!("the target has only {other} addresses");
-    cx.note(
-        warning.label(label).help(say!("write source addresses of the target's address family")),
-    );
+    let help = say!("write source addresses of the target's address family");
+    cx.warn("unused-source", node.place, message, label, help);
 }
 
 /// Warns of source addresses that are not used by users with their own network.
@@ -120,9 +116,9 @@ pub(crate) fn warn_network(
         with_network.map(|session| format!("`{}`", shorten(&session.name))).collect();
     if !names.is_empty() {
         let message = say!("users with `network` do not use these source addresses");
-        let warning = cx.warning("unused-source", message, node.place);
-        let warning = warning.label(say!("has no effect on {}", names.join(", ")));
-        cx.note(warning.help(say!("remove the source addresses, or remove `network`")));
+        let label = say!("has no effect on {}", names.join(", "));
+        let help = say!("remove the source addresses, or remove `network`");
+        cx.warn("unused-source", node.place, message, label, help);
     }
 }
 
@@ -252,8 +248,7 @@ fn read_ports(cx: &mut Context<'_>, node: &Node) -> Option<(u16, u16)> {
         }
         (Err(label), _) | (_, Err(label)) => {
             let message = say!("`{}` is not a valid source port or range of ports", shorten(&text));
-            let error = cx.error("bad-value", message, node.place).label(label);
-            cx.fail(error.help(PORTS_HELP))
+            cx.refuse("bad-value", node.place, message, label, PORTS_HELP)
         }
     }
 }

@@ -37,8 +37,8 @@ pub(crate) fn check_streams(
     let node = connection.and_then(|node| crate::syntax::part_of(node, "streams"));
     let Some(node) = node.filter(|_| options.streams > 1) else { return };
     let mut refuse = |message: Said, help: Said| {
-        let error = cx.error("conflicting-keys", message, node.place);
-        cx.note(error.label(say!("each user runs several iterations concurrently")).help(help));
+        let label = say!("each user runs several iterations concurrently");
+        cx.report("conflicting-keys", node.place, message, label, help);
     };
     let calls = |one: &Target| native::of_scheme(Some(one.scheme)).methods;
     if options.http_version != HttpVersion::Http2 && !targets.iter().all(calls) {

@@ -47,13 +47,9 @@ pub(crate) fn read_targets(cx: &mut Context<'_>, node: &Node) -> Vec<Target> {
 }
 
 fn read_addresses(cx: &mut Context<'_>, list: &Node) -> Vec<Target> {
-    let items = cx.items(list, say!("a list of URLs"), TARGET_HELP);
-    if let Some([]) = items {
-        let error = cx.error("empty", say!("there are no addresses"), list.place);
-        cx.note(error.label(say!("empty")).help(TARGET_HELP));
-    }
     let mut targets: Vec<Target> = Vec::new();
-    for item in items.unwrap_or_default() {
+    let none = say!("there are no addresses");
+    for item in cx.filled_list(list, say!("a list of URLs"), none, TARGET_HELP) {
         let target = read_weighted(cx, item);
         if let (Some(first), Some(target)) = (targets.first(), &target) {
             same_scheme(cx, item, first, target);
@@ -81,12 +77,9 @@ fn read_map(cx: &mut Context<'_>, fields: &ast::Target<'_>) -> Vec<Target> {
 fn same_scheme(cx: &mut Context<'_>, node: &Node, first: &Target, target: &Target) {
     if first.scheme != target.scheme {
         let message = say!("all addresses of a target must have the same scheme");
-        let error = cx.error("scheme-mismatch", message, node.place);
-        cx.note(
-            error
-                .label(say!("the first address uses `{}`", first.scheme.word()))
-                .help(say!("give a session its own `target`")),
-        );
+        let label = say!("the first address uses `{}`", first.scheme.word());
+        let help = say!("give a session its own `target`");
+        cx.report("scheme-mismatch", node.place, message, label, help);
     }
 }
 
@@ -149,8 +142,7 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
         Err(reason) => {
             let message = say!("`{}` is not a valid target URL", shorten(&text));
             let place = cx.place_of(node, &reason.part);
-            let error = cx.error("bad-url", message, place).label(reason.message);
-            return cx.fail(error.help(reason.help));
+            return cx.refuse("bad-url", place, message, reason.message, reason.help);
         }
     };
     let native = native::of_scheme(Some(url.scheme));
@@ -206,9 +198,9 @@ fn read_login(
     let is_named = url.user.is_some();
     let (user, password) = url.user.unwrap_or_default();
     if is_named && password.is_empty() {
-        let error = cx.error("bad-url", say!("the URL contains no password"), node.place);
+        let label = say!("the URL contains an `@`");
         let help = say!("write `redis://user:password@host`, or `redis://:password@host`");
-        return cx.fail(error.label(say!("the URL contains an `@`")).help(help));
+        return cx.refuse("bad-url", node.place, say!("the URL contains no password"), label, help);
     }
     if !password.is_empty() {
         // The written form, which is not decoded, is a secret too.
@@ -307,9 +299,8 @@ pub(crate) fn read_connection(
     let mut options = ConnectionOptions::default();
     let connection = scenario.connection.node();
     if let Some(fields) = connection.and_then(|node| ast::Connection::read(cx, node)) {
-        let mut flag = |field: Field<'_>, default| match field.node() {
-            Some(node) => cx.bool(node).unwrap_or(default),
-            None => default,
+        let mut flag = |field: Field<'_>, default| {
+            field.node().map_or(default, |node| cx.bool(node).unwrap_or(default))
         };
         options.keep_alive = flag(fields.keep_alive, options.keep_alive);
         options.cookies = flag(fields.cookies, options.cookies);

@@ -71,7 +71,7 @@ pub(crate) fn check_targets(
         && session.links.iter().any(reaches)
     {
         let message = say!("connections to a Unix socket have no network");
-        let error = cx.error("conflicting-keys", message, key.place).label(say!("has no effect"));
-        cx.note(error.help(say!("remove `network`, or give the target an address")));
+        let help = say!("remove `network`, or give the target an address");
+        cx.report("conflicting-keys", key.place, message, say!("has no effect"), help);
     }
 }

@@ -12,6 +12,7 @@ use crate::protocol::values::{self, parse_int};
 use crate::protocol::words::{self, TypeWord};
 use crate::protocol::{FIELDS_HELP, Labels, ProtocolReader, check_encoding, read_endian};
 use crate::read::Context;
+use crate::synonyms::near_label;
 use crate::syntax::{Key, Kind, Node};
 use crate::words::shorten;
 
@@ -46,9 +47,9 @@ impl ProtocolReader<'_, '_> {
                 let line = self.cx.line(self.place(first.id.place));
                 let message = say!("two fields are named `{}`", shorten(&field.id.value));
                 let place = self.place(field.id.place);
-                let error = self.cx.error("duplicate-name", message, place);
                 let label = say!("the first one is on line {line}");
-                self.cx.note(error.label(label).help(say!("give one of them another name")));
+                let help = say!("give one of them another name");
+                self.cx.report("duplicate-name", place, message, label, help);
                 continue;
             }
             out.push(field);
@@ -120,12 +121,10 @@ impl ProtocolReader<'_, '_> {
     fn path(&mut self, fields: &FieldMap<'_>) -> Option<Placed<String>> {
         let (Some(key), Some(node)) = (fields.path.key(), fields.path.node()) else { return None };
         if self.format.is_none() {
-            let message = say!("`path` requires `format`");
-            let error = self.cx.error("missing-key", message, key.place);
-            let error = error.label(say!("packets are not documents"));
-            self.cx.note(error.help(say!(
-                "add `format: json` or another format to the protocol, or remove `path`"
-            )));
+            let label = say!("packets are not documents");
+            let help =
+                say!("add `format: json` or another format to the protocol, or remove `path`");
+            self.cx.report("missing-key", key.place, say!("`path` requires `format`"), label, help);
             return None;
         }
         let value = self.cx.text(node, say!("a path"))?;
@@ -143,11 +142,11 @@ impl ProtocolReader<'_, '_> {
         let others = fields.all().filter(|field| field.key().is_some_and(|key| !known(key)));
         if let Some((key, _)) = ast::first(others) {
             let message = say!("`body` represents the fields of the message");
-            let error = self.cx.error("conflicting-keys", message, key.place);
-            let error = error.label(say!("`body` cannot have the key `{}`", shorten(&key.text)));
-            return self.cx.fail(error.help(say!(
+            let label = say!("`body` cannot have the key `{}`", shorten(&key.text));
+            let help = say!(
                 "write `{{id: body}}` alone, or give the field another name: `{{id: data, …}}`"
-            )));
+            );
+            return self.cx.refuse("conflicting-keys", key.place, message, label, help);
         }
         let body = Field::new(id, Type::Fields(Vec::new()), place);
         Some(Field { role: Role::Body, ..body })
@@ -161,9 +160,9 @@ impl ProtocolReader<'_, '_> {
         let key = fields.correlates.key().filter(|_| within != Within::Body);
         if let Some(key) = key {
             let message = say!("`{}` is allowed only in the body of a message here", key.text);
-            let error = self.cx.error("conflicting-keys", message, key.place);
-            let error = error.label(say!("this is not a field of a message"));
-            self.cx.note(error.help(say!("move the list into the messages that have it")));
+            let label = say!("this is not a field of a message");
+            let help = say!("move the list into the messages that have it");
+            self.cx.report("conflicting-keys", key.place, message, label, help);
             return None;
         }
         let value = self.cx.text(node, say!("the name of an item"))?;
@@ -179,9 +178,9 @@ impl ProtocolReader<'_, '_> {
         let Some((key, node)) = chosen.filter(|(key, _)| !is_item(key)) else {
             if let Some(key) = fields.over.key() {
                 let message = say!("`over` can only be used with a checksum");
-                let error = self.cx.error("conflicting-keys", message, key.place);
-                let error = error.label(say!("there is no checksum"));
-                self.cx.note(error.help(say!("write `checksum: crc32`, or remove `over`")));
+                let label = say!("there is no checksum");
+                let help = say!("write `checksum: crc32`, or remove `over`");
+                self.cx.report("conflicting-keys", key.place, message, label, help);
             }
             return Role::Value;
         };
@@ -189,9 +188,9 @@ impl ProtocolReader<'_, '_> {
             key.text == "checksum" || key.text == "correlates" && within == Within::Body;
         if within != Within::Packet && !is_anywhere {
             let message = say!("`{}` is allowed only in `packet`", key.text);
-            let error = self.cx.error("conflicting-keys", message, key.place);
-            let error = error.label(say!("this is a field of a message"));
-            self.cx.note(error.help(say!("move the field into `packet`")));
+            let label = say!("this is a field of a message");
+            let help = say!("move the field into `packet`");
+            self.cx.report("conflicting-keys", key.place, message, label, help);
             return Role::Value;
         }
         let at_odds = match key.text.as_str() {
@@ -201,9 +200,9 @@ impl ProtocolReader<'_, '_> {
         };
         if let Some((other, _)) = at_odds {
             let message = say!("`{}` and `{}` cannot be used together", key.text, other.text);
-            let error = self.cx.error("conflicting-keys", message, other.place);
-            let error = error.label(say!("this field must occur exactly once in every packet"));
-            self.cx.note(error.help(say!("keep the one you need")));
+            let label = say!("this field must occur exactly once in every packet");
+            let help = say!("keep the one you need");
+            self.cx.report("conflicting-keys", other.place, message, label, help);
         }
         match key.text.as_str() {
             "counts" => {
@@ -249,10 +248,9 @@ impl ProtocolReader<'_, '_> {
         let others = [fields.terminator, fields.rest, fields.size_eos];
         if let Some((key, _)) = ast::first(others) {
             let message = say!("a structure ends with its last field, or has a length");
-            let error = self.cx.error("conflicting-keys", message, key.place);
-            let error = error.label(say!("`{}` is only allowed for text and bytes", key.text));
+            let label = say!("`{}` is only allowed for text and bytes", key.text);
             let help = say!("remove it, or write `length: u16` or `size: count`");
-            self.cx.note(error.help(help));
+            self.cx.report("conflicting-keys", key.place, message, label, help);
             return None;
         }
         ast::first([fields.length, fields.size])?;
@@ -328,11 +326,10 @@ impl ProtocolReader<'_, '_> {
                     Some((Type::Coded(Coding::Digits), None))
                 }
                 _ => {
-                    let help = say!("write `type: decimal, terminator: \"\\r\\n\"`");
                     let message = say!("a decimal number must have a `terminator`");
-                    let error = self.cx.error("missing-key", message, node.place);
-                    self.cx
-                        .fail(error.label(say!("the end of the number is not defined")).help(help))
+                    let label = say!("the end of the number is not defined");
+                    let help = say!("write `type: decimal, terminator: \"\\r\\n\"`");
+                    self.cx.refuse("missing-key", node.place, message, label, help)
                 }
             },
             Ok(Some(TypeWord::TextZero)) => {
@@ -350,9 +347,9 @@ impl ProtocolReader<'_, '_> {
                 let place = self.cx.place_of(node, &name);
                 let Some(protos) = &mut self.protos else {
                     let message = say!("no `.proto` file is given");
-                    let error = self.cx.error("missing-key", message, place);
-                    let error = error.label(say!("no `.proto` file declares this message"));
-                    return self.cx.fail(error.help(say!("write `proto: shop.proto` at the top")));
+                    let label = say!("no `.proto` file declares this message");
+                    let help = say!("write `proto: shop.proto` at the top");
+                    return self.cx.refuse("missing-key", place, message, label, help);
                 };
                 let message = protos.as_mut()?.message(self.cx, &name, place)?;
                 Some((Type::Proto { message, extent: extent? }, None))
@@ -360,21 +357,16 @@ impl ProtocolReader<'_, '_> {
             Ok(None) => self.unknown_type(node, word),
             Err(wrong) => {
                 let message = say!("`{}` is not a type", shorten(word));
-                let error = self.cx.error("unknown-type", message, node.place);
-                self.cx.fail(error.label(wrong.label).help(wrong.help))
+                self.cx.refuse("unknown-type", node.place, message, wrong.label, wrong.help)
             }
         }
     }
 
     fn unknown_type<T>(&mut self, node: &Node, word: &str) -> Option<T> {
-        let message = say!("`{}` is not a type", shorten(word));
-        let error = self.cx.error("unknown-type", message, node.place);
         let meant = words::meant(word, self.types.iter().map(String::as_str));
-        let error = error.label(match meant {
-            Some(word) => say!("did you mean `{word}`?"),
-            None => say!("unknown"),
-        });
-        self.cx.fail(error.help(words::TYPES_HELP))
+        let message = say!("`{}` is not a type", shorten(word));
+        let label = near_label(meant, say!("unknown"));
+        self.cx.refuse("unknown-type", node.place, message, label, words::TYPES_HELP)
     }
 
     /// Refuses keys that define an end, for a type with its own size.
@@ -436,9 +428,8 @@ impl ProtocolReader<'_, '_> {
             }
             None => {
                 let message = say!("`{}` is not a size", shorten(text));
-                let error = self.cx.error("bad-value", message, node.place);
-                let error = error.label(say!("this is neither a number nor the name of a field"));
-                self.cx.fail(error.help(SIZE_HELP))
+                let label = say!("this is neither a number nor the name of a field");
+                self.cx.refuse("bad-value", node.place, message, label, SIZE_HELP)
             }
         }
     }
@@ -463,9 +454,9 @@ impl ProtocolReader<'_, '_> {
             (fields.until.key(), matches!(repeat, Some(Repeat::Until(_)) | None))
         {
             let message = say!("`until` requires `repeat: until`");
-            let error = self.cx.error("conflicting-keys", message, key.place);
-            let error = error.label(say!("the end is given twice"));
-            self.cx.note(error.help(say!("write `repeat: until, until: \"\\n\"`")));
+            let label = say!("the end is given twice");
+            let help = say!("write `repeat: until, until: \"\\n\"`");
+            self.cx.report("conflicting-keys", key.place, message, label, help);
         }
         repeat
     }
@@ -474,15 +465,15 @@ impl ProtocolReader<'_, '_> {
         let Some(node) = fields.repeat.node() else {
             if let Some(key) = fields.until.key() {
                 let message = say!("`until` requires `repeat: until`");
-                let error = self.cx.error("missing-key", message, key.place);
-                let error = error.label(say!("`repeat` is missing"));
-                self.cx.note(error.help(say!("write `repeat: until, until: \"\\n\"`")));
+                let label = say!("`repeat` is missing");
+                let help = say!("write `repeat: until, until: \"\\n\"`");
+                self.cx.report("missing-key", key.place, message, label, help);
             }
             if let Some(key) = fields.repeat_expr.key() {
                 let message = say!("`repeat-expr` requires `repeat: expr`");
-                let error = self.cx.error("missing-key", message, key.place);
-                let error = error.label(say!("`repeat` is missing"));
-                self.cx.note(error.help(say!("write `repeat: expr`, or only `repeat: 3`")));
+                let label = say!("`repeat` is missing");
+                let help = say!("write `repeat: expr`, or only `repeat: 3`");
+                self.cx.report("missing-key", key.place, message, label, help);
             }
             return None;
         };
@@ -494,9 +485,8 @@ impl ProtocolReader<'_, '_> {
         }
         if let Some(key) = fields.repeat_expr.key() {
             let message = say!("`repeat-expr` requires `repeat: expr`");
-            let error = self.cx.error("conflicting-keys", message, key.place);
-            let error = error.label(say!("given twice"));
-            self.cx.note(error.help(say!("write `repeat: expr`, or only `repeat: 3`")));
+            let help = say!("write `repeat: expr`, or only `repeat: 3`");
+            self.cx.report("conflicting-keys", key.place, message, say!("given twice"), help);
         }
         if let Some(prefix) = words::prefix(&text) {
             return Some(Repeat::Prefixed(prefix));
@@ -505,9 +495,8 @@ impl ProtocolReader<'_, '_> {
             "rest" | "eos" => Some(Repeat::Rest),
             "expr" => {
                 let message = say!("`repeat: expr` requires `repeat-expr`");
-                let error = self.cx.error("missing-key", message, node.place);
-                let error = error.label(say!("the number of repetitions is missing"));
-                self.cx.fail(error.help(REPEAT_HELP))
+                let label = say!("the number of repetitions is missing");
+                self.cx.refuse("missing-key", node.place, message, label, REPEAT_HELP)
             }
             "until" => {
                 let help = say!("write `repeat: until, until: \"\\n\"`");
@@ -526,10 +515,8 @@ impl ProtocolReader<'_, '_> {
             Some(number) if (1..=TIMES_MAX).contains(&number) => Some(Repeat::Times(number as u32)),
             _ => {
                 let message = say!("`{}` is not a valid number of repetitions", shorten(text));
-                let error = self.cx.error("bad-value", message, node.place);
-                let error = error
-                    .label(say!("this is neither a number greater than 0 nor the name of a field"));
-                self.cx.fail(error.help(REPEAT_HELP))
+                let label = say!("this is neither a number greater than 0 nor the name of a field");
+                self.cx.refuse("bad-value", node.place, message, label, REPEAT_HELP)
             }
         }
     }
@@ -569,8 +556,7 @@ impl ProtocolReader<'_, '_> {
         };
         if let Some((label, help)) = wrong {
             let message = say!("`endian` is not allowed here");
-            let error = self.cx.error("conflicting-keys", message, key.place);
-            self.cx.note(error.label(label).help(help));
+            self.cx.report("conflicting-keys", key.place, message, label, help);
         }
         Some(endian)
     }
@@ -587,8 +573,7 @@ impl ProtocolReader<'_, '_> {
             return labels.clone();
         }
         let message = say!("there is no `{}` in `enums`", shorten(&name));
-        let error = self.cx.error("unknown-type", message, node.place).label(say!("unknown"));
-        self.cx.note(error.help(ENUM_HELP));
+        self.cx.report("unknown-type", node.place, message, say!("unknown"), ENUM_HELP);
         Vec::new()
     }
 
@@ -601,9 +586,8 @@ impl ProtocolReader<'_, '_> {
             let number = parse_int(&key.text).and_then(|number| i64::try_from(number).ok());
             let Some(number) = number else {
                 let message = say!("`{}` is not a value", shorten(&key.text));
-                let error = self.cx.error("bad-value", message, key.place);
-                let error = error.label(say!("write the number first, then its name"));
-                self.cx.note(error.help(ENUM_HELP));
+                let label = say!("write the number first, then its name");
+                self.cx.report("bad-value", key.place, message, label, ENUM_HELP);
                 continue;
             };
             let Some(name) = self.name(value, say!("the name of a value")) else { continue };
@@ -611,9 +595,9 @@ impl ProtocolReader<'_, '_> {
             if known {
                 let message =
                     say!("`{}: {}` reuses a number or a name", number, shorten(&name.value));
-                let error = self.cx.error("duplicate-name", message, key.place);
-                let error = error.label(say!("the number or the name is already used"));
-                self.cx.note(error.help(say!("give every value its own name")));
+                let label = say!("the number or the name is already used");
+                let help = say!("give every value its own name");
+                self.cx.report("duplicate-name", key.place, message, label, help);
                 continue;
             }
             labels.push((name, number));
@@ -628,19 +612,17 @@ fn check_max(cx: &mut Context<'_>, fields: &FieldMap<'_>, role: &Role, extent: O
     let is_length = matches!(role, Role::Length { .. });
     if !is_length && !matches!(extent, Some(Extent::Prefixed { .. })) {
         let message = say!("`max` applies only to lengths");
-        let error = cx.error("conflicting-keys", message, key.place);
         let label = say!("this field is not a length and has no length prefix");
-        let error = error.label(label);
-        cx.note(error.help(say!("add `counts` or `length`, or remove `max`")));
+        let help = say!("add `counts` or `length`, or remove `max`");
+        cx.report("conflicting-keys", key.place, message, label, help);
     }
 }
 
 fn check_plus(cx: &mut Context<'_>, fields: &FieldMap<'_>, role: &Role) {
     if let (Some(key), false) = (fields.plus.key(), matches!(role, Role::Length { .. })) {
-        let message = say!("`plus` requires `counts`");
-        let error = cx.error("missing-key", message, key.place);
-        let error = error.label(say!("this field does not count anything"));
-        cx.note(error.help(say!("write `counts: after, plus: 4`, or remove `plus`")));
+        let label = say!("this field does not count anything");
+        let help = say!("write `counts: after, plus: 4`, or remove `plus`");
+        cx.report("missing-key", key.place, say!("`plus` requires `counts`"), label, help);
     }
 }
 
@@ -649,10 +631,9 @@ fn no_extent(cx: &mut Context<'_>, fields: &FieldMap<'_>, what: Said) {
     let Some((key, _)) = ast::first(extents(fields)) else {
         return;
     };
-    let message = say!("{what} determines its own size");
-    let error = cx.error("conflicting-keys", message, key.place);
-    let error = error.label(say!("`{}` is only allowed for text and bytes", key.text));
-    cx.note(error.help(say!("remove it, or write `type: bytes`")));
+    let label = say!("`{}` is only allowed for text and bytes", key.text);
+    let help = say!("remove it, or write `type: bytes`");
+    cx.report("conflicting-keys", key.place, say!("{what} determines its own size"), label, help);
 }
 
 fn check_labels(cx: &mut Context<'_>, fields: &FieldMap<'_>, ty: &Type) {
@@ -667,9 +648,8 @@ fn check_labels(cx: &mut Context<'_>, fields: &FieldMap<'_>, ty: &Type) {
     );
     if let (Some(key), false) = (fields.r#enum.key(), is_whole) {
         let message = say!("only whole numbers can have named values");
-        let error = cx.error("conflicting-keys", message, key.place);
-        let error = error.label(say!("this is not a whole number"));
-        cx.note(error.help(say!("remove `enum`, or write `type: u8`")));
+        let help = say!("remove `enum`, or write `type: u8`");
+        cx.report("conflicting-keys", key.place, message, say!("this is not a whole number"), help);
     }
 }
 

@@ -9,6 +9,7 @@ use throng_base::{Diagnostic, Said, Source, Span};
 use throng_expression::Value;
 use throng_protocol::framed::{EncodeError, Given, MessageId, Protocol};
 
+use crate::synonyms::near_label;
 use crate::syntax::{self, Key, Kind, Node, Place};
 
 /// Maximum length of the text.
@@ -123,10 +124,8 @@ impl ValueReader<'_> {
             self.protocol.messages().map(|(_, info)| info.name.as_str()).collect();
         let message = say!("the protocol has no message `{}`", name.text);
         let error = self.error("unknown-message", message, name.place.start(), name.place.end());
-        let error = match did_you_mean(&name.text, names.iter().copied()) {
-            Some(near) => error.label(say!("did you mean `{near}`?")),
-            None => error.label(say!("unknown")),
-        };
+        let error = error
+            .label(near_label(did_you_mean(&name.text, names.iter().copied()), say!("unknown")));
         let mut list: Vec<String> =
             names.iter().take(NAMES_SHOWN_MAX).map(|name| format!("`{name}`")).collect();
         if names.len() > NAMES_SHOWN_MAX {

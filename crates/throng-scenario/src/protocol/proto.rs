@@ -8,7 +8,7 @@ use throng_protocol::protobuf::{MessageType, Schema};
 
 use crate::message::proto::{PROTO_HELP, ProtoFiles};
 use crate::read::Context;
-use crate::synonyms::did_you_mean;
+use crate::synonyms::{did_you_mean, near_label};
 use crate::syntax::Place;
 use crate::words::shorten;
 
@@ -46,10 +46,9 @@ impl Protos {
             (None, []) => self.unknown(cx, name, place),
             (None, [first, second, ..]) => {
                 let message = say!("several messages are named `{}`", shorten(name));
-                let error = cx.error("bad-proto", message, place);
                 let label = say!("`{}` and `{}`", first.full_name(), second.full_name());
                 let help = say!("write the full name: `protobuf({})`", first.full_name());
-                cx.fail(error.label(label).help(help))
+                cx.refuse("bad-proto", place, message, label, help)
             }
             (at, _) => {
                 let found = found.swap_remove(at.unwrap_or(0));
@@ -71,10 +70,7 @@ impl Protos {
         let meant = did_you_mean(name, full.clone()).or_else(|| {
             did_you_mean(name, full.clone().filter_map(|name| name.rsplit('.').next()))
         });
-        let error = error.label(match meant {
-            Some(word) => say!("did you mean `{word}`?"),
-            None => say!("unknown"),
-        });
+        let error = error.label(near_label(meant, say!("unknown")));
         let first: Vec<&str> = full.take(8).collect();
         cx.fail(error.help(match first.is_empty() {
             true => PROTO_HELP,
@@ -95,8 +91,8 @@ impl Protos {
                     let place = self.files.place(file.file_descriptor_proto(), field.path());
                     let message = say!("protobuf groups are not supported");
                     let label = say!("the field `{}`", shorten(field.full_name()));
-                    let error = cx.error("proto-feature", message, place).label(label);
-                    cx.note(error.help(say!("make it a separate message")));
+                    let help = say!("make it a separate message");
+                    cx.report("proto-feature", place, message, label, help);
                 } else if let Kind::Message(inner) = field.kind() {
                     open.push(inner);
                 }

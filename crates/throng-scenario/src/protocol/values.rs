@@ -58,14 +58,12 @@ pub(super) fn read_int(cx: &mut Context<'_>, node: &Node, want: Said) -> Option<
                 true => (say!("too small"), say!("write a larger number")),
                 false => (say!("too large"), say!("write a smaller number")),
             };
-            let error = cx.error("bad-value", message, node.place).label(label);
-            cx.fail(error.help(help))
+            cx.refuse("bad-value", node.place, message, label, help)
         }
         None => {
             let message = say!("`{}` is not {want}", shorten(&text));
-            let error =
-                cx.error("bad-value", message, node.place).label(say!("not a whole number"));
-            cx.fail(error.help(say!("write `7` or `0xC4A7`")))
+            let help = say!("write `7` or `0xC4A7`");
+            cx.refuse("bad-value", node.place, message, say!("not a whole number"), help)
         }
     }
 }
@@ -82,8 +80,8 @@ pub(super) fn read_bytes(cx: &mut Context<'_>, node: &Node) -> Option<Vec<u8>> {
         _ => add_bytes(cx, node, &mut out)?,
     }
     if out.is_empty() {
-        let error = cx.error("empty", say!("the value has no bytes"), node.place);
-        return cx.fail(error.label(say!("empty")).help(BYTES_HELP));
+        let label = say!("empty");
+        return cx.refuse("empty", node.place, say!("the value has no bytes"), label, BYTES_HELP);
     }
     if out.len() > BYTES_MAX {
         return cx.bad_value(
@@ -105,12 +103,9 @@ fn add_bytes(cx: &mut Context<'_>, node: &Node, out: &mut Vec<u8>) -> Option<()>
     if let (true, Some(number)) = (*plain, parse_int(text)) {
         let Ok(byte) = u8::try_from(number) else {
             let message = say!("`{}` is not a byte", shorten(text));
-            let error = cx
-                .error("bad-value", message, node.place)
-                .label(say!("this does not fit into 8 bits"));
-            return cx.fail(
-                error.help(say!("write a number from 0 to 255, or several bytes: `[0xCA, 0xFE]`")),
-            );
+            let label = say!("this does not fit into 8 bits");
+            let help = say!("write a number from 0 to 255, or several bytes: `[0xCA, 0xFE]`");
+            return cx.refuse("bad-value", node.place, message, label, help);
         };
         out.push(byte);
         return Some(());
@@ -126,10 +121,9 @@ pub(super) fn check_escapes(cx: &mut Context<'_>, node: &Node, text: &str) -> Op
     let is_double = cx.written(node.place).starts_with('"');
     if !is_double && text.as_bytes().windows(2).any(is_escape) {
         let message = say!("a backslash starts an escape sequence only in double quotes");
-        let error = cx
-            .error("bad-value", message, node.place)
-            .label(say!("this backslash is taken literally"));
-        return cx.fail(error.help(say!("write `\"{}\"`", shorten(text))));
+        let label = say!("this backslash is taken literally");
+        let help = say!("write `\"{}\"`", shorten(text));
+        return cx.refuse("bad-value", node.place, message, label, help);
     }
     Some(())
 }
@@ -156,13 +150,11 @@ pub(super) fn read_literal(
         | Type::Json(_)
         | Type::Binary(..)
         | Type::Proto { .. } => {
-            let error = cx.error(
-                "conflicting-keys",
-                say!("only numbers, `bool`, text and bytes can have a value in the declaration"),
-                node.place,
-            );
-            let error = error.label(say!("this is a structured type"));
-            return cx.fail(error.help(say!("remove it, and give the value in the scenario")));
+            let message =
+                say!("only numbers, `bool`, text and bytes can have a value in the declaration");
+            let label = say!("this is a structured type");
+            let help = say!("remove it, and give the value in the scenario");
+            return cx.refuse("conflicting-keys", node.place, message, label, help);
         }
         _ => {}
     }
@@ -237,8 +229,7 @@ pub(super) fn read_condition<'t>(
         Ok(compared) => Some(compared),
         Err((label, help)) => {
             let message = say!("`{}` is not a condition", shorten(text));
-            let error = cx.error("bad-value", message, node.place);
-            cx.fail(error.label(label).help(help))
+            cx.refuse("bad-value", node.place, message, label, help)
         }
     }
 }

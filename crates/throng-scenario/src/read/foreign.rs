@@ -12,7 +12,7 @@ const NAME_BYTES_MAX: usize = 60;
 /// Warns if a text to send contains `{{name}}`, `#{name}`, `{user.id}` or `$user.id`, or JSON with
 /// typographic quotes.
 pub(crate) fn warn_placeholders(cx: &mut Context<'_>, node: &Node, text: &str) {
-    if cx.is_full() {
+    if cx.mistakes.is_full() {
         return;
     }
     if text.contains(['{', '$']) {
@@ -20,10 +20,9 @@ pub(crate) fn warn_placeholders(cx: &mut Context<'_>, node: &Node, text: &str) {
     }
     if let Some((at, quote)) = quoted_json(text) {
         let place = cx.place_in(node, at, quote.len_utf8());
-        let message = say!("`{quote}` is not a valid quote in JSON");
-        let warning = cx.warning("other-quotes", message, place);
+        let label = say!("a typographic quote");
         let help = say!("use straight quotes `\"`, or write the whole body as YAML: `json: {{…}}`");
-        cx.note(warning.label(say!("a typographic quote")).help(help));
+        cx.warn("other-quotes", place, say!("`{quote}` is not a valid quote in JSON"), label, help);
     }
 }
 
@@ -36,10 +35,9 @@ fn warn_names(cx: &mut Context<'_>, node: &Node, text: &str) {
         };
         let Some(known) = known else { continue };
         let place = cx.place_in(node, at, written.len());
-        let message = say!("`{written}` is sent literally");
-        let warning = cx.warning("other-placeholder", message, place);
-        let warning = warning.label(say!("did you mean `${{{known}}}`?"));
-        cx.note(warning.help(say!("an expression requires `$` and both braces: `${{user.id}}`")));
+        let label = say!("did you mean `${{{known}}}`?");
+        let help = say!("an expression requires `$` and both braces: `${{user.id}}`");
+        cx.warn("other-placeholder", place, say!("`{written}` is sent literally"), label, help);
     }
     for (at, written, name) in placeholders(text) {
         let place = cx.place_in(node, at, written.len());
@@ -74,7 +72,6 @@ pub(crate) fn check_sign(cx: &mut Context<'_>, node: &Node) -> Option<()> {
     let Kind::Scalar { text, plain } = &node.kind else { return Some(()) };
     if let Some(sign) = sign(text) {
         let message = say!("`{sign}` is not supported before a value");
-        let error = cx.error("bad-value", message, cx.place_of(node, sign));
         let help = match sign {
             "=~" => say!("write `{{matches: 'id=\\d+'}}`"),
             _ => {
@@ -84,17 +81,16 @@ pub(crate) fn check_sign(cx: &mut Context<'_>, node: &Node) -> Option<()> {
                 )
             }
         };
-        return cx.fail(error.label(say!("unknown")).help(help));
+        let place = cx.place_of(node, sign);
+        return cx.refuse("bad-value", place, message, say!("unknown"), help);
     }
     if *plain && text.starts_with("not ") && other_word(text).is_none() {
         let message = say!("`{}` is compared as text", shorten(text));
-        let warning =
-            cx.warning("other-word", message, node.place).label(say!("`not` is part of the text"));
         let help = say!(
             "to negate, write `that: \"${{response.json.code != 0}}\"`; to compare with this \
              text, put it in quotes"
         );
-        cx.note(warning.help(help));
+        cx.warn("other-word", node.place, message, say!("`not` is part of the text"), help);
     }
     Some(())
 }
@@ -103,13 +99,12 @@ pub(crate) fn check_sign(cx: &mut Context<'_>, node: &Node) -> Option<()> {
 pub(crate) fn warn_word(cx: &mut Context<'_>, node: &Node) {
     let Kind::Scalar { text, plain: true } = &node.kind else { return };
     let Some(meant) = other_word(text) else { return };
-    let message = say!("`{}` is compared as text", shorten(text));
-    let warning = cx.warning("other-word", message, node.place);
+    let label = say!("did you mean `{meant}`?");
     let help = say!(
         "to check whether a value exists, write `present` or `absent`; to compare with this \
          text, put it in quotes"
     );
-    cx.note(warning.label(say!("did you mean `{meant}`?")).help(help));
+    cx.warn("other-word", node.place, say!("`{}` is compared as text", shorten(text)), label, help);
 }
 
 /// An operator of another language before a value.

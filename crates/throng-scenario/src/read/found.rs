@@ -1,21 +1,19 @@
 //! Findings while files are read: sources, declarations, and mistakes.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use throng_base::{Diagnostic, Said, Secrets, Severity, Source, Span};
+use throng_base::{Diagnostic, Said, Secrets, Source, Span};
 use throng_expression::Value;
 
 use super::Redirects;
+use super::mistakes::Mistakes;
 use crate::keys::MapKind;
 use crate::scope::{Data, Descriptors, FileRole, Named, Picks, Vars};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{self, Key, Kind, Node, OTHER_QUOTES, Place};
 use crate::words::shorten;
-
-/// Maximum number of mistakes that are shown per file; the last one says how many more there are.
-pub const DIAGNOSTICS_MAX: usize = 100;
 
 /// Maximum total size of the constant values of all expressions: variables that are built from
 /// others grow with them, so a few lines can make huge values.
@@ -43,42 +41,22 @@ pub(crate) struct Found {
     /// For recording the run.
     pub(crate) named_files: Vec<Named>,
     pub(super) files: HashMap<PathBuf, Arc<[u8]>>,
-    diagnostics: Vec<Diagnostic>,
-    /// By the number of a mistake: more places of the same mistake, as file and byte.
-    repeated: HashMap<usize, HashSet<(u16, usize)>>,
-    more_errors: usize,
+    pub(crate) mistakes: Mistakes,
 }
 
 impl Found {
-    pub(crate) fn has_errors(&self) -> bool {
-        self.more_errors > 0 || self.diagnostics.iter().any(|one| one.severity == Severity::Error)
-    }
-
-    /// All mistakes in the order of their places; those of the command line first.
+    /// All mistakes in the order of their places; those of the command line first. True if one of
+    /// them is an error.
     pub(crate) fn finish(mut self) -> (Vec<Diagnostic>, bool) {
-        let failed = self.has_errors();
-        for (number, places) in &self.repeated {
-            self.diagnostics[*number].notes.push(match places.len() {
-                1 => say!("the same problem occurs in 1 other place"),
-                more => say!("the same problem occurs in {more} other places"),
-            });
-        }
-        let number = |source: &Arc<Source>| {
-            self.sources.iter().position(|(own, _)| Arc::ptr_eq(own, source))
-        };
-        self.diagnostics.sort_by_key(|diagnostic| match &diagnostic.span {
-            Some(span) => (number(&span.source), span.start),
-            None => (None, 0),
-        });
-        if let (more @ 1.., Some(last)) = (self.more_errors, self.diagnostics.last_mut()) {
-            last.notes.push(say!("{more} more errors are not shown"));
-        }
-        self.mask();
-        (self.diagnostics, failed)
+        let failed = self.mistakes.errors() > 0;
+        let mut diagnostics = std::mem::take(&mut self.mistakes)
+            .finish(|source| self.sources.iter().position(|(own, _)| Arc::ptr_eq(own, source)));
+        self.mask(&mut diagnostics);
+        (diagnostics, failed)
     }
 
     /// Masks secrets in messages and quoted lines.
-    fn mask(&mut self) {
+    fn mask(&self, diagnostics: &mut [Diagnostic]) {
         let blotted: Vec<Arc<Source>> = self
             .sources
             .iter()
@@ -93,7 +71,7 @@ impl Found {
                 }
             })
             .collect();
-        for diagnostic in &mut self.diagnostics {
+        for diagnostic in diagnostics {
             if let Some(span) = &mut diagnostic.span
                 && let Some(file) =
                     self.sources.iter().position(|(own, _)| Arc::ptr_eq(own, &span.source))
@@ -195,45 +173,8 @@ impl Found {
         Diagnostic::warning(code, message).at(self.span(place))
     }
 
-    /// True if no more mistakes are shown. Then places and suggestions are not searched, which
-    /// would be slow in a large file with many mistakes.
-    pub(crate) fn is_full(&self) -> bool {
-        self.diagnostics.len() >= DIAGNOSTICS_MAX
-    }
-
     pub(crate) fn note(&mut self, diagnostic: Diagnostic) {
-        self.note_numbered(diagnostic);
-    }
-
-    /// Notes a mistake; returns its number if it is shown.
-    pub(crate) fn note_numbered(&mut self, mut diagnostic: Diagnostic) -> Option<usize> {
-        diagnostic.label.get_or_insert_with(|| say!("here"));
-        // A mistake in a part is found at each use.
-        if let Some(number) = self.diagnostics.iter().position(|known| *known == diagnostic) {
-            return Some(number);
-        }
-        if self.diagnostics.len() < DIAGNOSTICS_MAX {
-            self.diagnostics.push(diagnostic);
-            return Some(self.diagnostics.len() - 1);
-        }
-        if diagnostic.severity == Severity::Error {
-            self.more_errors += 1;
-        }
-        None
-    }
-
-    /// Adds a place to a mistake: it is shown once, with the number of places.
-    pub(crate) fn repeat(&mut self, number: usize, place: Place) {
-        let span = self.span(place);
-        if self.diagnostics.get(number).is_some_and(|first| first.span.as_ref() != Some(&span)) {
-            self.repeated.entry(number).or_default().insert((place.file, place.start()));
-        }
-    }
-
-    /// The number of mistakes so far.
-    pub(crate) fn errors(&self) -> usize {
-        let shown = self.diagnostics.iter().filter(|one| one.severity == Severity::Error);
-        shown.count() + self.more_errors
+        self.mistakes.add(diagnostic);
     }
 
     /// Notes a mistake in place of a value.
@@ -242,20 +183,62 @@ impl Found {
         None
     }
 
+    /// Notes an error.
+    pub(crate) fn report(
+        &mut self,
+        code: &'static str,
+        place: Place,
+        message: impl Into<Said>,
+        label: impl Into<Said>,
+        help: impl Into<Said>,
+    ) {
+        let error = self.error(code, message.into(), place).label(label).help(help);
+        self.note(error);
+    }
+
+    /// Notes an error in place of a value.
+    pub(crate) fn refuse<T>(
+        &mut self,
+        code: &'static str,
+        place: Place,
+        message: impl Into<Said>,
+        label: impl Into<Said>,
+        help: impl Into<Said>,
+    ) -> Option<T> {
+        self.report(code, place, message, label, help);
+        None
+    }
+
+    pub(crate) fn warn(
+        &mut self,
+        code: &'static str,
+        place: Place,
+        message: Said,
+        label: Said,
+        help: impl Into<Said>,
+    ) {
+        let warning = self.warning(code, message, place).label(label).help(help);
+        self.note(warning);
+    }
+
+    pub(crate) fn too_many(&mut self, place: Place, message: Said, help: Said) {
+        self.report("too-many", place, message, say!("this exceeds the limit"), help);
+    }
+
+    pub(crate) fn empty(&mut self, place: Place, message: Said, help: Said) {
+        self.report("empty", place, message, say!("empty"), help);
+    }
+
     #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     pub(crate) fn not_yet(&mut self, what: Said, place: Place, help: Said) {
         let message = say!("{what} is not supported in this version");
-        let error =
-            self.error("not-yet", message, place).label(say!("not supported yet")).help(help);
-        self.note(error);
+        self.report("not-yet", place, message, say!("not supported yet"), help);
     }
 
     #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
     pub(crate) fn wrong_type<T>(&mut self, node: &Node, want: Said, help: Said) -> Option<T> {
         let message = say!("expected {want} here, not {}", node.what());
-        let error =
-            self.error("wrong-type", message, node.place).label(say!("this is {}", node.what()));
-        self.fail(error.help(help))
+        self.refuse("wrong-type", node.place, message, say!("this is {}", node.what()), help)
     }
 
     /// The place of a part of a scalar's text, if quotes and escapes permit finding it.
@@ -279,8 +262,7 @@ impl Found {
     }
 
     pub(crate) fn bad_value<T>(&mut self, node: &Node, message: Said, help: Said) -> Option<T> {
-        let error = self.error("bad-value", message, node.place);
-        self.fail(error.label(say!("not allowed")).help(help))
+        self.refuse("bad-value", node.place, message, say!("not allowed"), help)
     }
 }
 
@@ -322,21 +304,44 @@ impl Found {
         out
     }
 
-    /// Counts a mistake that is not shown.
-    pub(crate) fn count_error(&mut self) {
-        self.more_errors += 1;
+    /// Like [`Found::entries`], for a map that must not be empty.
+    pub(crate) fn filled_map<'n>(
+        &mut self,
+        node: &'n Node,
+        want: Said,
+        none: Said,
+        help: Said,
+    ) -> Vec<(&'n Key, &'n Node)> {
+        let entries = self.entries(node, want, help.clone()).unwrap_or_default();
+        if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
+            self.empty(node.place, none, help);
+        }
+        entries
+    }
+
+    /// Like [`Found::items`], for a list that must not be empty.
+    pub(crate) fn filled_list<'n>(
+        &mut self,
+        node: &'n Node,
+        want: Said,
+        none: Said,
+        help: Said,
+    ) -> &'n [Node] {
+        let items = self.items(node, want, help.clone());
+        if let Some([]) = items {
+            self.empty(node.place, none, help);
+        }
+        items.unwrap_or_default()
     }
 
     pub(crate) fn duplicate_key(&mut self, key: &Key, first: Place) {
-        if self.is_full() {
-            self.more_errors += 1;
-            return;
+        if self.mistakes.is_full() {
+            return self.mistakes.count_error();
         }
         let line = self.line(first);
         let message = say!("`{}` is given twice", shorten(&key.text));
-        let error = self.error("duplicate-key", message, key.place);
         let label = say!("the first one is on line {line}");
-        self.note(error.label(label).help(say!("remove one of them")));
+        self.report("duplicate-key", key.place, message, label, say!("remove one of them"));
     }
 
     pub(crate) fn items<'n>(
@@ -367,13 +372,11 @@ impl Found {
         }
         let message = say!("the values of this scenario are larger than 64 MiB in total");
         let place = self.place_in(node, at, inner.len() + 3);
-        let error =
-            self.error("value-too-large", message, place).label(say!("this exceeds the limit"));
         let help = say!(
             "a variable that contains another one twice is twice as large; put long text into \
              separate files: `body: {{file: large.json}}`"
         );
-        self.fail(error.help(help))
+        self.refuse("value-too-large", place, message, say!("this exceeds the limit"), help)
     }
 
     #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
@@ -386,9 +389,9 @@ impl Found {
     ) -> Option<T> {
         let message = say!("`${{{}}}` is not allowed here", shorten(inner));
         let place = self.place_in(node, at, inner.len() + 3);
-        let error = self.error("expression-place", message, place);
+        let label = say!("the value differs from user to user");
         let help = say!("{want} must be the same for all users: use `${{vars.name}}`");
-        self.fail(error.label(say!("the value differs from user to user")).help(help))
+        self.refuse("expression-place", place, message, label, help)
     }
 
     /// Warns of quotes that are not YAML quotes.
@@ -397,12 +400,11 @@ impl Found {
         let Some(first) = first.filter(|_| text.ends_with(OTHER_QUOTES)) else { return };
         let message = say!("these quotes are part of the text");
         let place = self.place_in(node, 0, first.len_utf8());
-        let warning = self.warning("other-quotes", message, place);
         let help = say!(
             "use the straight quotes `\"` or `'`; to keep typographic quotes, put straight \
              quotes around them"
         );
-        self.note(warning.label(say!("a typographic quote")).help(help));
+        self.warn("other-quotes", place, message, say!("a typographic quote"), help);
     }
 
     /// The text of a scalar that is not null.

@@ -27,7 +27,7 @@ use crate::words::{is_name, shorten};
 
 /// Reports unused and premature names once a session is compiled.
 pub(crate) fn check_names(cx: &mut Context<'_>) {
-    if !cx.has_errors() {
+    if !cx.mistakes.has_errors() {
         // Other sessions use what the setup saves.
         if !matches!(cx.scope.setup, SetupNames::Open) {
             warn_unused_saves(cx);
@@ -45,9 +45,8 @@ fn warn_unused_saves(cx: &mut Context<'_>) {
     });
     for (name, place) in unused.collect::<Vec<_>>() {
         let message = say!("no step in this session uses the saved value `{name}`");
-        let warning = cx.warning("unused-save", message, place).label(say!("never used"));
         let help = say!("write `${{saved.{name}}}` where it is needed, or remove it");
-        cx.note(warning.help(help));
+        cx.warn("unused-save", place, message, say!("never used"), help);
     }
 }
 
@@ -55,13 +54,12 @@ fn warn_early(cx: &mut Context<'_>) {
     for (slot, place) in std::mem::take(&mut cx.session.early) {
         let Some(name) = cx.session.slots.get(usize::from(slot)).cloned() else { continue };
         let message = say!("`saved.{name}` is used before a step saves it");
-        let warning = cx.warning("not-saved-yet", message, place);
+        let label = say!("it has no value in the first iteration");
         let help = say!(
             "save it in an earlier step or in `before`; to check whether it exists, write \
              `${{has(saved.{name})}}`"
         );
-        let label = say!("it has no value in the first iteration");
-        cx.note(warning.label(label).help(help));
+        cx.warn("not-saved-yet", place, message, label, help);
     }
 }
 
@@ -116,12 +114,8 @@ impl Context<'_> {
             None => {
                 if !std::mem::replace(&mut self.session.full, true) {
                     let message = say!("a session saves more than {SLOTS_MAX} values");
-                    let error = self
-                        .error("too-many", message, place)
-                        .label(say!("this exceeds the limit"));
-                    self.note(
-                        error.help(say!("save a whole map and use its fields: `saved.user.id`")),
-                    );
+                    let help = say!("save a whole map and use its fields: `saved.user.id`");
+                    self.too_many(place, message, help);
                 }
                 None
             }
@@ -132,11 +126,11 @@ impl Context<'_> {
     pub(crate) fn slot(&mut self, key: &Key) -> Option<u16> {
         if !is_name(&key.text) {
             let message = say!("`{}` is not a valid name for a value", shorten(&key.text));
-            let error = self.error("bad-value", message, key.place).label(say!("not a valid name"));
-            return self.fail(error.help(say!(
+            let help = say!(
                 "a name consists of letters, digits and `_`: \
                                               `user_id`"
-            )));
+            );
+            return self.refuse("bad-value", key.place, message, say!("not a valid name"), help);
         }
         self.declare(key, false);
         self.session.slot_of(&key.text)
@@ -171,12 +165,12 @@ impl Context<'_> {
         ];
         if !is_name(name) || name.contains('-') || TAKEN.contains(&name) {
             let message = say!("`{}` is not a valid name for an item", shorten(name));
-            let error =
-                self.error("bad-value", message, place).label(say!("this name is not available"));
-            return self.fail(error.help(say!(
+            let label = say!("this name is not available");
+            let help = say!(
                 "a name consists of letters, digits and `_`: `as: \
                                        product`"
-            )));
+            );
+            return self.refuse("bad-value", place, message, label, help);
         }
         self.session.forget_expressions();
         let item = name.to_string();
@@ -247,7 +241,7 @@ impl Context<'_> {
             }
             return Some(known);
         }
-        let quiet = self.is_full();
+        let quiet = self.mistakes.is_full();
         let Context { found, session, scope, env, .. } = self;
         let mut names = KnownNames {
             vars: &found.vars,
@@ -295,18 +289,16 @@ impl Context<'_> {
                     (code == "unknown-name").then(|| format!("{} {owner}", message.english()));
                 let told = unknown.as_ref().and_then(|key| self.session.unknown.get(key).copied());
                 if let Some(first) = told {
-                    self.repeat(first, place);
+                    let span = self.span(place);
+                    self.mistakes.repeat(first, place.file, &span);
                     return None;
                 }
                 let mut error = self.error(code, message, place);
                 if !reason.label.is_empty() {
                     error = error.label(reason.label);
                 }
-                let help = match reason.help.is_empty() {
-                    true => EXPRESSION_HELP,
-                    false => reason.help,
-                };
-                let number = self.note_numbered(error.help(help));
+                let help = Some(reason.help).filter(|help| !help.is_empty());
+                let number = self.mistakes.add(error.help(help.unwrap_or(EXPRESSION_HELP)));
                 if let (Some(key), Some(number)) = (unknown, number) {
                     self.session.unknown.insert(key, number);
                 }

@@ -283,9 +283,9 @@ impl Context<'_> {
             _ if !text.contains("${") => (text, 0),
             _ => {
                 let message = say!("this is text, not a single expression");
-                let error = self.error("bad-template", message, node.place);
+                let label = say!("expected {want}");
                 let help = say!("write everything inside one `${{…}}`: `${{saved.code == 0}}`");
-                return self.fail(error.label(say!("expected {want}")).help(help));
+                return self.refuse("bad-template", node.place, message, label, help);
             }
         };
         self.compile_expression(node, inner, at)
@@ -360,8 +360,8 @@ impl Context<'_> {
             Err(EvaluationError(reason)) => {
                 let message = say!("the value of `${{{}}}` is not allowed here", shorten(inner));
                 let place = self.place_in(node, at, inner.len() + 3);
-                let error = self.error("bad-value", message, place).label(reason);
-                self.fail(error.help(say!("change the value, or encode it with `url.encode(…)`")))
+                let help = say!("change the value, or encode it with `url.encode(…)`");
+                self.refuse("bad-value", place, message, reason, help)
             }
         }
     }

@@ -54,18 +54,16 @@ pub(crate) fn read_audits(
     let Some(node) = fields.audits.node() else { return Vec::new() };
     let items = cx.items(node, say!("a list of audits"), HELP).unwrap_or_default();
     if let Some(one) = items.get(AUDITS_MAX) {
-        let message = say!("more than 16 audits");
-        let error = cx.error("too-many", message, one.place).label(say!("this exceeds the limit"));
-        cx.note(error.help(say!("an audit can have at most 8 views")));
+        let help = say!("an audit can have at most 8 views");
+        cx.too_many(one.place, say!("more than 16 audits"), help);
     }
     let mut audits: Vec<Audit> = Vec::new();
     for item in items.iter().take(AUDITS_MAX) {
         let Some(audit) = read_audit(cx, item, known) else { continue };
         if audits.iter().any(|other| other.name == audit.name) {
             let message = say!("two audits are named `{}`", shorten(&audit.name));
-            let error = cx.error("duplicate-name", message, item.place);
-            let error = error.label(say!("the second one"));
-            cx.note(error.help(say!("give it another `name`")));
+            let help = say!("give it another `name`");
+            cx.report("duplicate-name", item.place, message, say!("the second one"), help);
         }
         audits.push(audit);
     }
@@ -80,7 +78,7 @@ pub(crate) fn check_done(
     events: &[TimedEvent],
 ) {
     let Some(Kind::List(items)) = fields.audits.node().map(|node| &node.kind) else { return };
-    if cx.has_errors() {
+    if cx.mistakes.has_errors() {
         return;
     }
     for ((number, audit), node) in (0..).zip(audits).zip(items) {
@@ -168,9 +166,7 @@ fn read_views(cx: &mut Context<'_>, node: &Node, known: &Known<'_>) -> Vec<View>
     let mut views = Vec::new();
     for (key, node) in entries {
         if views.len() == VIEWS_MAX {
-            let error = cx.error("too-many", say!("more than 8 views"), key.place);
-            let error = error.label(say!("this exceeds the limit"));
-            cx.note(error.help(say!("write another audit")));
+            cx.too_many(key.place, say!("more than 8 views"), say!("write another audit"));
             break;
         }
         if !is_name(&key.text) {
@@ -180,9 +176,8 @@ fn read_views(cx: &mut Context<'_>, node: &Node, known: &Known<'_>) -> Vec<View>
         }
         views.extend(read_view(cx, key.text.clone(), node, known));
     }
-    if views.is_empty() && !cx.has_errors() {
-        let error = cx.error("empty", say!("there are no views"), node.place);
-        cx.note(error.label(say!("empty")).help(HELP));
+    if views.is_empty() && !cx.mistakes.has_errors() {
+        cx.empty(node.place, say!("there are no views"), HELP);
     }
     views
 }
@@ -282,10 +277,9 @@ fn read_redis(cx: &mut Context<'_>, node: &Node) -> Option<String> {
             Some(url)
         }
         Err(reason) => {
-            let error =
-                cx.error("bad-url", say!("this is not the address of a Redis server"), node.place);
+            let message = say!("this is not the address of a Redis server");
             let help = say!("write `redis: \"redis://127.0.0.1:6379\"`");
-            cx.fail(error.label(reason).help(help))
+            cx.refuse("bad-url", node.place, message, reason, help)
         }
     }
 }
@@ -296,10 +290,7 @@ fn read_http(cx: &mut Context<'_>, node: &Node, fields: &ast::AuditView<'_>) -> 
         _ => read_url(cx, node).map(|url| vec![url]),
     };
     let headers = fields.headers.node().map(|node| read_plain_headers(cx, node));
-    let json = match fields.json.node() {
-        Some(node) => read_path(cx, node),
-        None => JsonPath::parse("$[*]").ok(),
-    };
+    let json = fields.json.node().map_or(JsonPath::parse("$[*]").ok(), |node| read_path(cx, node));
     let batch = fields.batch.node().and_then(|node| read_batch(cx, node)).unwrap_or(BATCH);
     let (urls, json) = (urls?, json?);
     Some(HttpSource { urls, headers: headers.unwrap_or_default(), json, batch: batch as usize })
@@ -323,8 +314,8 @@ fn read_url(cx: &mut Context<'_>, node: &Node) -> Option<String> {
         Ok(_) => say!("views use `http` or `https`"),
         Err(reason) => reason.message,
     };
-    let error = cx.error("bad-url", say!("this is not the URL of a view"), node.place);
-    cx.fail(error.label(reason).help(say!("write `http: \"http://10.0.0.1:8080/online\"`")))
+    let help = say!("write `http: \"http://10.0.0.1:8080/online\"`");
+    cx.refuse("bad-url", node.place, say!("this is not the URL of a view"), reason, help)
 }
 
 fn read_path(cx: &mut Context<'_>, node: &Node) -> Option<JsonPath> {
@@ -333,8 +324,8 @@ fn read_path(cx: &mut Context<'_>, node: &Node) -> Option<JsonPath> {
         Ok(path) => Some(path),
         Err(reason) => {
             let message = say!("`{}` is not a JSON path", shorten(&text));
-            let error = cx.error("bad-value", message, node.place).label(reason.message);
-            cx.fail(error.help(say!("write `json: \"$.online[*]\"`")))
+            let help = say!("write `json: \"$.online[*]\"`");
+            cx.refuse("bad-value", node.place, message, reason.message, help)
         }
     }
 }
@@ -398,10 +389,8 @@ fn read_books(cx: &mut Context<'_>, node: &Node) -> Option<Books> {
         Some((_, node)) => {
             let url = read_url(cx, node);
             let headers = fields.headers.node().map(|node| read_plain_headers(cx, node));
-            let json = match fields.json.node() {
-                Some(node) => Some(read_path(cx, node)?),
-                None => None,
-            };
+            let json =
+                fields.json.node().map_or(Some(None), |node| read_path(cx, node).map(Some))?;
             Some(Books::Http { url: url?, headers: headers.unwrap_or_default(), json })
         }
         None => fields.need(cx, fields.redis, help).and(None),

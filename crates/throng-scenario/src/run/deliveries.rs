@@ -24,7 +24,7 @@ use crate::read::Context;
 use crate::scope::{Kinds, SessionNames, Spoken};
 use crate::step::rows::Speech;
 use crate::steps::{Compiler, read_conditions, read_reply_conditions};
-use crate::synonyms::did_you_mean;
+use crate::synonyms::{did_you_mean, near_label};
 use crate::syntax::{Key, Kind, Node};
 use crate::words::shorten;
 
@@ -106,17 +106,12 @@ pub(crate) fn read_deliveries(
     compiler: &mut Compiler<'_, '_>,
     sessions: &[Session],
 ) -> Vec<Delivery> {
-    let entries = cx.entries(node, say!("a map of deliveries"), HELP).unwrap_or_default();
-    if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-        let error = cx.error("empty", say!("there are no deliveries"), node.place);
-        cx.note(error.label(say!("empty")).help(HELP));
-    }
+    let entries =
+        cx.filled_map(node, say!("a map of deliveries"), say!("there are no deliveries"), HELP);
     if let Some((key, _)) = entries.get(DELIVERIES_MAX) {
-        let message = say!("there are more than {DELIVERIES_MAX} deliveries");
-        let error = cx.error("too-many", message, key.place).label(say!("this exceeds the limit"));
-        cx.note(error.help(say!(
-            "declare one delivery for all messages of a kind, regardless of the sender"
-        )));
+        let help =
+            say!("declare one delivery for all messages of a kind, regardless of the sender");
+        cx.too_many(key.place, say!("there are more than {DELIVERIES_MAX} deliveries"), help);
     }
     let mut senders = HashMap::new();
     let mut all = Vec::new();
@@ -134,11 +129,9 @@ pub(crate) fn read_deliveries(
             if let Some(first) = senders.insert(*sender, key.text.clone()) {
                 let name = shorten(&compiler.rows.steps[sender.index()].name);
                 let message = say!("`{name}` is in two deliveries");
-                let error = cx.error("conflicting-keys", message, key.place);
-                let error = error
-                    .label(say!("the delivery `{}` already contains this step", shorten(&first)));
+                let label = say!("the delivery `{}` already contains this step", shorten(&first));
                 let help = say!("give the steps of one of the two deliveries a different `name`");
-                cx.note(error.help(help));
+                cx.report("conflicting-keys", key.place, message, label, help);
             }
         }
         all.extend(step.map(|step| Delivery { step, ..delivery }));
@@ -187,10 +180,8 @@ impl DeliveriesReader<'_, '_> {
         let received = fields.need(self.cx, fields.received, HELP);
         let received = received.and_then(|node| self.received(node, sent.as_ref()));
         let audience = self.audience_of(&fields);
-        let without_sender = match fields.without_sender.node() {
-            Some(node) => self.cx.bool(node),
-            None => Some(false),
-        };
+        let without_sender =
+            fields.without_sender.node().map_or(Some(false), |node| self.cx.bool(node));
         let times = self.times(&fields);
         let matching = fields.need(self.cx, fields.r#match, HELP);
         let (sent, Received { which: received, protocol, replies }) = (sent?, received?);
@@ -215,10 +206,8 @@ impl DeliveriesReader<'_, '_> {
     /// A delivery that begins with a disconnect.
     fn read_departure(&mut self, fields: &ast::Delivery<'_>) -> Option<Delivery> {
         let begins = fields.begins.node().and_then(|node| {
-            let session = match fields.session.node() {
-                Some(node) => self.session(node).map(Some),
-                None => Some(None),
-            };
+            let session =
+                fields.session.node().map_or(Some(None), |node| self.session(node).map(Some));
             self.cx.word(node, &[("disconnect", ())])?;
             session
         });
@@ -229,9 +218,8 @@ impl DeliveriesReader<'_, '_> {
         let audience = self.audience_of(fields);
         if let Some(key) = fields.without_sender.key() {
             let message = say!("`begins` and `without_sender` cannot be used together");
-            let error = self.cx.error("conflicting-keys", message, key.place);
             let help = say!("remove it: a user that has disconnected receives nothing");
-            self.cx.note(error.label(say!("has no effect")).help(help));
+            self.cx.report("conflicting-keys", key.place, message, say!("has no effect"), help);
         }
         let times = self.times(fields);
         let matching = fields.need(self.cx, fields.r#match, BEGINS_HELP);
@@ -259,8 +247,7 @@ impl DeliveriesReader<'_, '_> {
         for field in [fields.session, fields.id] {
             let Some(key) = field.key() else { continue };
             let message = say!("`{}` requires `begins`", key.text);
-            let error = self.cx.error("missing-key", message, key.place);
-            self.cx.note(error.label(say!("has no effect")).help(BEGINS_HELP));
+            self.cx.report("missing-key", key.place, message, say!("has no effect"), BEGINS_HELP);
         }
     }
 
@@ -272,15 +259,12 @@ impl DeliveriesReader<'_, '_> {
             let message = say!("there is no session `{}`", shorten(&name));
             let near = did_you_mean(&name, names());
             let list: Vec<String> = names().map(|name| format!("`{}`", shorten(name))).collect();
-            let error = self.cx.error("unknown-name", message, node.place);
-            let error = error.label(match near {
-                Some(near) => say!("did you mean `{near}`?"),
-                None => say!("unknown session"),
-            });
-            return self.cx.fail(error.help(say!("available: {}", list.join(", "))));
+            let label = near_label(near, say!("unknown session"));
+            let help = say!("available: {}", list.join(", "));
+            return self.cx.refuse("unknown-name", node.place, message, label, help);
         };
         let is_open = |one: &Statement| matches!(one, Statement::Connect(_));
-        if !self.sessions[number].all().any(is_open) && !self.cx.has_errors() {
+        if !self.sessions[number].all().any(is_open) && !self.cx.mistakes.has_errors() {
             let message = say!("users of `{}` have no connection that stays open", shorten(&name));
             let help = say!("add a `connect` step to the session, or name another session");
             return self.cx.bad_value(node, message, help);
@@ -289,10 +273,7 @@ impl DeliveriesReader<'_, '_> {
     }
 
     fn audience_of(&mut self, fields: &ast::Delivery<'_>) -> Option<Audience> {
-        match fields.audience.node() {
-            Some(node) => self.audience(node),
-            None => Some(Audience::Everyone),
-        }
+        fields.audience.node().map_or(Some(Audience::Everyone), |node| self.audience(node))
     }
 
     fn declared_kinds(&self, protocol: Option<u16>, received: &Which) -> Option<Kinds> {
@@ -301,10 +282,8 @@ impl DeliveriesReader<'_, '_> {
     }
 
     fn times(&mut self, fields: &ast::Delivery<'_>) -> Option<(Duration, Duration)> {
-        let lost_after = match fields.lost_after.node() {
-            Some(node) => self.cx.time_limit(node)?,
-            None => LOST_AFTER,
-        };
+        let lost_after =
+            fields.lost_after.node().map_or(Some(LOST_AFTER), |node| self.cx.time_limit(node))?;
         let late_after = match fields.late_after.node() {
             Some(node) => self.cx.time_limit(node)?,
             None => LATE_AFTER.min(lost_after),
@@ -348,10 +327,10 @@ impl DeliveriesReader<'_, '_> {
         };
         if !found.iter().all(same) {
             let message = say!("`{}` is sent over several protocols", shorten(&name));
-            let error = self.cx.error("bad-value", message, node.place);
+            let label = say!("several steps match");
             let help =
                 say!("give one session's steps a `name` that is unique, and write that name here");
-            return self.cx.fail(error.label(say!("several steps match")).help(help));
+            return self.cx.refuse("bad-value", node.place, message, label, help);
         }
         let mut steps: Vec<StepId> = found.iter().map(|speech| speech.step).collect();
         steps.sort_unstable();
@@ -415,7 +394,7 @@ impl DeliveriesReader<'_, '_> {
 
     fn nobody_sends<T>(&mut self, node: &Node, name: &str) -> Option<T> {
         // An earlier mistake may have hidden its steps.
-        if self.cx.has_errors() {
+        if self.cx.mistakes.has_errors() {
             return None;
         }
         let message = say!("no step sends `{}`", shorten(name));
@@ -427,10 +406,8 @@ impl DeliveriesReader<'_, '_> {
                 names.push(step);
             }
         }
-        error = error.label(match did_you_mean(name, names.iter().copied()) {
-            Some(near) => say!("did you mean `{near}`?"),
-            None => say!("never sent"),
-        });
+        error =
+            error.label(near_label(did_you_mean(name, names.iter().copied()), say!("never sent")));
         const SHOWN_MAX: usize = 12;
         let list: Vec<String> =
             names.iter().take(SHOWN_MAX).map(|name| format!("`{}`", shorten(name))).collect();
@@ -521,13 +498,12 @@ impl DeliveriesReader<'_, '_> {
         let expression = self.cx.in_session(&mut names).expression(node, say!("a value"))?;
         let slots = expression.slots();
         let unsaved = slots.needed.iter().chain(&slots.tested).find(|slot| !self.is_saved(**slot));
-        if let Some(slot) = unsaved.filter(|_| !self.cx.has_errors()) {
+        if let Some(slot) = unsaved.filter(|_| !self.cx.mistakes.has_errors()) {
             let name = self.cx.shared_slots.get(usize::from(*slot)).cloned().unwrap_or_default();
             let message = say!("no session saves `{}`", shorten(&name));
             let place = self.cx.place_of(node, &name);
-            let error = self.cx.error("unknown-name", message, place).label(say!("never saved"));
             let help = say!("save it in an earlier step: `- set: {{{name}: …}}`");
-            return self.cx.fail(error.help(help));
+            return self.cx.refuse("unknown-name", place, message, say!("never saved"), help);
         }
         Some(expression)
     }
@@ -566,10 +542,7 @@ impl DeliveriesReader<'_, '_> {
 
     /// The field with the send time of a message, if the delivery measures by it.
     fn stamp(&mut self, fields: &ast::Delivery<'_>, kinds: Option<&Kinds>) -> Option<Option<Mark>> {
-        match fields.stamp.node() {
-            Some(node) => self.mark(node, kinds).map(Some),
-            None => Some(None),
-        }
+        fields.stamp.node().map_or(Some(None), |node| self.mark(node, kinds).map(Some))
     }
 
     /// The field with the ID or timestamp of a message.
@@ -595,10 +568,9 @@ impl DeliveriesReader<'_, '_> {
         if regex.is(key) {
             if let Some(prefix) = prefix.key() {
                 let message = say!("`regex` and `prefix` cannot be used together");
-                let error = self.cx.error("conflicting-keys", message, prefix.place);
-                let error = error.label(say!("`regex` is already given"));
-                self.cx
-                    .note(error.help(say!("match the prefix in the regular expression instead")));
+                let label = say!("`regex` is already given");
+                let help = say!("match the prefix in the regular expression instead");
+                self.cx.report("conflicting-keys", prefix.place, message, label, help);
             }
             let extractor = read_extractor(self.cx, "regex", &text, node.place)?;
             return Some(Mark { prefix: None, extractor });
@@ -621,13 +593,13 @@ impl DeliveriesReader<'_, '_> {
             }
             None => {
                 let message = say!("the sent message has no field `{}`", shorten(&text));
-                let error = self.cx.error("bad-value", message, node.place);
+                let label = say!("this is not a field path");
                 let help = say!(
                     "write `json.id`, `{{regex: 'id=(\\w+)'}}` or `{{prefix: '42', json: \
                             '[1].id'}}`; \
                             only messages of a declared protocol have fields"
                 );
-                self.cx.fail(error.label(say!("this is not a field path")).help(help))
+                self.cx.refuse("bad-value", node.place, message, label, help)
             }
         }
     }

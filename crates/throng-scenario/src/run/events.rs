@@ -43,15 +43,11 @@ pub(crate) fn read_events(
     names: &Names<'_>,
 ) -> Vec<TimedEvent> {
     let Some(node) = fields.events.node() else { return Vec::new() };
-    let items = cx.items(node, say!("a list of events"), HELP).unwrap_or_default();
-    if items.is_empty() && matches!(node.kind, Kind::List(_)) {
-        let error = cx.error("empty", say!("the list of events is empty"), node.place);
-        cx.note(error.label(say!("empty")).help(HELP));
-    }
+    let items =
+        cx.filled_list(node, say!("a list of events"), say!("the list of events is empty"), HELP);
     if let Some(one) = items.get(EVENTS_MAX) {
-        let message = say!("more than 100 events");
-        let error = cx.error("too-many", message, one.place).label(say!("this exceeds the limit"));
-        cx.note(error.help(say!("combine several commands into one")));
+        let help = say!("combine several commands into one");
+        cx.too_many(one.place, say!("more than 100 events"), help);
     }
     let mut events: Vec<TimedEvent> = Vec::new();
     for item in items.iter().take(EVENTS_MAX) {
@@ -60,9 +56,8 @@ pub(crate) fn read_events(
         };
         if events.iter().any(|other| other.name == event.name) {
             let message = say!("two events are named `{}`", shorten(&event.name));
-            let error = cx.error("duplicate-name", message, item.place);
-            let error = error.label(say!("the second one"));
-            cx.note(error.help(say!("give it another `name`")));
+            let help = say!("give it another `name`");
+            cx.report("duplicate-name", item.place, message, say!("the second one"), help);
         }
         events.push(event);
     }
@@ -135,12 +130,11 @@ impl EventsReader<'_, '_, '_> {
         else {
             return;
         };
-        if at >= end && !self.cx.has_errors() {
+        if at >= end && !self.cx.mistakes.has_errors() {
             let (at, end) = (units::write_duration(at), units::write_duration(end));
             let message = say!("this event never happens: it is set for {at}");
-            let warning = self.cx.warning("event-never", message, node.place);
-            let warning = warning.label(say!("the load ends at {end}"));
-            self.cx.note(warning.help(say!("set an earlier time, or make the load longer")));
+            let help = say!("set an earlier time, or make the load longer");
+            self.cx.warn("event-never", node.place, message, say!("the load ends at {end}"), help);
         }
     }
 
@@ -196,9 +190,9 @@ impl EventsReader<'_, '_, '_> {
                 continue;
             };
             let message = say!("`{}` has no effect on `{}`", key.text, action.text);
-            let error = self.cx.error("conflicting-keys", message, key.place);
-            let error = error.label(say!("only for `{}`", of.join("`, `")));
-            self.cx.note(error.help(say!("keep the one you need")));
+            let label = say!("only for `{}`", of.join("`, `"));
+            let help = say!("keep the one you need");
+            self.cx.report("conflicting-keys", key.place, message, label, help);
         }
     }
 
@@ -246,8 +240,7 @@ impl EventsReader<'_, '_, '_> {
             Ok(url) if is_method && is_http(&url) => url,
             Err(reason) if is_method => {
                 let message = say!("`{}` is not a valid URL", shorten(target));
-                let error = self.cx.error("bad-url", message, node.place).label(reason.message);
-                return self.cx.fail(error.help(reason.help));
+                return self.cx.refuse("bad-url", node.place, message, reason.message, reason.help);
             }
             _ => {
                 let message = say!("`{}` is not a method and a URL", shorten(&text));
@@ -272,10 +265,7 @@ impl EventsReader<'_, '_, '_> {
 
     fn statuses(&mut self, node: Option<&Node>) -> Vec<u16> {
         let Some(node) = node else { return Vec::new() };
-        let items = match &node.kind {
-            Kind::List(items) => items.as_slice(),
-            _ => std::slice::from_ref(node),
-        };
+        let items = node.one_or_more();
         let mut statuses = Vec::new();
         for item in items {
             let Some(status) = self.cx.whole(item) else { continue };
@@ -318,12 +308,12 @@ impl EventsReader<'_, '_, '_> {
             None => {
                 let is_of_one = matches!(change, Steering::Change(_));
                 if is_of_one && self.names.loads.len() > 1 {
-                    let message = say!("the scenario has several loads");
-                    let error = self.cx.error("missing-key", message, node.place);
                     let names = self.names.loads.iter().map(|it| it.name.clone());
                     let names = names.collect::<Vec<_>>().join(", ");
-                    let error = error.label(say!("the name of the load is missing"));
-                    return self.cx.fail(error.help(say!("add `load: NAME`: {names}")));
+                    let message = say!("the scenario has several loads");
+                    let label = say!("the name of the load is missing");
+                    let help = say!("add `load: NAME`: {names}");
+                    return self.cx.refuse("missing-key", node.place, message, label, help);
                 }
                 0
             }

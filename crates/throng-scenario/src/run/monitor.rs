@@ -33,26 +33,21 @@ const METRICS_HELP: Said =
 
 pub(crate) fn read_monitors(cx: &mut Context<'_>, fields: &ast::Scenario<'_>) -> Vec<Monitor> {
     let Some(node) = fields.monitor.node() else { return Vec::new() };
-    let items = cx.items(node, say!("a list of sources"), HELP).unwrap_or_default();
-    if items.is_empty() && matches!(node.kind, Kind::List(_)) {
-        let error = cx.error("empty", say!("the list of sources is empty"), node.place);
-        cx.note(error.label(say!("empty")).help(HELP));
-    }
+    let items =
+        cx.filled_list(node, say!("a list of sources"), say!("the list of sources is empty"), HELP);
     if let Some(one) = items.get(MONITORS_MAX) {
-        let message = say!("more than 16 sources");
-        let error = cx.error("too-many", message, one.place).label(say!("this exceeds the limit"));
-        cx.note(error.help(say!(
+        let help = say!(
             "collect these metrics with one Prometheus server, and use that server as the source"
-        )));
+        );
+        cx.too_many(one.place, say!("more than 16 sources"), help);
     }
     let mut monitors: Vec<Monitor> = Vec::new();
     for item in items.iter().take(MONITORS_MAX) {
         let Some(monitor) = read_monitor(cx, item) else { continue };
         if monitors.iter().any(|other| other.name == monitor.name) {
             let message = say!("two sources are named `{}`", shorten(&monitor.name));
-            let error = cx.error("duplicate-name", message, item.place);
-            let error = error.label(say!("the second one"));
-            cx.note(error.help(say!("give it another `name`")));
+            let help = say!("give it another `name`");
+            cx.report("duplicate-name", item.place, message, say!("the second one"), help);
         }
         monitors.push(monitor);
     }
@@ -124,9 +119,9 @@ fn check_beside(cx: &mut Context<'_>, fields: &ast::Monitor<'_>, kind: &str) {
             && !is_right
         {
             let message = say!("`{}` has no effect here", key.text);
-            let error = cx.error("bad-value", message, key.place);
-            let error = error.label(say!("only a source with `{owner}` can have this key"));
-            cx.note(error.help(say!("remove it, or use `{owner}` for this source")));
+            let label = say!("only a source with `{owner}` can have this key");
+            let help = say!("remove it, or use `{owner}` for this source");
+            cx.report("bad-value", key.place, message, label, help);
         }
     }
 }
@@ -174,10 +169,7 @@ fn read_host(cx: &mut Context<'_>, node: &Node, fields: &ast::Monitor<'_>) -> Op
     let mut options = Vec::new();
     for (option, field) in given {
         let Some(node) = field.node() else { continue };
-        let items = match &node.kind {
-            Kind::List(items) => items.as_slice(),
-            _ => std::slice::from_ref(node),
-        };
+        let items = node.one_or_more();
         for item in items {
             let word = match option {
                 "--port" => read_port(cx, item).map(|port| port.to_string()),
@@ -241,9 +233,8 @@ fn read_values(cx: &mut Context<'_>, node: &Node) -> Vec<JsonValue> {
         }
     }
     if let Some((key, _)) = entries.get(METRICS_MAX) {
-        let message = say!("more than 64 metrics");
-        let error = cx.error("too-many", message, key.place).label(say!("this exceeds the limit"));
-        cx.note(error.help(say!("keep the metrics that show the bottlenecks of the service")));
+        let help = say!("keep the metrics that show the bottlenecks of the service");
+        cx.too_many(key.place, say!("more than 64 metrics"), help);
     }
     values
 }
@@ -268,8 +259,7 @@ fn read_url(cx: &mut Context<'_>, node: &Node) -> Option<Url> {
         Err(reason) => (reason.message, reason.help),
     };
     let message = say!("`{}` is not the URL of an exporter", shorten(&text));
-    let error = cx.error("bad-url", message, node.place).label(reason.0);
-    cx.fail(error.help(reason.1))
+    cx.refuse("bad-url", node.place, message, reason.0, reason.1)
 }
 
 /// The address of node_exporter on a host, with an optional port.
@@ -313,15 +303,11 @@ fn read_name(cx: &mut Context<'_>, node: &Node) -> Option<String> {
 }
 
 fn read_metrics(cx: &mut Context<'_>, node: &Node) -> Vec<Metric> {
-    let items = cx.items(node, say!("a list of metrics"), METRICS_HELP).unwrap_or_default();
-    if items.is_empty() && matches!(node.kind, Kind::List(_)) {
-        let error = cx.error("empty", say!("there are no metrics"), node.place);
-        cx.note(error.label(say!("empty")).help(METRICS_HELP));
-    }
+    let items =
+        cx.filled_list(node, say!("a list of metrics"), say!("there are no metrics"), METRICS_HELP);
     if let Some(one) = items.get(METRICS_MAX) {
-        let message = say!("more than 64 metrics");
-        let error = cx.error("too-many", message, one.place).label(say!("this exceeds the limit"));
-        cx.note(error.help(say!("keep the metrics that show the bottlenecks of the service")));
+        let help = say!("keep the metrics that show the bottlenecks of the service");
+        cx.too_many(one.place, say!("more than 64 metrics"), help);
     }
     items.iter().take(METRICS_MAX).filter_map(|item| read_metric(cx, item)).collect()
 }
@@ -347,10 +333,10 @@ fn read_selector(cx: &mut Context<'_>, node: &Node) -> Option<Selector> {
         Ok(selector) => Some(selector),
         Err(reason) => {
             let message = say!("`{}` is not a valid metric selector", shorten(&text));
-            let error = cx.error("bad-value", message, node.place).label(reason);
-            cx.fail(error.help(say!(
+            let help = say!(
                 "write a name, with labels if needed: `node_cpu_seconds_total{{mode=\"idle\"}}`"
-            )))
+            );
+            cx.refuse("bad-value", node.place, message, reason, help)
         }
     }
 }

@@ -16,9 +16,8 @@ pub(crate) fn read_outputs(cx: &mut Context<'_>, fields: &ast::Scenario<'_>) -> 
     let Some(node) = fields.outputs.node() else { return Vec::new() };
     let items = cx.items(node, say!("a list of outputs"), HELP).unwrap_or_default();
     if let Some(one) = items.get(OUTPUTS_MAX) {
-        let error = cx.error("too-many", say!("more than 16 outputs"), one.place);
-        let error = error.label(say!("this exceeds the limit"));
-        cx.note(error.help(say!("send the metrics to one collector that forwards them")));
+        let help = say!("send the metrics to one collector that forwards them");
+        cx.too_many(one.place, say!("more than 16 outputs"), help);
     }
     items.iter().take(OUTPUTS_MAX).flat_map(|item| read_output(cx, item)).collect()
 }
@@ -39,8 +38,8 @@ fn read_output(cx: &mut Context<'_>, node: &Node) -> Vec<Output> {
     let given = given.into_iter().filter_map(|(kind, field)| Some((kind, field.node()?)));
     let given: Vec<(OutputKind, &Node)> = given.collect();
     if given.is_empty() {
-        let error = cx.error("missing-key", say!("an output requires a destination"), node.place);
-        cx.note(error.label(say!("no destination")).help(HELP));
+        let label = say!("no destination");
+        cx.report("missing-key", node.place, say!("an output requires a destination"), label, HELP);
     }
     given.into_iter().filter_map(|(kind, node)| read_place(cx, kind, node)).collect()
 }
@@ -51,8 +50,7 @@ fn read_place(cx: &mut Context<'_>, kind: OutputKind, node: &Node) -> Option<Out
         Ok(output) => Some(output),
         Err(reason) => {
             let message = say!("`{}` is not a valid output destination", shorten(&text));
-            let error = cx.error("bad-value", message, node.place).label(reason);
-            cx.fail(error.help(HELP))
+            cx.refuse("bad-value", node.place, message, reason, HELP)
         }
     }
 }

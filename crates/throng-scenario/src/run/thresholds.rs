@@ -37,7 +37,7 @@ use crate::labels;
 use crate::message::matchers::parse_comparison;
 use crate::read::Context;
 use crate::steps::parse_byte_rate;
-use crate::synonyms::did_you_mean;
+use crate::synonyms::{did_you_mean, near_label};
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
 
@@ -141,9 +141,8 @@ fn read_each<T>(
 ) -> Vec<T> {
     let items = cx.items(node, what, help).unwrap_or_default();
     if let Some(item) = items.get(THRESHOLDS_MAX) {
-        let message = say!("there are more than {THRESHOLDS_MAX} thresholds");
-        let error = cx.error("too-many", message, item.place).label(say!("this exceeds the limit"));
-        cx.note(error.help(say!("write one threshold for all steps of a kind: `http p99 < 50ms`")));
+        let help = say!("write one threshold for all steps of a kind: `http p99 < 50ms`");
+        cx.too_many(item.place, say!("there are more than {THRESHOLDS_MAX} thresholds"), help);
     }
     items.iter().take(THRESHOLDS_MAX).filter_map(|item| read(cx, item)).collect()
 }
@@ -209,9 +208,9 @@ impl ThresholdsReader<'_, '_, '_> {
             (false, _) => say!("this condition is never true"),
             (true, false) => say!("this condition is always true"),
         };
-        let error = self.cx.error("bad-threshold", message, self.node.place);
-        let error = error.label(say!("the result is the same for every value"));
-        self.cx.fail(error.help(say!("write a condition such as `errors > 10%`")))
+        let label = say!("the result is the same for every value");
+        let help = say!("write a condition such as `errors > 10%`");
+        self.cx.refuse("bad-threshold", self.node.place, message, label, help)
     }
 
     /// Splits off `within 30s of "EVENT"`, if present.
@@ -229,16 +228,13 @@ impl ThresholdsReader<'_, '_, '_> {
         let mark = quoted.unwrap_or(mark).trim();
         let events = self.names.events;
         if self.names.complete && events.iter().all(|event| event.name != mark) {
-            let message = say!("there is no event `{}`", shorten(mark));
-            let warning = self.cx.warning("unknown-mark", message, self.place(mark));
             let near = did_you_mean(mark, events.iter().map(|it| it.name.as_str()));
-            let warning = match near {
-                Some(near) => warning.label(say!("did you mean `{near}`?")),
-                None => warning.label(say!("not one of `events`")),
-            };
-            self.cx.note(warning.help(say!(
-                "the threshold is not met unless a mark with this name is set during the run"
-            )));
+            let message = say!("there is no event `{}`", shorten(mark));
+            let label = near_label(near, say!("not one of `events`"));
+            let help =
+                say!("the threshold is not met unless a mark with this name is set during the run");
+            let place = self.place(mark);
+            self.cx.warn("unknown-mark", place, message, label, help);
         }
         Some((rest, Some(Around { seconds, mark: mark.to_string() })))
     }
@@ -343,18 +339,15 @@ impl ThresholdsReader<'_, '_, '_> {
             _ => say!("metrics are never negative: compare with a larger value"),
         };
         if code == "never-met" {
-            let error = self.cx.error(code, message, self.node.place).label(label);
-            return self.cx.fail(error.help(help));
+            return self.cx.refuse(code, self.node.place, message, label, help);
         }
-        let warning = self.cx.warning(code, message, self.node.place).label(label);
-        self.cx.note(warning.help(help));
+        self.cx.warn(code, self.node.place, message, label, help);
         Some(())
     }
 
     fn fail<T>(&mut self, code: &'static str, message: Said, part: &str, help: Said) -> Option<T> {
         let place = self.place(part);
-        let error = self.cx.error(code, message, place).label(say!("not valid"));
-        self.cx.fail(error.help(help))
+        self.cx.refuse(code, place, message, say!("not valid"), help)
     }
 
     fn place(&self, part: &str) -> Place {
@@ -383,8 +376,8 @@ impl ThresholdsReader<'_, '_, '_> {
             let message = say!("several loads have a phase `{}`", shorten(name));
             let label = say!("both `{first}` and `{second}` have this phase");
             let help = say!("add the load's name: `in {first} / {}`", shorten(name));
-            let error = self.cx.error("bad-threshold", message, self.place(name)).label(label);
-            return self.cx.fail(error.help(help));
+            let place = self.place(name);
+            return self.cx.refuse("bad-threshold", place, message, label, help);
         }
         Some(found.first().map(|(_, number)| *number))
     }

@@ -14,14 +14,10 @@ const HEADER: &str = "traceparent";
 
 pub(crate) fn read_trace(cx: &mut Context<'_>, node: &Node) -> Option<Trace> {
     let fields = ast::Trace::read(cx, node)?;
-    let header = match fields.header.node() {
-        Some(node) => read_header(cx, node),
-        None => Some(HEADER.to_string()),
-    };
-    let share = match fields.share.node() {
-        Some(node) => cx.unit(node, say!("a share"), read_share),
-        None => Some(1.0),
-    };
+    let header =
+        fields.header.node().map_or(Some(HEADER.to_string()), |node| read_header(cx, node));
+    let share =
+        fields.share.node().map_or(Some(1.0), |node| cx.unit(node, say!("a share"), read_share));
     Some(Trace { header: header?, share: share? })
 }
 
@@ -39,8 +35,8 @@ fn read_header(cx: &mut Context<'_>, node: &Node) -> Option<String> {
     let name = cx.text(node, say!("the name of a header"))?;
     if !is_token(&name) {
         let message = say!("`{}` is not a valid header name", shorten(&name));
-        let error = cx.error("bad-header", message, node.place).label(say!("not a header name"));
-        return cx.fail(error.help(say!("write `trace: {{header: traceparent, share: 1%}}`")));
+        let help = say!("write `trace: {{header: traceparent, share: 1%}}`");
+        return cx.refuse("bad-header", node.place, message, say!("not a header name"), help);
     }
     Some(name)
 }

@@ -10,7 +10,7 @@ use crate::ast::{self, Field};
 use crate::message::checks::parse_status;
 use crate::native;
 use crate::read::Context;
-use crate::synonyms::did_you_mean;
+use crate::synonyms::{did_you_mean, near_label};
 use crate::syntax::{Kind, Node};
 use crate::words::shorten;
 
@@ -51,10 +51,7 @@ pub(crate) fn read_failing(cx: &mut Context<'_>, on_error: Field<'_>, retry: Fie
 
 /// The time limit of a step: its own, that of the session or of `defaults`, or 30 s.
 pub(crate) fn read_timeout(cx: &mut Context<'_>, timeout: Field<'_>) -> Option<Duration> {
-    match timeout.node() {
-        Some(node) => cx.time_limit(node),
-        None => Some(usual_timeout(cx)),
-    }
+    timeout.node().map_or(Some(usual_timeout(cx)), |node| cx.time_limit(node))
 }
 
 /// The time limit of a step that sets none.
@@ -99,10 +96,7 @@ fn read_retry(cx: &mut Context<'_>, node: &Node) -> Option<Retry> {
         return Some(Retry { times, ..RETRY });
     }
     let fields = ast::Retry::read(cx, node)?;
-    let on = match fields.on.node() {
-        Some(node) => read_retry_on(cx, node),
-        None => Some(RetryOn::Any),
-    };
+    let on = fields.on.node().map_or(Some(RetryOn::Any), |node| read_retry_on(cx, node));
     read_waits(cx, (fields.times, fields.wait), on?, RETRY_HELP)
 }
 
@@ -113,10 +107,7 @@ fn read_waits(
     on: RetryOn,
     help: Said,
 ) -> Option<Retry> {
-    let times = match times.node() {
-        Some(node) => read_attempts(cx, node, help),
-        None => Some(RETRY.times),
-    };
+    let times = times.node().map_or(Some(RETRY.times), |node| read_attempts(cx, node, help));
     let (low, high) = match wait.node() {
         Some(node) => match cx.duration_range(node)? {
             (low, _) if low.is_zero() => {
@@ -133,10 +124,7 @@ fn read_waits(
 /// Statuses and causes, one or a list of them.
 fn read_retry_on(cx: &mut Context<'_>, node: &Node) -> Option<RetryOn> {
     const HELP: Said = say!("write statuses and causes: `on: [429, 5xx, timeout, reset]`");
-    let nodes = match &node.kind {
-        Kind::List(items) => items.as_slice(),
-        _ => std::slice::from_ref(node),
-    };
+    let nodes = node.one_or_more();
     if nodes.is_empty() {
         return cx.bad_value(node, say!("the list of reasons to retry is empty"), HELP);
     }
@@ -154,12 +142,8 @@ fn read_retry_on(cx: &mut Context<'_>, node: &Node) -> Option<RetryOn> {
             (true, None) => {
                 let message = say!("`{}` is neither a status nor a cause", shorten(&text));
                 let words = Cause::ALL.iter().map(|cause| cause.word());
-                let error = cx.error("bad-value", message, node.place);
-                let error = match did_you_mean(&text, words) {
-                    Some(word) => error.label(say!("did you mean `{word}`?")),
-                    None => error.label(say!("not a known cause")),
-                };
-                return cx.fail(error.help(HELP));
+                let label = near_label(did_you_mean(&text, words), say!("not a known cause"));
+                return cx.refuse("bad-value", node.place, message, label, HELP);
             }
         }
     }
@@ -187,8 +171,7 @@ fn read_attempts(cx: &mut Context<'_>, node: &Node, help: Said) -> Option<Option
         Ok(Err(_)) => cx.bad_value(node, say!("more than 65,535 retries"), say!("write `forever`")),
         _ => {
             let message = say!("`{}` is not a number of retries", shorten(&text));
-            let error = cx.error("bad-value", message, node.place);
-            cx.fail(error.label(say!("not a number or `forever`")).help(help))
+            cx.refuse("bad-value", node.place, message, say!("not a number or `forever`"), help)
         }
     }
 }

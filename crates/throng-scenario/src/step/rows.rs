@@ -93,9 +93,8 @@ impl Rows {
             self.places.push(place);
         }
         if id.is_none() && !std::mem::replace(&mut self.full, true) {
-            let message = say!("the scenario has more than 65,535 different steps");
-            let error = cx.error("too-many", message, place).label(say!("this exceeds the limit"));
-            cx.note(error.help(say!("give related steps the same `name`")));
+            let help = say!("give related steps the same `name`");
+            cx.too_many(place, say!("the scenario has more than 65,535 different steps"), help);
         }
         id
     }

@@ -37,9 +37,8 @@ pub(super) fn read_slow(
         return cx.wrong_type(node, say!("a read or write speed"), HELP);
     }
     let fields = ast::Speed::read(cx, node)?;
-    let mut speed = |field: Field<'_>| match field.node() {
-        Some(node) => read_speed(cx, node, HELP).map(Some),
-        None => Some(None),
+    let mut speed = |field: Field<'_>| {
+        field.node().map_or(Some(None), |node| read_speed(cx, node, HELP).map(Some))
     };
     let (read, write) = (speed(fields.read), speed(fields.write));
     let slow = Slow { read: read?, write: write? };
@@ -73,8 +72,7 @@ fn read_speed(cx: &mut Context<'_>, node: &Node, help: Said) -> Option<u64> {
         Err(reason) => reason,
     };
     let message = say!("`{}` is not a speed", shorten(&text));
-    let error = cx.error("bad-value", message, node.place).label(reason.message);
-    cx.fail(error.help(help))
+    cx.refuse("bad-value", node.place, message, reason.message, help)
 }
 
 pub(super) fn read_disconnect(
@@ -98,12 +96,7 @@ impl Coder<'_, '_> {
             fields.set.node().and_then(|node| cx.entries(node, say!("a map of values"), HELP));
         let Some(entries) = entries else { return Flow::UNKNOWN };
         if entries.is_empty() {
-            let error = cx.error(
-                "empty",
-                say!("this `set` step does not contain any values"),
-                fields.place,
-            );
-            cx.note(error.label(say!("empty")).help(HELP));
+            cx.empty(fields.place, say!("this `set` step does not contain any values"), HELP);
             return Flow::UNKNOWN;
         }
         for (key, value) in entries {
@@ -144,8 +137,8 @@ impl Coder<'_, '_> {
         };
         if let Some(label) = wrong {
             let message = say!("`{verb}` is not allowed in `{}`", self.section.word());
-            let error = cx.error("wrong-place", message, place).label(label);
-            cx.note(error.help(say!("write `{verb}` in `steps`, or remove it")));
+            let help = say!("write `{verb}` in `steps`, or remove it");
+            cx.report("wrong-place", place, message, label, help);
             return Flow::UNKNOWN;
         }
         let (statement, how) = match verb {

@@ -141,13 +141,12 @@ impl<'n> Coder<'_, 'n> {
             return true;
         }
         let message = say!("`request` is not allowed in `parallel` here");
-        let error = cx.error("wrong-place", message, place);
-        let error = error.label(say!("a reply does not identify its request"));
+        let label = say!("a reply does not identify its request");
         let help = say!(
             "write the step before or after `parallel`, or declare a protocol whose messages \
              have a `seq`"
         );
-        cx.note(error.help(help));
+        cx.report("wrong-place", place, message, label, help);
         false
     }
 }

@@ -137,12 +137,8 @@ fn read_event_name(cx: &mut Context<'_>, field: Field<'_>, checks: &mut Vec<Chec
     let Some((key, node)) = field.entry() else { return Some(()) };
     if !matches!(cx.scope.spoken, Spoken::Events | Spoken::Unknown) {
         let message = say!("only events of an event stream have a name");
-        let error = cx.error("step-scheme", message, key.place).label(say!("not an event stream"));
-        return cx.fail(
-            error.help(say!(
-                "check `json` or `text`, or write `events: true` in the `connect` step"
-            )),
-        );
+        let help = say!("check `json` or `text`, or write `events: true` in the `connect` step");
+        return cx.refuse("step-scheme", key.place, message, say!("not an event stream"), help);
     }
     let name = cx.template(node, say!("the name of an event"), Escape::None)?;
     checks.push(Check {

@@ -49,10 +49,8 @@ pub(super) fn read_close(
     for field in [fields.check, *fields.save, fields.retry] {
         if let Some(key) = field.key() {
             let message = say!("`{}` does not apply to `close`", key.text);
-            let error = cx.error("conflicting-keys", message, key.place);
-            cx.note(
-                error.label(say!("a close frame has no message content")).help(say!("remove it")),
-            );
+            let label = say!("a close frame has no message content");
+            cx.report("conflicting-keys", key.place, message, label, say!("remove it"));
         }
     }
     let ends = read_ends(cx, close, via.reach);

@@ -110,8 +110,7 @@ impl<'n> Coder<'_, 'n> {
         let Some(node) = fields.choose.node() else { return Flow::UNKNOWN };
         let Some(items) = &fields.choose.content else { return Flow::UNKNOWN };
         if node.is_empty() {
-            let error = cx.error("empty", say!("`choose` has no branches"), node.place);
-            cx.note(error.label(say!("empty")).help(HELP));
+            cx.empty(node.place, say!("`choose` has no branches"), HELP);
             return Flow::UNKNOWN;
         }
         let mut weights = Weights::default();
@@ -124,9 +123,8 @@ impl<'n> Coder<'_, 'n> {
             let steps = std::mem::replace(&mut self.block, outer);
             if weight == Some(0) {
                 let message = say!("this branch has a weight of 0");
-                let warning = cx.warning("never-runs", message, way.place);
                 let help = say!("give it a weight of 1 or more, or remove it");
-                cx.note(warning.label(say!("no user ever takes it")).help(help));
+                cx.warn("never-runs", way.place, message, say!("no user ever takes it"), help);
             } else {
                 whole = Some(whole.map_or(flow, |whole| whole.by_chance(flow, fields.place)));
             }
@@ -216,21 +214,14 @@ impl<'n> Coder<'_, 'n> {
         if self.open_parts.contains(&number) {
             let name = shorten(self.parts.name(number));
             let message = say!("the part `{name}` uses itself");
-            let error = cx
-                .error("part-circle", message, node.place)
-                .label(say!("already inside this part"));
-            cx.note(
-                error.help(say!("to run its steps several times, put them in a `repeat` step")),
-            );
+            let help = say!("to run its steps several times, put them in a `repeat` step");
+            cx.report("part-circle", node.place, message, say!("already inside this part"), help);
             return Flow::UNKNOWN;
         }
         if self.open_parts.len() >= PARTS_DEPTH_MAX {
             let message = say!("parts are nested more than {PARTS_DEPTH_MAX} levels deep");
-            let error =
-                cx.error("too-many", message, node.place).label(say!("this exceeds the limit"));
-            cx.note(
-                error.help(say!("write the steps of small parts directly where they are used")),
-            );
+            let help = say!("write the steps of small parts directly where they are used");
+            cx.too_many(node.place, message, help);
             return Flow::UNKNOWN;
         }
         let Some(steps) = self.parts.steps(number) else { return Flow::UNKNOWN };
@@ -257,11 +248,8 @@ impl<'n> Coder<'_, 'n> {
         }
         *self.part_steps += 1;
         if *self.part_steps == PART_STEPS_MAX + 1 {
-            let message = say!("parts add more than 200,000 steps");
-            let error = cx.error("too-many", message, place).label(say!("this exceeds the limit"));
-            cx.note(
-                error.help(say!("nested parts multiply the number of steps: use fewer of them")),
-            );
+            let help = say!("nested parts multiply the number of steps: use fewer of them");
+            cx.too_many(place, say!("parts add more than 200,000 steps"), help);
         }
         *self.part_steps <= PART_STEPS_MAX
     }
@@ -297,9 +285,7 @@ fn read_times(cx: &mut Context<'_>, node: &Node) -> Option<Times> {
         ),
         _ => {
             let message = say!("`{}` is not a valid number of repetitions", shorten(&text));
-            let error =
-                cx.error("bad-value", message, node.place).label(say!("not a number or range"));
-            cx.fail(error.help(HELP))
+            cx.refuse("bad-value", node.place, message, say!("not a number or range"), HELP)
         }
     }
 }
@@ -329,9 +315,8 @@ impl Weights {
         }
         if self.shares > 0 && self.numbers > 0 && !std::mem::replace(&mut self.mixed, true) {
             let message = say!("the branches mix shares and numbers");
-            let error =
-                cx.error("bad-value", message, node.place).label(say!("different from the others"));
-            cx.note(error.help(say!("write shares (`70%`) or numbers (`70`) for all branches")));
+            let help = say!("write shares (`70%`) or numbers (`70`) for all branches");
+            cx.report("bad-value", node.place, message, say!("different from the others"), help);
         }
         match is_share {
             true => match cx.share(node)? {
@@ -346,23 +331,22 @@ impl Weights {
 
     fn check(&self, cx: &mut Context<'_>, node: &Node, ways: &[Way]) {
         let sum: u64 = ways.iter().map(|way| u64::from(way.weight)).sum();
-        if self.mixed || cx.has_errors() {
+        if self.mixed || cx.mistakes.has_errors() {
             return;
         }
         if sum == 0 {
-            let error = cx.error("never-runs", say!("all branches have a weight of 0"), node.place);
+            let message = say!("all branches have a weight of 0");
             let help = say!("give at least one of them a weight of 1 or more");
-            cx.note(error.label(say!("no user ever takes a branch")).help(help));
+            cx.report("never-runs", node.place, message, say!("no user ever takes a branch"), help);
         }
         // A third is written as 33.3%.
         if self.shares > 0 && sum.abs_diff(u64::from(WHOLE)) > u64::from(WHOLE) / 100 {
             let percent = sum as f64 * 100.0 / f64::from(WHOLE);
             let message = say!("the shares of the branches add up to {percent}%, not 100%");
-            let error =
-                cx.error("bad-value", message, node.place).label(say!("the sum must be 100%"));
-            cx.note(error.help(say!(
+            let help = say!(
                 "change the shares, or add a branch that does nothing: `{{weight: 10%, steps: []}}`"
-            )));
+            );
+            cx.report("bad-value", node.place, message, say!("the sum must be 100%"), help);
         }
     }
 }

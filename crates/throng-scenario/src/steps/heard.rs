@@ -97,17 +97,15 @@ impl<'c, 'n> Coder<'c, 'n> {
         usual: Option<u8>,
     ) -> Vec<Linked> {
         if items.list.is_empty() {
-            let error = cx.error("empty", say!("there is no message to listen for"), items.place);
-            cx.note(error.label(say!("empty")).help(ON_HELP));
+            cx.empty(items.place, say!("there is no message to listen for"), ON_HELP);
         }
         if let Some(item) = items.list.get(HANDLERS_MAX) {
             let message = say!("there are more than {HANDLERS_MAX} messages to listen for");
-            let error =
-                cx.error("too-many", message, item.place).label(say!("this exceeds the limit"));
-            cx.note(error.help(say!(
+            let help = say!(
                 "`message: any` counts all messages that no other item \
                                      matches"
-            )));
+            );
+            cx.too_many(item.place, message, help);
         }
         let mut handlers: Vec<Linked> = Vec::new();
         let mut take_all: Vec<u8> = Vec::new();
@@ -117,9 +115,9 @@ impl<'c, 'n> Coder<'c, 'n> {
             let Some(one) = one else { continue };
             if take_all.contains(&via.link) {
                 let message = say!("an earlier item matches every message");
-                let warning = cx.warning("never-runs", message, fields.place);
-                let warning = warning.label(say!("no message ever reaches this item"));
-                cx.note(warning.help(say!("write `message: any` last")));
+                let label = say!("no message ever reaches this item");
+                let help = say!("write `message: any` last");
+                cx.warn("never-runs", fields.place, message, label, help);
             }
             if one.iter().any(|handler| handler.message.is_any()) {
                 take_all.push(via.link);
@@ -278,14 +276,11 @@ impl<'c, 'n> Coder<'c, 'n> {
         items: &Items<ast::Every<'n>>,
     ) -> Vec<Every> {
         if items.list.is_empty() {
-            let error = cx.error("empty", say!("there are no background tasks"), items.place);
-            cx.note(error.label(say!("empty")).help(EVERY_HELP));
+            cx.empty(items.place, say!("there are no background tasks"), EVERY_HELP);
         }
         if let Some(item) = items.list.get(EVERY_MAX) {
-            let message = say!("there are more than {EVERY_MAX} background tasks");
-            let error =
-                cx.error("too-many", message, item.place).label(say!("this exceeds the limit"));
-            cx.note(error.help(say!("put steps with the same interval into one item")));
+            let help = say!("put steps with the same interval into one item");
+            cx.too_many(item.place, say!("there are more than {EVERY_MAX} background tasks"), help);
         }
         let mut all = Vec::new();
         for fields in items.list.iter().take(EVERY_MAX) {

@@ -124,10 +124,9 @@ fn usual_beat(
             Some(Beat::Message(Message { content, cut: None }))
         }
         Err(mistake) => {
-            let error = cx.error("bad-field", mistake.message, place);
             let label = say!("the protocol's heartbeat sends `{name}` without values");
             let help = say!("write `heartbeat: {{send: {{{name}: {{…}}}}}}`, or `none`");
-            cx.fail(error.label(label).help(help))
+            cx.refuse("bad-field", place, mistake.message, label, help)
         }
     }
 }
@@ -154,8 +153,7 @@ fn read_beat(cx: &mut Context<'_>, fields: &ast::Heartbeat<'_>, reach: &Reach) -
         let is_unknown = matches!(reach.spoken, Spoken::Unknown);
         if !is_unknown && !ways(fields).into_iter().any(Field::is_meant) {
             let message = say!("the heartbeat sends nothing");
-            let error = cx.error("missing-key", message, fields.place);
-            cx.note(error.label(say!("no message")).help(help_of(reach)));
+            cx.report("missing-key", fields.place, message, say!("no message"), help_of(reach));
         }
         return None;
     };
@@ -164,9 +162,8 @@ fn read_beat(cx: &mut Context<'_>, fields: &ast::Heartbeat<'_>, reach: &Reach) -
         "ping" => {}
         word if reach.called().is_some() => {
             let message = reach.has_no(word);
-            let error = cx.error("step-scheme", message, key.place);
-            return cx
-                .fail(error.label(say!("the message type defines the fields")).help(CALL_HELP));
+            let label = say!("the message type defines the fields");
+            return cx.refuse("step-scheme", key.place, message, label, CALL_HELP);
         }
         _ => return read_content(cx, key, node).map(Beat::Message),
     }
@@ -175,13 +172,12 @@ fn read_beat(cx: &mut Context<'_>, fields: &ast::Heartbeat<'_>, reach: &Reach) -
     }
     if let Some(scheme) = reach.scheme.filter(|_| !reach.native().pings) {
         let message = say!("`ping` is not supported with `{}` targets", scheme.word());
-        let error = cx
-            .error("step-scheme", message, key.place)
-            .label(say!("supported only with WebSocket"));
-        return cx.fail(error.help(match reach.called() {
+        let label = say!("supported only with WebSocket");
+        let help = match reach.called() {
             Some(_) => CALL_HELP,
             None => say!("write a message: `heartbeat: {{text: hello, every: 30s}}`"),
-        }));
+        };
+        return cx.refuse("step-scheme", key.place, message, label, help);
     }
     Some(Beat::Ping)
 }
@@ -236,8 +232,7 @@ fn read_answer(
         false => None,
     };
     if let Some((message, label)) = other {
-        let error = cx.error("conflicting-keys", message, place);
-        return cx.fail(error.label(label).help(say!("keep the one you need")));
+        return cx.refuse("conflicting-keys", place, message, label, say!("keep the one you need"));
     }
     match read_pattern(cx, reach, node) {
         Some(meant) => meant.map(|Meant { which, .. }| which),

@@ -79,8 +79,7 @@ pub(super) fn read_request_line(cx: &mut Context<'_>, node: &Node) -> Option<(St
             true => (say!("the method is missing"), say!("write `http: GET {}`", shorten(&first))),
             false => (say!("the path is missing"), say!("write `http: {} /`", shorten(&first))),
         };
-        let error = cx.error("bad-path", message, node.place).label(say!("not `METHOD /path`"));
-        return cx.fail(error.help(help));
+        return cx.refuse("bad-path", node.place, message, say!("not `METHOD /path`"), help);
     };
     let rest = rest.trim_start();
     match rest.is_empty() {
@@ -107,10 +106,10 @@ fn with_query(cx: &mut Context<'_>, path: Text, key: &Key, query: &Text) -> Opti
     }
     if path.begins_with().is_some() {
         let message = say!("a saved URL may already have a query");
-        let error = cx.error("bad-path", message, key.place).label(say!("not possible here"));
-        return cx.fail(error.help(say!(
+        let help = say!(
             "append the query to the URL, with `?` or `&`: `http: GET ${{saved.url}}&name=value`"
-        )));
+        );
+        return cx.refuse("bad-path", key.place, message, say!("not possible here"), help);
     }
     let has = |byte: u8| {
         path.segments.iter().any(|segment| match segment {
@@ -144,12 +143,9 @@ fn read_follow(cx: &mut Context<'_>, node: &Node) -> bool {
     match cx.redirects.limit {
         Some(limit) if limit != number => {
             let message = say!("the number of redirects must be the same for all steps");
-            let error = cx.error("conflicting-keys", message, node.place);
-            cx.note(
-                error.label(say!("other steps allow {limit}")).help(say!(
-                    "write `redirects: follow` here and `limits: {{redirects: 10}}` once"
-                )),
-            );
+            let label = say!("other steps allow {limit}");
+            let help = say!("write `redirects: follow` here and `limits: {{redirects: 10}}` once");
+            cx.report("conflicting-keys", node.place, message, label, help);
         }
         _ => cx.redirects.limit = Some(number),
     }

@@ -14,7 +14,7 @@ use crate::scope::Spoken;
 use crate::step::rows::Rows;
 use crate::step::via::Via;
 use crate::steps::heartbeat::{self, Setting};
-use crate::synonyms::did_you_mean;
+use crate::synonyms::{did_you_mean, near_label};
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
 
@@ -133,8 +133,8 @@ impl<'c> Links<'c> {
             // A part that is used several times repeats it.
             if before != key.place {
                 let message = say!("this connection already has a heartbeat");
-                let error = cx.error("conflicting-keys", message, key.place);
-                cx.note(error.label(say!("the second one")).help(say!("keep the one you need")));
+                let help = say!("keep the one you need");
+                cx.report("conflicting-keys", key.place, message, say!("the second one"), help);
             }
             return;
         }
@@ -230,10 +230,9 @@ impl<'c> Links<'c> {
             let is_other = |place: &Reach| place.name == name && place.name != reach.name;
             if self.home.places.iter().any(is_other) {
                 let message = say!("`{}` is the name of another target", shorten(&name));
-                let error = cx.error("duplicate-name", message, node.place);
+                let label = say!("this connection uses a different target");
                 let help = say!("give the connection a unique name");
-                return cx
-                    .fail(error.label(say!("this connection uses a different target")).help(help));
+                return cx.refuse("duplicate-name", node.place, message, label, help);
             }
         }
         let via = match self.lasting_called(&name) {
@@ -244,13 +243,12 @@ impl<'c> Links<'c> {
                     false => say!("two connections are named `{}`", shorten(&name)),
                 };
                 let place = fields.r#as.node().map_or(fields.place, |node| node.place);
-                let error = cx.error("duplicate-name", message, place);
                 let label = say!("another `connect` opens a different connection");
                 let help = match name.is_empty() {
                     true => say!("give one of them a name: `as: watch`"),
                     false => say!("give one of them another name"),
                 };
-                return cx.fail(error.label(label).help(help));
+                return cx.refuse("duplicate-name", place, message, label, help);
             }
             None => self.one_more_link(cx, &name, reach, true, fields.place)?,
         };
@@ -317,15 +315,14 @@ impl<'c> Links<'c> {
         {
             let message = say!("`{verb}` requires an open connection");
             let label = say!("no `connect` in this session connects to `{name}`");
-            let error = cx.error("no-connect", message, node.place).label(label);
-            return cx.fail(error.help(connect_help(reach)));
+            return cx.refuse("no-connect", node.place, message, label, connect_help(reach));
         }
         let message = say!("there is no connection `{}`", shorten(&name));
         let error = cx.error("unknown-name", message, node.place);
-        let error = error.label(match did_you_mean(&name, names()) {
-            Some(near) => say!("did you mean `{near}`?"),
-            None => say!("no `connect` in this session opens it"),
-        });
+        let error = error.label(near_label(
+            did_you_mean(&name, names()),
+            say!("no `connect` in this session opens it"),
+        ));
         cx.fail(match names().next() {
             Some(_) => error.help(say!("available: {}", list(names()))),
             None => error.help(say!("leave out the name if the user has only one connection")),
@@ -340,13 +337,13 @@ impl<'c> Links<'c> {
         if reach.scheme.is_none() {
             return;
         }
-        let message = say!("`{verb}` requires an open connection");
-        let error = cx.error("no-connect", message, place).label(say!("no `connect` before it"));
-        cx.note(error.help(match (self.home.places.len(), reach.opening()) {
+        let label = say!("no `connect` before it");
+        let help = match (self.home.places.len(), reach.opening()) {
             (1, Some(path)) => say!("write `- connect: {path}` before it, or in `before`"),
             (1, None) => say!("write `- connect` before it, or in `before`"),
             _ => connect_help(reach),
-        }));
+        };
+        cx.report("no-connect", place, say!("`{verb}` requires an open connection"), label, help);
     }
 
     /// A `stay` on long-lived connections requires one that is open.
@@ -398,17 +395,15 @@ impl<'c> Links<'c> {
             }
             Err(several) if !named_by_itself(verb) => no_connect(cx, verb, place, several[0]),
             Err(several) => {
-                let message = say!("there are several possible targets for `{verb}`");
-                let error =
-                    cx.error("which-target", message, place).label(say!("the target is ambiguous"));
                 let names = || several.iter().map(|reach| reach.name.as_str());
                 let first = names().next().unwrap_or_default();
+                let message = say!("there are several possible targets for `{verb}`");
                 let help = say!(
                     "write `target: {}` in the step or the session; available: {}",
                     shorten(first),
                     list(names())
                 );
-                cx.fail(error.help(help))
+                cx.refuse("which-target", place, message, say!("the target is ambiguous"), help)
             }
         }
     }
@@ -419,9 +414,14 @@ impl<'c> Links<'c> {
         if let Some((key, node)) = fields.connect.entry()
             && node.is_null()
         {
-            let error = cx.error("missing-key", say!("an event stream requires a path"), key.place);
-            return cx.fail(
-                error.label(say!("its value is missing")).help(say!("write `connect: /events`")),
+            let message = say!("an event stream requires a path");
+            let help = say!("write `connect: /events`");
+            return cx.refuse(
+                "missing-key",
+                key.place,
+                message,
+                say!("its value is missing"),
+                help,
             );
         }
         let verb = (EVENTS, fields.events.place_or(fields.place));
@@ -433,10 +433,9 @@ impl<'c> Links<'c> {
     fn call(&mut self, cx: &mut Context<'_>, fields: &ast::Connect<'_>) -> Option<&'c Reach> {
         let place = fields.connect.place_or(fields.place);
         let Some(node) = fields.connect.node().filter(|node| !node.is_null()) else {
-            let error =
-                cx.error("missing-key", say!("{} requires a method", native::of_call().one), place);
+            let message = say!("{} requires a method", native::of_call().one);
             let help = say!("write `connect: package.Service/Method`");
-            return cx.fail(error.label(say!("its value is missing")).help(help));
+            return cx.refuse("missing-key", place, message, say!("its value is missing"), help);
         };
         let name = read_plain(cx, node)?;
         let called = find_method(cx, node, &name);
@@ -485,19 +484,17 @@ impl<'c> Links<'c> {
         match place.or(self.home.places.iter().find(|place| place.has_methods())) {
             Some(place) => {
                 let message = say!("`{name}` requires an open connection");
-                let error = cx.error("no-connect", message, key.place);
-                let error = error.label(say!("no `connect` in this session"));
-                cx.note(error.help(connect_help(place)));
+                let label = say!("no `connect` in this session");
+                cx.report("no-connect", key.place, message, label, connect_help(place));
             }
             None => {
                 let scheme = self.home.only().and_then(|reach| reach.scheme);
                 let scheme = scheme.unwrap_or(Scheme::Http).word();
                 let message = say!("`{name}` is not supported with `{scheme}` targets");
-                let error = cx.error("step-scheme", message, key.place);
-                let error = error.label(say!("the target is `{scheme}://`"));
+                let label = say!("the target is `{scheme}://`");
                 let help =
                     say!("a target with `ws://`, `wss://`, `tcp://` or `tls://` is required");
-                cx.note(error.help(help));
+                cx.report("step-scheme", key.place, message, label, help);
             }
         }
         false
@@ -535,8 +532,8 @@ impl<'c> Links<'c> {
             return Some(self.add_link(name, reach, lasts));
         }
         let message = say!("a session has more than {LINKS_MAX} connections");
-        let error = cx.error("too-many", message, place).label(say!("this exceeds the limit"));
-        cx.fail(error.help(say!("split them across several sessions")))
+        let help = say!("split them across several sessions");
+        cx.refuse("too-many", place, message, say!("this exceeds the limit"), help)
     }
 
     pub(super) fn add_link(&mut self, name: &str, reach: &'c Reach, lasts: bool) -> Via<'c> {
@@ -638,8 +635,7 @@ fn named_by_itself(verb: &str) -> bool {
 
 fn no_connect<T>(cx: &mut Context<'_>, verb: &str, place: Place, reach: &Reach) -> Option<T> {
     let message = say!("`{verb}` requires an open connection");
-    let error = cx.error("no-connect", message, place).label(say!("no `connect` before it"));
-    cx.fail(error.help(connect_help(reach)))
+    cx.refuse("no-connect", place, message, say!("no `connect` before it"), connect_help(reach))
 }
 
 /// True if a target meets the requirements of a verb.
@@ -660,15 +656,12 @@ fn misfit<T>(cx: &mut Context<'_>, verb: &str, scheme: Option<Scheme>, place: Pl
         ),
         None => (say!("no target supports `{verb}`"), say!("no target has a suitable scheme")),
     };
-    let error = cx.error("step-scheme", message, place);
-    cx.fail(error.label(label).help(help))
+    cx.refuse("step-scheme", place, message, label, help)
 }
 
 pub(super) fn which_connection<T>(cx: &mut Context<'_>, place: Place, help: Said) -> Option<T> {
-    let message = say!("this session has several connections");
-    let error =
-        cx.error("which-connection", message, place).label(say!("the connection is ambiguous"));
-    cx.fail(error.help(help))
+    let label = say!("the connection is ambiguous");
+    cx.refuse("which-connection", place, say!("this session has several connections"), label, help)
 }
 
 fn connect_help(reach: &Reach) -> Said {
@@ -701,19 +694,15 @@ fn check_verb(cx: &mut Context<'_>, verb: &Verb<'_>, reach: &Reach) -> Option<()
         ),
         _ => return Some(()),
     };
-    let error = cx.error("step-scheme", message, verb.place());
-    cx.fail(error.label(label).help(help))
+    cx.refuse("step-scheme", verb.place(), message, label, help)
 }
 
 /// Reports that event streams are receive-only.
 fn one_way(cx: &mut Context<'_>, verb: &str, place: Place) {
     let message = say!("`{verb}` is not supported on an event stream");
-    let error = cx
-        .error("step-scheme", message, place)
-        .label(say!("on an event stream, only the target sends events"));
-    cx.note(error.help(say!(
-        "to send data, use an `http` step; for incoming events, use `expect` and `on`"
-    )));
+    let label = say!("on an event stream, only the target sends events");
+    let help = say!("to send data, use an `http` step; for incoming events, use `expect` and `on`");
+    cx.report("step-scheme", place, message, label, help);
 }
 
 /// A constant name, as written.

@@ -55,10 +55,7 @@ impl Meetings {
             },
             None => None,
         };
-        let timeout = match fields.timeout.node() {
-            Some(node) => cx.time_limit(node)?,
-            None => TIMEOUT,
-        };
+        let timeout = fields.timeout.node().map_or(Some(TIMEOUT), |node| cx.time_limit(node))?;
         let step = rows.labelled(cx, StepKind::Rendezvous, &name, fields)?;
         let place = self.place(cx, name, users, fields.place)?;
         // The number of users is known once all steps are compiled.
@@ -81,11 +78,11 @@ impl Meetings {
                         "all steps of the rendezvous `{}` must wait for the same number of users",
                         shorten(&name)
                     );
-                    let error = cx.error("conflicting-keys", message, place);
-                    let error = error.label(say!("line {line} waits for {first} users"));
-                    cx.note(error.help(say!(
+                    let label = say!("line {line} waits for {first} users");
+                    let help = say!(
                         "write the same number of users, or give this rendezvous another name"
-                    )));
+                    );
+                    cx.report("conflicting-keys", place, message, label, help);
                 }
                 (None, Some((users, place))) => {
                     (meeting.users, meeting.at) = (Some(users), place);
@@ -96,9 +93,8 @@ impl Meetings {
         }
         let Ok(number) = u16::try_from(self.places.len() + 1) else {
             let message = say!("there are more than 65,534 rendezvous");
-            let error = cx.error("too-many", message, step).label(say!("this exceeds the limit"));
-            return cx
-                .fail(error.help(say!("give steps that can share a rendezvous the same name")));
+            let help = say!("give steps that can share a rendezvous the same name");
+            return cx.refuse("too-many", step, message, say!("this exceeds the limit"), help);
         };
         let (users, at) = (users.map(|(users, _)| users), users.map_or(step, |(_, place)| place));
         self.places.push(Meeting { name: name.clone(), users, at });
@@ -132,9 +128,9 @@ impl Meetings {
         if let Some(users) = meeting.users {
             if let Some(most) = facts.users_max.filter(|most| *most < users) {
                 let message = say!("`{name}` waits for more users than the load has");
-                let error = cx.error("never-meets", message, meeting.at);
-                let error = error.label(say!("the load has at most {most} users"));
-                cx.note(error.help(say!("lower it to `users: {most}`, or increase the load")));
+                let label = say!("the load has at most {most} users");
+                let help = say!("lower it to `users: {most}`, or increase the load");
+                cx.report("never-meets", meeting.at, message, label, help);
             }
             return users;
         }
@@ -148,15 +144,14 @@ impl Meetings {
             Some(most @ 1..) if all => most,
             _ if facts.broken => 1,
             _ => {
+                let message =
+                    say!("the rendezvous `{name}` requires the number of users to wait for");
                 let label = match all {
                     true => say!("the number of concurrent users is not known"),
                     false => say!("not every session reaches this step"),
                 };
-                let message =
-                    say!("the rendezvous `{name}` requires the number of users to wait for");
-                let error = cx.error("missing-key", message, meeting.at).label(label);
                 let help = say!("write `- {{rendezvous: start, users: 100}}`");
-                cx.note(error.help(help));
+                cx.report("missing-key", meeting.at, message, label, help);
                 1
             }
         }

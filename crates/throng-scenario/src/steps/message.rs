@@ -94,9 +94,9 @@ fn read_opening(
         return Some((None, Text::literal(path)));
     };
     if !reach.opens_with("connect") {
-        let error = cx.error("step-scheme", reach.has_no_path(), node.place);
-        let error = error.label(say!("supported only with WebSocket"));
-        return cx.fail(error.help(say!("write `connect` without a path")));
+        let label = say!("supported only with WebSocket");
+        let help = say!("write `connect` without a path");
+        return cx.refuse("step-scheme", node.place, reach.has_no_path(), label, help);
     }
     if reach.called().is_some() {
         return Some((None, Text::default()));
@@ -106,9 +106,8 @@ fn read_opening(
     }
     if has_method(node) {
         let message = say!("a WebSocket upgrade request has no method");
-        let error = cx.error("bad-path", message, node.place).label(say!("it is always a GET"));
         let help = say!("write only the path, or add `events: true` for an event stream");
-        return cx.fail(error.help(help));
+        return cx.refuse("bad-path", node.place, message, say!("it is always a GET"), help);
     }
     let path = cx.template(node, say!("the upgrade path"), Escape::Path)?;
     check_path(cx, node, &path)?;
@@ -165,9 +164,9 @@ fn event_request(
     let given = bodies(fields);
     if let Some(key) = given.iter().find_map(|field| field.key()).filter(|_| is_get) {
         let message = say!("a GET request has no body");
-        let error = cx.error("conflicting-keys", message, key.place);
-        let error = error.label(say!("the request is a GET"));
-        return cx.fail(error.help(say!("write the method: `connect: POST /chat`")));
+        let label = say!("the request is a GET");
+        let help = say!("write the method: `connect: POST /chat`");
+        return cx.refuse("conflicting-keys", key.place, message, label, help);
     }
     let body = read_body(cx, &given, headers);
     method.filter(|_| !is_get).map(|method| EventRequest { method, body })
@@ -187,10 +186,7 @@ fn read_upgrade_headers(cx: &mut Context<'_>, fields: &ast::Connect<'_>) -> Head
 }
 
 fn read_protocols(cx: &mut Context<'_>, node: &Node) -> Vec<Text> {
-    let nodes = match &node.kind {
-        Kind::List(items) => items.as_slice(),
-        _ => std::slice::from_ref(node),
-    };
+    let nodes = node.one_or_more();
     let mut protocols = Vec::new();
     for node in nodes {
         let Some(name) = cx.template(node, say!("the name of a subprotocol"), Escape::None) else {
@@ -206,12 +202,8 @@ fn read_protocols(cx: &mut Context<'_>, node: &Node) -> Vec<Text> {
             None => protocols.push(name),
             Some(name) => {
                 let message = say!("`{}` is not a valid subprotocol name", shorten(&name));
-                let error = cx
-                    .error("bad-header", message, node.place)
-                    .label(say!("not a valid HTTP token"));
-                cx.note(
-                    error.help(say!("write `protocols: [chat.v1]`: letters, digits, `.` and `-`")),
-                );
+                let help = say!("write `protocols: [chat.v1]`: letters, digits, `.` and `-`");
+                cx.report("bad-header", node.place, message, say!("not a valid HTTP token"), help);
             }
         }
     }
@@ -337,18 +329,14 @@ fn read_match(cx: &mut Context<'_>, field: Field<'_>, reach: &Reach) -> Option<W
     let place = *place;
     if reach.declared().is_some() {
         let message = say!("the protocol already defines which message is the reply");
-        let error =
-            cx.error("conflicting-keys", message, place).label(say!("cannot be chosen here"));
-        return cx.fail(error.help(say!("remove `match`")));
+        let help = say!("remove `match`");
+        return cx.refuse("conflicting-keys", place, message, say!("cannot be chosen here"), help);
     }
     if !reach.has_messages() {
         let message = say!("a byte stream has no separate messages");
-        let error = cx
-            .error("step-scheme", message, place)
-            .label(say!("all received bytes count as the reply"));
-        return cx.fail(
-            error.help(say!("use `expect` to define where the reply ends, or declare a protocol")),
-        );
+        let label = say!("all received bytes count as the reply");
+        let help = say!("use `expect` to define where the reply ends, or declare a protocol");
+        return cx.refuse("step-scheme", place, message, label, help);
     }
     match read_pattern(cx, reach, node) {
         Some(meant) => meant.map(|meant| meant.which),
@@ -381,8 +369,7 @@ fn check_replies(
             say!("write `- send: {{…}}`; add `- expect: any` if a message must follow"),
         ),
     };
-    let error = cx.error("no-reply", message, place).label(say!("no reply can arrive"));
-    cx.note(error.help(help));
+    cx.report("no-reply", place, message, say!("no reply can arrive"), help);
     Vec::new()
 }
 
@@ -403,10 +390,9 @@ fn read_reply(
         let replies = ids.iter().map(|id| format!("`{}`", protocol.info(*id).name));
         let replies = replies.collect::<Vec<_>>().join(", ");
         let message = say!("`{name}` is not a reply to this request");
-        let error = cx
-            .error("no-reply", message, node.place)
-            .label(say!("this message is never the reply"));
-        return cx.fail(error.help(say!("the replies to this request are {replies}")));
+        let label = say!("this message is never the reply");
+        let help = say!("the replies to this request are {replies}");
+        return cx.refuse("no-reply", node.place, message, label, help);
     }
     if !which.messages.is_empty() && ids.iter().any(|id| !which.messages.contains(id)) {
         checks.push(check_kind(protocol, &which.messages));
@@ -439,9 +425,10 @@ fn read_message(
     let spoken = read_spoken(cx, message.node()?, asks);
     let cut = match cut.entry() {
         Some((key, _)) if matches!(cx.scope.spoken, crate::scope::Spoken::Call(_)) => {
-            let error = cx.error("step-scheme", native::of_call().has_no(&key.text), key.place);
-            let error = error.label(say!("its messages cannot be split"));
-            return cx.fail(error.help(say!("remove it, or send bytes to a `tcp` target")));
+            let message = native::of_call().has_no(&key.text);
+            let label = say!("its messages cannot be split");
+            let help = say!("remove it, or send bytes to a `tcp` target");
+            return cx.refuse("step-scheme", key.place, message, label, help);
         }
         Some((_, node)) => match cx.size(node).map(u32::try_from)? {
             Ok(cut) => Some(cut),
@@ -578,9 +565,9 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
     read_headers(cx, (fields.event, fields.all()), checks)?;
     if let Some(key) = fields.close.key() {
         let message = say!("`close` can only be used alone, in an `expect` step");
-        let error = cx.error("conflicting-keys", message, key.place);
-        let error = error.label(say!("`close` does not match messages"));
-        return cx.fail(error.help(say!("write `- expect: {{close: 4001}}`")));
+        let label = say!("`close` does not match messages");
+        let help = say!("write `- expect: {{close: 4001}}`");
+        return cx.refuse("conflicting-keys", key.place, message, label, help);
     }
     let Some((key, node)) =
         ast::one_of(cx, &[fields.any, fields.length, fields.delimiter, fields.pattern])

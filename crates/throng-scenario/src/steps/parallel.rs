@@ -23,19 +23,12 @@ impl<'n> Coder<'_, 'n> {
         let Some(node) = fields.parallel.node() else { return Flow::UNKNOWN };
         let Some(branches) = &fields.parallel.content else { return Flow::UNKNOWN };
         if node.is_empty() {
-            let error = cx.error("empty", say!("there are no branches"), node.place);
-            cx.note(error.label(say!("empty")).help(HELP));
+            cx.empty(node.place, say!("there are no branches"), HELP);
             return Flow::UNKNOWN;
         }
         if let Some(branch) = branches.list.get(BRANCHES_MAX) {
-            let message = say!("more than {BRANCHES_MAX} branches");
-            let error =
-                cx.error("too-many", message, branch.place).label(say!("this exceeds the limit"));
-            cx.note(
-                error.help(say!(
-                    "put steps that do not need to run at the same time into one branch"
-                )),
-            );
+            let help = say!("put steps that do not need to run at the same time into one branch");
+            cx.too_many(branch.place, say!("more than {BRANCHES_MAX} branches"), help);
         }
         if let Some(max) = fields.max.node().and_then(|node| read_max(cx, node)) {
             self.links.width = self.links.width.max(Some(max));

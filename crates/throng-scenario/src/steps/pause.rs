@@ -88,8 +88,8 @@ fn read_distribution(cx: &mut Context<'_>, node: &Node) -> Option<Pause> {
     let other = if normal { fields.max } else { fields.deviation };
     if let Some(other) = other.key() {
         let message = say!("`{}` and `{}` cannot be used together", key.text, other.text);
-        let error = cx.error("conflicting-keys", message, other.place);
-        cx.note(error.label(say!("`{}` is already given", key.text)).help(THINK_HELP));
+        let label = say!("`{}` is already given", key.text);
+        cx.report("conflicting-keys", other.place, message, label, THINK_HELP);
     }
     if normal {
         let mean = cx.duration(mean_node);
@@ -142,7 +142,6 @@ pub(crate) fn warn_long(cx: &mut Context<'_>, facts: &Facts, waits: &[Wait]) {
                 ),
             ),
         };
-        let warning = cx.warning(code, message, wait.place).label(label);
-        cx.note(warning.help(help));
+        cx.warn(code, wait.place, message, label, help);
     }
 }

@@ -205,19 +205,17 @@ pub(crate) fn check_iteration(cx: &mut Context<'_>, place: Place, body: Flow, ag
 }
 
 fn endless(cx: &mut Context<'_>, message: Said, place: Place) {
-    let error = cx.error("endless-loop", message, place);
-    cx.note(error.label(say!("users would loop at full speed")).help(HELP));
+    cx.report("endless-loop", place, message, say!("users would loop at full speed"), HELP);
 }
 
 fn busy(cx: &mut Context<'_>, message: Said, place: Place) {
-    let warning = cx.warning("busy-loop", message, place);
     let help = say!("add `- think: 1s` to a path that every user takes");
-    cx.note(warning.label(say!("on that path, users loop at full speed")).help(help));
+    cx.warn("busy-loop", place, message, say!("on that path, users loop at full speed"), help);
 }
 
 /// Warns of a step after others that never continue.
 pub(crate) fn warn_unreachable(cx: &mut Context<'_>, ending: Ending, step: Place) {
-    if cx.is_full() {
+    if cx.mistakes.is_full() {
         return;
     }
     let line = cx.line(ending.place);
@@ -243,7 +241,5 @@ pub(crate) fn warn_unreachable(cx: &mut Context<'_>, ending: Ending, step: Place
             say!("let one branch continue, or remove the steps after the branches"),
         ),
     };
-    let message = say!("this step is never reached");
-    let warning = cx.warning("unreachable-step", message, step).label(label);
-    cx.note(warning.help(help));
+    cx.warn("unreachable-step", step, say!("this step is never reached"), label, help);
 }

@@ -98,8 +98,7 @@ fn one_only(cx: &mut Context<'_>, link: Option<u8>, from: u8, place: Place) {
         return;
     }
     let message = say!("a `stay` step listens on only one connection");
-    let error = cx
-        .error("which-connection", message, place)
-        .label(say!("these messages arrive on several connections"));
-    cx.note(error.help(say!("write `on` in the session, or in the `connect` steps")));
+    let label = say!("these messages arrive on several connections");
+    let help = say!("write `on` in the session, or in the `connect` steps");
+    cx.report("which-connection", place, message, label, help);
 }

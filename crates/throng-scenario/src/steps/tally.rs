@@ -29,10 +29,7 @@ pub(super) fn read_count(
     rows: &mut Rows,
 ) -> Option<Statement> {
     let name = cx.text(fields.count.node()?, say!("the name of a counter"))?;
-    let value = match fields.by.node() {
-        Some(node) => amount(cx, node, None)?,
-        None => Text::literal("1"),
-    };
+    let value = fields.by.node().map_or(Some(Text::literal("1")), |node| amount(cx, node, None))?;
     let step = rows.labelled(cx, StepKind::Counter, &name, fields)?;
     Some(Statement::Tally { step, value: Arc::new(value), scale: None })
 }
@@ -53,14 +50,10 @@ pub(super) fn read_measure(
     let step = rows.labelled(cx, StepKind::Trend, &name, fields)?;
     if !has_unit(rows, step, unit) {
         let place = fields.measure.place_or(fields.place);
-        let error = cx.error(
-            "conflicting-keys",
-            say!("another step uses a different unit for this trend"),
-            place,
-        );
-        let error =
-            error.label(say!("a trend can only contain times, bytes or numbers, not a mix"));
-        return cx.fail(error.help(say!("use the unit of the other step, or another name")));
+        let message = say!("another step uses a different unit for this trend");
+        let label = say!("a trend can only contain times, bytes or numbers, not a mix");
+        let help = say!("use the unit of the other step, or another name");
+        return cx.refuse("conflicting-keys", place, message, label, help);
     }
     Some(Statement::Tally { step, value: Arc::new(value?), scale: Some(scale) })
 }
@@ -70,11 +63,11 @@ fn amount(cx: &mut Context<'_>, node: &Node, scale: Option<f64>) -> Option<Text>
     let text = cx.value_text(node)?;
     match constant(&text).map(|value| tallied(&value, scale)) {
         Some(Err(why)) => {
-            let error = cx.error("bad-value", why, node.place).label(say!("not allowed"));
-            cx.fail(error.help(match scale {
+            let help = match scale {
                 Some(_) => say!("write a number of 0 or more"),
                 None => say!("write a whole number of 0 or more"),
-            }))
+            };
+            cx.refuse("bad-value", node.place, why, say!("not allowed"), help)
         }
         _ => Some(text),
     }

@@ -19,11 +19,10 @@ pub(crate) fn warn_other_rows(cx: &mut Context<'_>, session: &Session, before: P
         }
         let name = shorten(&found.name);
         let message = say!("`before` and the steps use different rows of `{name}`");
-        let warning = cx.warning("row-changes", message, before);
         let help = say!(
             "write `take: per user`, or save the value: `- set: {{name: \
              \"${{data.{name}.COLUMN}}\"}}`"
         );
-        cx.note(warning.label(say!("every iteration uses a new row")).help(help));
+        cx.warn("row-changes", before, message, say!("every iteration uses a new row"), help);
     }
 }

@@ -60,14 +60,14 @@ fn sources(folder: &Path, out: &mut Vec<String>) {
 /// All codes in the sources: the first argument of one of these calls, or a literal next to its
 /// message.
 fn said() -> BTreeSet<String> {
-    let calls =
-        r#"\b(?:error|warning|wrong|fail|whole|mistake|say|new)\(\s*"([a-z]+(?:-[a-z0-9]+)*)","#;
+    let names = "error|warning|report|refuse|warn|wrong|fail|whole|mistake|say|new";
+    let calls = format!(r#"\b(?:{names})\(\s*"([a-z]+(?:-[a-z0-9]+)*)","#);
     let tuples = r#"\(\s*"([a-z]+(?:-[a-z]+)+)",\s*say!\(\s*"[^"]*",?\s*\),\s*say!"#;
     let patterns = r#"(?:Result<Extractor|Extractor::\w+\)),\s*"([a-z]+-[a-z]+)","#;
     let mut texts = Vec::new();
     sources(&root().join("crates"), &mut texts);
     let mut said = BTreeSet::new();
-    for pattern in [calls, tuples, patterns] {
+    for pattern in [&calls, tuples, patterns] {
         let pattern = Regex::new(pattern).unwrap();
         let found = texts.iter().flat_map(|text| pattern.captures_iter(text));
         said.extend(found.map(|found| found[1].to_string()));

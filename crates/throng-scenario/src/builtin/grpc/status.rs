@@ -5,7 +5,7 @@ use throng_protocol::grpc::Code;
 
 use crate::message::answer::StatusNames;
 use crate::read::Context;
-use crate::synonyms::did_you_mean;
+use crate::synonyms::{did_you_mean, near_label};
 use crate::syntax::{Kind, Node};
 use crate::words::shorten;
 
@@ -29,14 +29,9 @@ fn read_codes(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
         let text = cx.text(node, say!("a status"))?;
         let Some(code) = Code::named(text.trim()) else {
             let message = say!("`{}` is not a gRPC status", shorten(&text));
-            let error = cx.error("bad-value", message, node.place);
-            let error = error.label(match near_code(&text) {
-                Some(near) => say!("did you mean `{near}`?"),
-                None => say!("a name, or 0 to 16"),
-            });
-            return cx.fail(
-                error.help(say!("write `OK`, `NOT_FOUND`, `5`, or a list: `[OK, NOT_FOUND]`")),
-            );
+            let label = near_label(near_code(&text), say!("a name, or 0 to 16"));
+            let help = say!("write `OK`, `NOT_FOUND`, `5`, or a list: `[OK, NOT_FOUND]`");
+            return cx.refuse("bad-value", node.place, message, label, help);
         };
         ranges.push((code.status(), code.status()));
     }

@@ -21,7 +21,8 @@ use crate::scope::{Called, Descriptors};
 use crate::step::failing::{read_failing, read_timeout};
 use crate::step::rows::Rows;
 use crate::step::via::Via;
-use crate::syntax::{Key, Kind, Node};
+use crate::synonyms::near_label;
+use crate::syntax::{Key, Node};
 use crate::words::shorten;
 
 /// Maximum number of messages that a call sends at its start.
@@ -64,24 +65,19 @@ pub(crate) fn find_method(cx: &mut Context<'_>, node: &Node, name: &str) -> Opti
         Descriptors::Unknown => return None,
         Descriptors::None => {
             let message = say!("the scenario lists no `.proto` files");
-            let error = cx.error("missing-key", message, node.place);
+            let label = say!("its message types are not known");
             let help = say!(
                 "write `proto: service.proto` next to `target`; to get the file from the target, \
                  run `throng protocol --reflect grpc://HOST:PORT -o service.desc`"
             );
-            return cx.fail(error.label(say!("its message types are not known")).help(help));
+            return cx.refuse("missing-key", node.place, message, label, help);
         }
     };
     match schema.find_method(name) {
         Ok(id) => Some(Called { schema, id }),
         Err(unknown) => {
-            let error = cx.error("unknown-method", unknown.message, node.place);
-            let error = error.label(match unknown.near {
-                Some(near) => say!("did you mean `{near}`?"),
-                None => say!("unknown"),
-            });
-            let help = unknown.help;
-            cx.fail(error.help(help))
+            let label = near_label(unknown.near, say!("unknown"));
+            cx.refuse("unknown-method", node.place, unknown.message, label, unknown.help)
         }
     }
 }
@@ -125,11 +121,10 @@ pub(crate) fn read_message_of_call(
     let method = called.method();
     if !method.kind.streams_requests() {
         let message = say!("`{}` takes one message", method.name);
-        let error = cx.error("one-message", message, node.place);
-        let error = error.label(say!("`connect` has already sent it"));
-        return cx.fail(error.help(say!(
-            "set the message in the `connect` step: `connect: …` with `message: {{…}}`"
-        )));
+        let label = say!("`connect` has already sent it");
+        let help =
+            say!("set the message in the `connect` step: `connect: …` with `message: {{…}}`");
+        return cx.refuse("one-message", node.place, message, label, help);
     }
     read_proto(cx, &called.schema, method.input, (Some(node), node.place))
 }
@@ -183,9 +178,8 @@ fn read_messages(
         cx.items(node, say!("a list of messages"), say!("write `messages: [{{…}}, {{…}}]`"))?;
     if let Some(item) = items.get(MESSAGES_MAX) {
         let message = say!("a call sends more than {MESSAGES_MAX} messages");
-        let error = cx.error("too-many", message, item.place).label(say!("this exceeds the limit"));
         let help = say!("open the call with `connect`, and send the messages in a loop");
-        return cx.fail(error.help(help));
+        return cx.refuse("too-many", item.place, message, say!("this exceeds the limit"), help);
     }
     let read: Vec<Option<Composed<Template>>> =
         items.iter().map(|item| one(cx, Some(item), item.place)).collect();
@@ -196,16 +190,12 @@ fn read_messages(
 fn takes_one<T>(cx: &mut Context<'_>, called: &Called, key: &Key) -> Option<T> {
     let method = called.method();
     let message = say!("`{}` takes one message", method.name);
-    let error = cx.error("one-message", message, key.place);
-    let error = error.label(match method.kind {
+    let label = match method.kind {
         CallKind::ServerStreaming => say!("only its replies are streamed"),
         _ => say!("neither its requests nor its replies are streamed"),
-    });
-    cx.fail(
-        error.help(say!(
-            "write `message: {{…}}`; for several messages, write a `grpc` step for each"
-        )),
-    )
+    };
+    let help = say!("write `message: {{…}}`; for several messages, write a `grpc` step for each");
+    cx.refuse("one-message", key.place, message, label, help)
 }
 
 /// Metadata with lowercase names; a value may be a list, for repeated names.
@@ -215,16 +205,13 @@ fn read_metadata(cx: &mut Context<'_>, node: &Node) -> Option<Vec<(String, Text)
     let mut good = true;
     for (key, value) in cx.entries(node, say!("a map of metadata"), help)? {
         if let Err(mistake) = metadata::check_name(&key.text) {
-            let error = cx.error("bad-header", mistake.message, key.place);
-            cx.note(error.label(say!("not a metadata name")).help(mistake.help));
+            let label = say!("not a metadata name");
+            cx.report("bad-header", key.place, mistake.message, label, mistake.help);
             good = false;
             continue;
         }
         let name = key.text.to_ascii_lowercase();
-        let values = match &value.kind {
-            Kind::List(items) => items.as_slice(),
-            _ => std::slice::from_ref(value),
-        };
+        let values = value.one_or_more();
         for value in values {
             match metadata_value(cx, &name, value) {
                 Some(text) => all.push((name.clone(), text)),
@@ -263,9 +250,8 @@ fn metadata_value(cx: &mut Context<'_>, name: &str, node: &Node) -> Option<Text>
     match wrong {
         None => Some(text),
         Some(mistake) => {
-            let error = cx.error("bad-header", mistake.message, node.place);
             let label = say!("not a value of `{}`", shorten(name));
-            cx.fail(error.label(label).help(mistake.help))
+            cx.refuse("bad-header", node.place, mistake.message, label, mistake.help)
         }
     }
 }

@@ -68,9 +68,8 @@ fn read_user(cx: &mut Context<'_>, field: Field<'_>) -> Option<Client> {
         let versions = [("5", Version::V5), ("3.1.1", Version::V3), ("5.0", Version::V5)];
         client.version = cx.word(node, &versions)?;
     }
-    let mut text = |field: Field<'_>, what| match field.node() {
-        Some(node) => cx.template(node, what, Escape::None).map(Some),
-        None => Some(None),
+    let mut text = |field: Field<'_>, what| {
+        field.node().map_or(Some(None), |node| cx.template(node, what, Escape::None).map(Some))
     };
     client.client_id = text(fields.client_id, say!("a client ID"))?.unwrap_or_default();
     client.user = text(fields.user, say!("a user name"))?;
@@ -154,10 +153,10 @@ fn check_client_id(cx: &mut Context<'_>, fields: &ast::Mqtt<'_>, client: &Client
     if client.clean_start || !client.client_id.segments.is_empty() {
         return Some(());
     }
-    let message = say!("`clean_start: false` requires a client ID");
-    let error = cx.error("missing-key", message, fields.clean_start.place_or(fields.place));
-    let error = error.label(say!("the broker identifies a session by its client ID"));
-    cx.fail(error.help(say!("add `client_id: \"device-${{user.id}}\"`, different for each user")))
+    let label = say!("the broker identifies a session by its client ID");
+    let help = say!("add `client_id: \"device-${{user.id}}\"`, different for each user");
+    let place = fields.clean_start.place_or(fields.place);
+    cx.refuse("missing-key", place, say!("`clean_start: false` requires a client ID"), label, help)
 }
 
 /// Warns about users that disconnect each other, because the broker keeps one connection per client
@@ -168,9 +167,9 @@ pub(super) fn warn_same_id(cx: &mut Context<'_>, connects: &[&ast::Connect<'_>])
         let Kind::Scalar { text, .. } = &node.kind else { continue };
         if !text.is_empty() && !text.contains("${") && !node.is_null() {
             let message = say!("all users have the same client ID");
-            let warning = cx.warning("same-client-id", message, node.place);
-            let warning = warning.label(say!("the broker closes all connections but the last"));
-            cx.note(warning.help(say!("write `client_id: \"device-${{user.id}}\"`")));
+            let label = say!("the broker closes all connections but the last");
+            let help = say!("write `client_id: \"device-${{user.id}}\"`");
+            cx.warn("same-client-id", node.place, message, label, help);
         }
     }
 }
@@ -179,9 +178,9 @@ pub(super) fn warn_same_id(cx: &mut Context<'_>, connects: &[&ast::Connect<'_>])
 fn only_in_5(cx: &mut Context<'_>, version: Version, fields: &[Field<'_>]) -> Option<()> {
     let key = fields.iter().filter(|_| version == Version::V3).find_map(|field| field.key());
     let Some(key) = key else { return Some(()) };
-    let message = say!("MQTT 3.1.1 has no `{}`", key.text);
-    let error = cx.error("conflicting-keys", message, key.place);
-    cx.fail(error.label(say!("new in MQTT 5")).help(say!("remove it, or write `version: 5`")))
+    let label = say!("new in MQTT 5");
+    let help = say!("remove it, or write `version: 5`");
+    cx.refuse("conflicting-keys", key.place, say!("MQTT 3.1.1 has no `{}`", key.text), label, help)
 }
 
 pub(crate) fn read_publish(
@@ -350,8 +349,8 @@ const SUBSCRIBE_HELP: Said =
 fn listed<'n>(cx: &mut Context<'_>, node: &'n Node) -> Option<&'n [Node]> {
     match &node.kind {
         Kind::List(items) if items.is_empty() => {
-            let error = cx.error("empty", say!("there are no topic filters"), node.place);
-            cx.fail(error.label(say!("empty")).help(SUBSCRIBE_HELP))
+            let message = say!("there are no topic filters");
+            cx.refuse("empty", node.place, message, say!("empty"), SUBSCRIBE_HELP)
         }
         Kind::List(items) => Some(items),
         _ => Some(std::slice::from_ref(node)),
@@ -398,19 +397,15 @@ fn read_properties(
         let is_senders = packet == PacketType::Publish && id == PropertyId::SubscriptionIdentifier;
         if !id.belongs_to(packet) || is_senders {
             let message = say!("{} has no property `{}`", packet.name(), key.text);
-            let error = cx.error("wrong-place", message, key.place);
-            let error = error.label(say!("not allowed in this packet"));
-            return cx.fail(error.help(say!("remove it")));
+            let label = say!("not allowed in this packet");
+            return cx.refuse("wrong-place", key.place, message, label, say!("remove it"));
         }
         all.push(read_property(cx, id, node)?);
     }
     if let Some(node) = fields.user.node() {
         let help = say!("write `properties: {{user: {{tenant: t-7}}}}`");
         for (key, node) in cx.entries(node, say!("a map of user properties"), help)? {
-            let values = match &node.kind {
-                Kind::List(items) => items.as_slice(),
-                _ => std::slice::from_ref(node),
-            };
+            let values = node.one_or_more();
             for value in values {
                 let name = Some(Text::literal(key.text.as_bytes()));
                 let value = cx.template(value, say!("a user property"), Escape::None)?;

@@ -104,8 +104,7 @@ fn read_commands(cx: &mut Context<'_>, node: &Node) -> Option<Vec<Vec<Text>>> {
         }
     };
     if commands.iter().all(Vec::is_empty) {
-        let error = cx.error("empty", say!("there is no command"), node.place);
-        return cx.fail(error.label(say!("empty")).help(HELP));
+        return cx.refuse("empty", node.place, say!("there is no command"), say!("empty"), HELP);
     }
     for words in &commands {
         check_command(cx, node, words)?;
@@ -119,8 +118,7 @@ fn read_words(cx: &mut Context<'_>, node: &Node) -> Option<Vec<Text>> {
         return cx.wrong_type(node, say!("a list of words"), HELP);
     };
     if items.is_empty() {
-        let error = cx.error("empty", say!("there is no command"), node.place);
-        return cx.fail(error.label(say!("empty")).help(HELP));
+        return cx.refuse("empty", node.place, say!("there is no command"), say!("empty"), HELP);
     }
     let words: Vec<Option<Text>> = items
         .iter()

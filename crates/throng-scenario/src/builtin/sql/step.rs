@@ -69,10 +69,9 @@ fn warn_quoted(cx: &mut Context<'_>, node: &Node, written: &str, found: &Scan) {
         Dialect::MySql => "?".into(),
     };
     let rest = format!("{}{mark}{}", &written[..range.start], &written[range.end..]);
-    let warning = cx.warning("sql-quotes", say!("this value becomes part of the statement"), place);
-    let warning = warning.label(say!("a quote in the value would change the statement"));
+    let label = say!("a quote in the value would change the statement");
     let help = say!("write `sql: {}` with `with: [\"{}\"]`", shorten(&rest), shorten(value));
-    cx.note(warning.help(help));
+    cx.warn("sql-quotes", place, say!("this value becomes part of the statement"), label, help);
 }
 
 fn read_with(cx: &mut Context<'_>, field: Field<'_>) -> Option<Option<Vec<Text>>> {
@@ -98,8 +97,8 @@ fn check_parameters(
     let place = fields.with.place_or(fields.sql.place_or(fields.place));
     if has > PARAMETERS_MAX {
         let message = say!("a statement has more than {PARAMETERS_MAX} parameters");
-        let error = cx.error("too-many", message, place).label(say!("this exceeds the limit"));
-        return cx.fail(error.help(say!("use fewer parameters")));
+        let help = say!("use fewer parameters");
+        return cx.refuse("too-many", place, message, say!("this exceeds the limit"), help);
     }
     if has != matchers {
         let message = match (with, found.dialect) {
@@ -113,9 +112,7 @@ fn check_parameters(
                 say!("the statement has {matchers} parameters, but `with` has {has} values")
             }
         };
-        let error = cx.error("sql-parameters", message, place);
-        let error = error.label(say!("the numbers differ"));
-        return cx.fail(error.help(match (found.dialect, matchers) {
+        let help = match (found.dialect, matchers) {
             (Dialect::Postgres, 0) if found.has_foreign => {
                 say!("on PostgreSQL, write `$1`, `$2` and so on instead of `?`")
             }
@@ -125,13 +122,14 @@ fn check_parameters(
             (Dialect::Postgres, 0) => say!("remove `with`, or write `$1` where a value belongs"),
             (Dialect::MySql, 0) => say!("remove `with`, or write `?` where a value belongs"),
             _ => say!("write `with: […]` with a value for each parameter"),
-        }));
+        };
+        return cx.refuse("sql-parameters", place, message, say!("the numbers differ"), help);
     }
     if has > 0 && found.statements > 1 {
         let message = say!("only a single statement can have parameters");
-        let error = cx.error("sql-parameters", message, place);
-        let error = error.label(say!("this text has {} statements", found.statements));
-        return cx.fail(error.help(say!("write a `sql` step for each statement")));
+        let label = say!("this text has {} statements", found.statements);
+        let help = say!("write a `sql` step for each statement");
+        return cx.refuse("sql-parameters", place, message, label, help);
     }
     Some(())
 }
@@ -174,10 +172,7 @@ fn read_checks(cx: &mut Context<'_>, node: &Node, dialect: Dialect, checks: &mut
 }
 
 fn read_states(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
-    let nodes = match &node.kind {
-        Kind::List(items) => items.as_slice(),
-        _ => std::slice::from_ref(node),
-    };
+    let nodes = node.one_or_more();
     let mut ranges = Vec::new();
     for node in nodes {
         let text = cx.text(node, say!("a SQLSTATE"))?;
@@ -185,9 +180,8 @@ fn read_states(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
         ranges.extend(sql::named(text.trim()).map(|status| (status, status)));
         if ranges.len() == before {
             let message = say!("`{}` is not a SQLSTATE that throng knows", shorten(&text));
-            let error = cx.error("bad-value", message, node.place).label(say!("unknown"));
             let help = say!("write a code such as `23505`, or a name such as `unique_violation`");
-            return cx.fail(error.help(help));
+            return cx.refuse("bad-value", node.place, message, say!("unknown"), help);
         }
     }
     Some(StatusSet { ranges })
@@ -197,9 +191,9 @@ const SAVED: [&str; 5] = ["rows", "affected", "insert_id", "time", "column"];
 
 /// PostgreSQL returns generated keys as columns of the result.
 fn no_insert_id<T>(cx: &mut Context<'_>, place: Place) -> Option<T> {
-    let error = cx.error("unknown-field", say!("PostgreSQL does not report an `insert_id`"), place);
-    let error = error.label(say!("only on MySQL and MariaDB"));
-    cx.fail(error.help(say!("end the statement with `returning id`, and read `column.id`")))
+    let message = say!("PostgreSQL does not report an `insert_id`");
+    let help = say!("end the statement with `returning id`, and read `column.id`");
+    cx.refuse("unknown-field", place, message, say!("only on MySQL and MariaDB"), help)
 }
 
 /// `{name: column.name, count: rows}`
@@ -235,16 +229,14 @@ fn read_extractor(cx: &mut Context<'_>, node: &Node, dialect: Dialect) -> Option
             Some(Extractor::Result(text))
         }
         _ => {
-            let message = say!("`{}` cannot be saved", shorten(&text));
-            let error = cx.error("unknown-save", message, node.place);
             let word = text.split('.').next().unwrap_or_default();
-            let error = error.label(match did_you_mean(word, SAVED) {
+            let message = say!("`{}` cannot be saved", shorten(&text));
+            let label = match did_you_mean(word, SAVED) {
                 Some(near) if near != word => say!("did you mean `{near}`?"),
                 _ => say!("unknown"),
-            });
-            cx.fail(
-                error.help(say!("write `column.NAME`, `rows`, `affected`, `insert_id` or `time`")),
-            )
+            };
+            let help = say!("write `column.NAME`, `rows`, `affected`, `insert_id` or `time`");
+            cx.refuse("unknown-save", node.place, message, label, help)
         }
     }
 }

@@ -10,7 +10,7 @@ use throng_protocol::framed::{FieldPath, Range};
 
 use super::{Kinds, SHOWN_MAX};
 use crate::read::Context;
-use crate::synonyms::did_you_mean;
+use crate::synonyms::{did_you_mean, near_label};
 use crate::syntax::{Kind, Node};
 use crate::words::shorten;
 
@@ -39,15 +39,11 @@ pub(super) fn of_field(
         Kind::Scalar { text, .. } => shorten(text),
         _ => "this".into(),
     };
-    let message = say!("the field `{}` never matches `{written}`", shorten(path));
-    let error = cx.error("bad-value", message, node.place);
     let names = ranges.iter().flat_map(names).map(|(name, _)| name.as_str());
     let near = did_you_mean(&written, names);
-    let error = error.label(match near {
-        Some(near) => say!("did you mean `{near}`?"),
-        None => say!("this is never true"),
-    });
-    cx.fail(error.help(help(&ranges[0], &matcher)))
+    let message = say!("the field `{}` never matches `{written}`", shorten(path));
+    let label = near_label(near, say!("this is never true"));
+    cx.refuse("bad-value", node.place, message, label, help(&ranges[0], &matcher))
 }
 
 fn names(range: &Range) -> &[(String, i64)] {

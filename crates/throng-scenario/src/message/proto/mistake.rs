@@ -93,8 +93,7 @@ fn note(cx: &mut Context<'_>, place: Place, found: &dyn Found, said: &str) {
 }
 
 fn tell(cx: &mut Context<'_>, place: Place, told: MistakeText) {
-    let error = cx.error(told.code, told.message, place);
-    cx.note(error.label(told.label).help(told.help));
+    cx.report(told.code, place, told.message, told.label, told.help);
 }
 
 fn editions() -> MistakeText {

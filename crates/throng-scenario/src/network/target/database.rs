@@ -8,7 +8,7 @@ use throng_program::{Database, Login, SslMode, Target, UnixSocket};
 use throng_protocol::sql::Dialect;
 
 use crate::read::Context;
-use crate::synonyms::did_you_mean;
+use crate::synonyms::{did_you_mean, near_label};
 use crate::syntax::Node;
 use crate::url::{Url, percent_decode};
 use crate::words::shorten;
@@ -77,8 +77,8 @@ pub(super) fn read_database(
     let (path, query) = path.split_once('?').unwrap_or((&path, ""));
     let Some((user, password)) = user.filter(|(user, _)| !user.is_empty()) else {
         let message = say!("the URL of a database must contain a user name");
-        let error = cx.error("bad-url", message, node.place);
-        return cx.fail(error.label(say!("the user name is missing")).help(words.url.clone()));
+        let help = words.url.clone();
+        return cx.refuse("bad-url", node.place, message, say!("the user name is missing"), help);
     };
     let name = percent_decode(path.trim_start_matches('/'));
     let of_user = name.is_empty() && dialect == Dialect::Postgres;
@@ -104,12 +104,10 @@ pub(super) fn read_database(
             unix_socket = Some(UnixSocket::Path(path.into()));
         } else {
             let message = say!("`{}` is not a parameter of a database URL", shorten(key));
-            let error = cx.error("bad-url", message, cx.place_of(node, key));
-            let error = error.label(match did_you_mean(key, [words.ssl_mode, words.socket]) {
-                Some(near) => say!("did you mean `{near}`?"),
-                None => say!("unknown"),
-            });
-            return cx.fail(error.help(words.parameters.clone()));
+            let label =
+                near_label(did_you_mean(key, [words.ssl_mode, words.socket]), say!("unknown"));
+            let place = cx.place_of(node, key);
+            return cx.refuse("bad-url", place, message, label, words.parameters.clone());
         }
     }
     let login = Some(Arc::new(Login::Sql(database)));
@@ -121,12 +119,12 @@ fn read_mode(cx: &mut Context<'_>, node: &Node, words: &Words, value: &str) -> O
     if let Some((_, mode)) = words.modes.iter().find(|(word, _)| is_it(word)) {
         return Some(*mode);
     }
-    let message = say!("`{}` is not a value of `{}`", shorten(value), words.ssl_mode);
-    let error = cx.error("bad-url", message, cx.place_of(node, value));
     let others = ["verify-ca", "verify-full", "allow", "verify_ca", "verify_identity"];
-    let error = error.label(match others.iter().any(|word| is_it(word)) {
+    let message = say!("`{}` is not a value of `{}`", shorten(value), words.ssl_mode);
+    let label = match others.iter().any(|word| is_it(word)) {
         true => say!("not supported"),
         false => say!("unknown"),
-    });
-    cx.fail(error.help(words.modes_help.clone()))
+    };
+    let place = cx.place_of(node, value);
+    cx.refuse("bad-url", place, message, label, words.modes_help.clone())
 }

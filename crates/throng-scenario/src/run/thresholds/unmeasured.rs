@@ -64,8 +64,7 @@ pub(super) fn warn(reader: &mut ThresholdsReader<'_, '_, '_>, threshold: &Thresh
         return;
     }
     let message = say!("no user runs the steps of this threshold in a measured phase");
-    let warning = reader.cx.warning("nothing-measured", message, reader.node.place);
-    let warning =
-        warning.label(say!("they are in `before`, which all users run in unmeasured phases"));
-    reader.cx.note(warning.help(say!("name the phase: add `in {}`", shorten(phase))));
+    let label = say!("they are in `before`, which all users run in unmeasured phases");
+    let help = say!("name the phase: add `in {}`", shorten(phase));
+    reader.cx.warn("nothing-measured", reader.node.place, message, label, help);
 }

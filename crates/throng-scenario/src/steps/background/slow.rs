@@ -49,7 +49,7 @@ pub(crate) fn warn_slow(
     protocols: &[Arc<Protocol>],
     bodies: &[Body],
 ) {
-    if cx.has_errors() || bodies.iter().all(|body| body.pause.is_zero()) {
+    if cx.mistakes.has_errors() || bodies.iter().all(|body| body.pause.is_zero()) {
         return;
     }
     for (number, session) in sessions.iter().enumerate() {
@@ -94,11 +94,11 @@ impl Known<'_> {
         let message = say!("these steps are due again before they complete");
         let (pause, time) = (write_duration(body.pause), write_duration(every.time));
         let label = say!("the steps pause for at least {pause}, but are due every {time}");
-        let warning = cx.warning("every-too-slow", message, body.place).label(label);
-        cx.note(warning.help(say!(
+        let help = say!(
             "starts that are due in the meantime are skipped: shorten the pauses, or increase \
              `time`"
-        )));
+        );
+        cx.warn("every-too-slow", body.place, message, label, help);
     }
 
     /// Checks the handlers of a `stay` and of the link, or of a link without a `stay`.
@@ -118,9 +118,8 @@ impl Known<'_> {
             let label = say!(
                 "the handler pauses for at least {pause}, but a message arrives every {every}"
             );
-            let warning = cx.warning("handler-too-slow", message, body.place).label(label);
             let help = say!("messages queue up: shorten the pauses, or reduce the message rate");
-            cx.note(warning.help(help));
+            cx.warn("handler-too-slow", body.place, message, label, help);
         }
     }
 
