@@ -1,8 +1,8 @@
-//! Numbers of variable size, other than varints.
+//! Numbers of variable size.
 
 use throng_base::Said;
 
-use crate::fields::number::{Varint, read_unsigned};
+use crate::fields::number::{Varint, read_unsigned, read_varint, unzigzag, write_varint, zigzag};
 
 /// The most characters of a number in decimal digits, with its sign.
 const DIGITS_MAX: usize = 20;
@@ -10,6 +10,10 @@ const DIGITS_MAX: usize = 20;
 /// The encoding of a number.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Coding {
+    /// Unsigned LEB128, as in protobuf; at most ten bytes.
+    Varint,
+    /// The same for signed numbers, zigzag.
+    ZigZag,
     /// A length in BER and DER (X.690, 8.1.3): one byte up to 127, otherwise the number of bytes
     /// that follow.
     Ber,
@@ -24,6 +28,8 @@ pub enum Coding {
 impl Coding {
     pub fn word(&self) -> &'static str {
         match self {
+            Coding::Varint => "varint",
+            Coding::ZigZag => "zigzag",
             Coding::Ber => "ber",
             Coding::Lenenc => "lenenc",
             Coding::Decimal(_) | Coding::Digits => "decimal",
@@ -33,19 +39,26 @@ impl Coding {
     /// The fewest bytes of a number.
     pub fn bytes_min(&self) -> usize {
         match self {
-            Coding::Ber | Coding::Lenenc => 1,
+            Coding::Varint | Coding::ZigZag | Coding::Ber | Coding::Lenenc => 1,
             Coding::Decimal(end) => 1 + end.len(),
             Coding::Digits => 0,
         }
     }
 
     pub(super) fn is_signed(&self) -> bool {
-        matches!(self, Coding::Decimal(_))
+        matches!(self, Coding::ZigZag | Coding::Decimal(_))
     }
 
     pub(super) fn read(&self, bytes: &[u8]) -> Varint {
         let Some(first) = bytes.first() else { return Varint::Short };
         let (width, is_little) = match (self, first) {
+            (Coding::Varint, _) => return read_varint(bytes),
+            (Coding::ZigZag, _) => match read_varint(bytes) {
+                Varint::Complete { raw, bytes } => {
+                    return Varint::Complete { raw: unzigzag(raw) as u64, bytes };
+                }
+                other => return other,
+            },
             (Coding::Decimal(end), _) => return decimal(bytes, end),
             (Coding::Digits, _) => return plain_digits(bytes),
             (Coding::Ber, ..=0x7f) | (Coding::Lenenc, ..=0xfa) => {
@@ -68,6 +81,9 @@ impl Coding {
     /// The message for bytes that are not a number.
     pub(super) fn wrong(&self, bytes: &[u8]) -> Said {
         match self {
+            Coding::Varint | Coding::ZigZag => {
+                say!("the number uses more bytes than a 64-bit value needs")
+            }
             Coding::Decimal(end) => {
                 let length = digits(bytes);
                 let rest = &bytes[length..];
@@ -92,6 +108,8 @@ impl Coding {
         let bytes = raw.to_be_bytes();
         let significant = &bytes[(raw.leading_zeros() / 8).min(7) as usize..];
         match self {
+            Coding::Varint => write_varint(raw, out),
+            Coding::ZigZag => write_varint(zigzag(raw as i64), out),
             Coding::Decimal(end) => {
                 out.extend_from_slice((raw as i64).to_string().as_bytes());
                 out.extend_from_slice(end);

@@ -9,15 +9,15 @@ use super::checksum::checksum_width;
 use super::constant::{constant_of, content_fits};
 use super::contradictions;
 use super::declaration::{
-    BYTES_ALLOWED_MAX, BYTES_MAX, Condition, Declaration, Endian, Extent, Field, Format, Literal,
-    Mistake, More, Place, Placed, Prefix, Repeat, Role, Type, value_of,
+    BYTES_ALLOWED_MAX, BYTES_MAX, Coding, Condition, Declaration, Endian, Extent, Field, Format,
+    Literal, Mistake, More, Place, Placed, Prefix, Repeat, Role, Type, value_of,
 };
 use super::encode::raw_of;
 use super::members::member;
 use super::path::suggestion;
 use super::table::{
     Bits, By, Document, Extents, GoesOn, Job, List, MARKS_MAX, Member, NONE, Node, Repeats,
-    Selector, Shape, Table, Test, prefix_max,
+    Selector, Shape, Table, Test,
 };
 use crate::fields::coerce;
 
@@ -284,8 +284,8 @@ impl<'d> Builder<'d> {
             Type::Float32 => Shape::Float32,
             Type::Float64 => Shape::Float64,
             Type::Bool => Shape::Bool,
-            Type::Varint => Shape::Varint,
-            Type::ZigZag => Shape::ZigZag,
+            Type::Varint => Shape::Coded(Coding::Varint),
+            Type::ZigZag => Shape::Coded(Coding::ZigZag),
             Type::Coded(coding) => Shape::Coded(coding.clone()),
             Type::Bits(bits) => {
                 let may_be_missing = field.condition.is_some() || field.is_optional;
@@ -331,7 +331,7 @@ impl<'d> Builder<'d> {
                 place,
                 message,
                 say!("contained again here"),
-                help.to_owned(),
+                help,
             );
             mistake.other = Some((structure.name.place, say!("the structure starts here")));
             let list = self.table.lists.len() as u32;
@@ -426,7 +426,7 @@ impl<'d> Builder<'d> {
             self.mistake("protocol-bad-type", place, message, say!("no such type"), help);
             return u64::MAX;
         }
-        prefix_max(prefix)
+        prefix.max()
     }
 
     /// An earlier field of the list that contains the count or size.
@@ -602,13 +602,7 @@ impl<'d> Builder<'d> {
         if !is_number || !is_known || node.repeat != Repeats::Once {
             let message = say!("`{wanted}` cannot be used in a condition");
             let help = say!("use an earlier integer or bool field that is not repeated");
-            self.mistake(
-                "protocol-bad-reference",
-                name.place,
-                message,
-                say!("not a number"),
-                help.to_owned(),
-            );
+            self.mistake("protocol-bad-reference", name.place, message, say!("not a number"), help);
             return None;
         }
         let Condition { comparison, value, .. } = condition;
@@ -659,10 +653,10 @@ impl<'d> Builder<'d> {
             Job::Body => true,
             Job::Kind(_) => node.is_whole_number() || node.is_text_of_own_size(),
             Job::Correlation if matches!(node.shape, Shape::Text(_) | Shape::Bytes(_)) => true,
-            _ => matches!(
-                node.shape,
-                Shape::Unsigned(_) | Shape::Varint | Shape::Coded(_) | Shape::Bits(_)
-            ),
+            _ => match &node.shape {
+                Shape::Coded(coding) => *coding != Coding::ZigZag,
+                shape => matches!(shape, Shape::Unsigned(_) | Shape::Bits(_)),
+            },
         };
         if !fits || !is_there || field.default.is_some() {
             let name = &field.id.value;
@@ -679,13 +673,7 @@ impl<'d> Builder<'d> {
                      and a kind any integer, or text that ends with a `terminator`"
                 ),
             };
-            self.mistake(
-                "protocol-bad-role",
-                field.place,
-                message,
-                say!("does not fit"),
-                help.to_owned(),
-            );
+            self.mistake("protocol-bad-role", field.place, message, say!("does not fit"), help);
         }
         if is_kind {
             self.selector(id);

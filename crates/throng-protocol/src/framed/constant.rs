@@ -4,10 +4,9 @@ use throng_base::Said;
 
 use super::declaration::{Format, Literal, value_of};
 use super::encode::raw_of;
-use super::table::{Constant, Extents, Node, Shape, prefix_bytes, write_prefix};
+use super::table::{Constant, Extents, Node, Shape};
 use super::value::number;
 use crate::fields::coerce;
-use crate::fields::number::{write_unsigned, write_varint, zigzag};
 
 /// An encoded constant, if the field can have it.
 pub(super) fn constant_of(
@@ -29,12 +28,9 @@ pub(super) fn constant_of(
             }
             content_fits(node, &content)?;
             match extent {
-                Extents::Prefixed { prefix, .. } => match prefix_bytes(*prefix) {
-                    Some(width) => {
-                        write_unsigned(content.len() as u64, width, node.is_little, &mut written);
-                    }
-                    None => write_prefix(*prefix, content.len() as u64, &mut written),
-                },
+                Extents::Prefixed { prefix, .. } => {
+                    prefix.write(content.len() as u64, node.is_little, &mut written);
+                }
                 Extents::Field(_) => {
                     return Err(say!(
                         "a field with `const` cannot take its length from another \
@@ -56,23 +52,9 @@ pub(super) fn constant_of(
         Shape::Proto(..) | Shape::List(_) | Shape::Body => {
             return Err(say!("only numbers, text and bytes can be constant"));
         }
-        shape => {
+        _ => {
             constant.raw = raw_of(node, &value_of(literal))?;
-            let raw = constant.raw;
-            match shape {
-                Shape::Varint => write_varint(raw, &mut written),
-                Shape::Coded(coding) => coding.write(raw, &mut written),
-                Shape::ZigZag => {
-                    write_varint(zigzag(raw as i64), &mut written);
-                }
-                Shape::Float32 => write_unsigned(raw, 4, node.is_little, &mut written),
-                Shape::Float64 => write_unsigned(raw, 8, node.is_little, &mut written),
-                Shape::Unsigned(width) | Shape::Signed(width) => {
-                    // A 64-bit sign is truncated to the width, with all bits above.
-                    write_unsigned(raw, *width, node.is_little, &mut written);
-                }
-                _ => written.push(raw as u8),
-            }
+            node.write_number(constant.raw, &mut written);
         }
     }
     constant.written = written.into();

@@ -6,8 +6,8 @@ use throng_base::Said;
 
 use super::constant::constant_of;
 use super::declaration::{
-    BYTES_ALLOWED_MAX, BYTES_MAX, Counts, Declaration, Field, Format, Framing, Kind, Literal,
-    Message, Mistake, Place, Placed, Role, Transport,
+    BYTES_ALLOWED_MAX, BYTES_MAX, Coding, Counts, Declaration, Field, Format, Framing, Kind,
+    Literal, Message, Mistake, Place, Placed, Role, Transport,
 };
 use super::path::suggestion;
 use super::table::{Base, Frame, Job, Length, Node, Repeats, Selector, Shape, Table};
@@ -149,13 +149,7 @@ impl Finder<'_> {
                 }
             };
             let place = declaration.place;
-            self.say(
-                "protocol-empty",
-                place,
-                message.to_owned(),
-                say!("it is empty"),
-                help.to_owned(),
-            );
+            self.say("protocol-empty", place, message, say!("it is empty"), help);
         }
         for (index, message) in declaration.messages.iter().enumerate() {
             let earlier = &declaration.messages[..index];
@@ -400,13 +394,7 @@ impl Finder<'_> {
                         "declare one message per direction, or a field with `correlates: \
                          request`; otherwise requests and replies cannot be told apart"
                     );
-                    self.say(
-                        "protocol-bad-reply",
-                        place,
-                        text,
-                        say!("the message itself"),
-                        help.to_owned(),
-                    );
+                    self.say("protocol-bad-reply", place, text, say!("the message itself"), help);
                 } else if !self.is_message(wanted) {
                     let text =
                         say!("`answers` of `{name}` lists `{wanted}`, which is not a message");
@@ -898,9 +886,9 @@ impl Finder<'_> {
 fn holds_byte(node: &Node, most: u64, byte: u8) -> bool {
     let byte = u64::from(byte);
     match node.shape {
+        Shape::Coded(Coding::Varint) => byte <= most || most > 0x7f,
         // Neighbouring fields share its bytes.
         Shape::Bits(_) | Shape::Coded(_) => true,
-        Shape::Varint => byte <= most || most > 0x7f,
         // Larger numbers contain every byte, small ones zeros.
         _ => byte <= most,
     }

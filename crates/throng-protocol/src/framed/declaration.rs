@@ -8,6 +8,7 @@ use std::time::Duration;
 use throng_base::Said;
 use throng_expression::Value;
 
+use crate::fields::number::write_unsigned;
 use crate::protobuf::{MessageType, Schema};
 
 pub use super::coding::Coding;
@@ -233,9 +234,43 @@ impl Prefix {
     pub fn word(self) -> String {
         match self {
             Prefix::Unsigned(bits) => format!("u{bits}"),
-            Prefix::Varint => "varint".to_owned(),
-            Prefix::Ber => Coding::Ber.word().to_owned(),
-            Prefix::Lenenc => Coding::Lenenc.word().to_owned(),
+            _ => self.coding().word().to_owned(),
+        }
+    }
+
+    /// The encoding of one of variable size.
+    pub(super) fn coding(self) -> Coding {
+        match self {
+            Prefix::Unsigned(_) | Prefix::Varint => Coding::Varint,
+            Prefix::Ber => Coding::Ber,
+            Prefix::Lenenc => Coding::Lenenc,
+        }
+    }
+
+    /// Its size, if constant.
+    pub(super) fn bytes(self) -> Option<u8> {
+        match self {
+            Prefix::Unsigned(bits) => Some(bits / 8),
+            Prefix::Varint | Prefix::Ber | Prefix::Lenenc => None,
+        }
+    }
+
+    pub(super) fn bytes_min(self) -> u64 {
+        self.bytes().map_or(1, u64::from)
+    }
+
+    /// The greatest number that it holds.
+    pub(super) fn max(self) -> u64 {
+        match self {
+            Prefix::Unsigned(bits) => u64::MAX >> (64 - u32::from(bits.clamp(1, 64))),
+            Prefix::Varint | Prefix::Ber | Prefix::Lenenc => u64::MAX,
+        }
+    }
+
+    pub(super) fn write(self, raw: u64, is_little: bool, out: &mut Vec<u8>) {
+        match self.bytes() {
+            Some(width) => write_unsigned(raw, width, is_little, out),
+            None => self.coding().write(raw, out),
         }
     }
 }

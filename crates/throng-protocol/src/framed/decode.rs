@@ -6,16 +6,15 @@ use std::ops::Range;
 use throng_base::Said;
 
 use super::checksum::checksum;
-use super::coding::Coding;
-use super::declaration::{Layer, Prefix};
+use super::declaration::{Coding, Layer, Prefix};
 use super::kinds::{Kinds, number_of_integer, number_of_text};
 use super::table::{
     Base, Constant, Extents, Frame, GoesOn, Job, Length, NONE, Node, Record, Repeats, Shape, Table,
-    Test, prefix_bytes, read_prefix,
+    Test,
 };
 use super::value::View;
 use super::{Broken, Decoded, EXCERPT_BYTES_MAX, MessageId, Packet};
-use crate::fields::number::{Varint, extend_sign, read_bits, read_unsigned, read_varint, unzigzag};
+use crate::fields::number::{Varint, extend_sign, read_bits, read_unsigned};
 
 /// Most recorded parts of one packet.
 pub(super) const PARTS_MAX: usize = 262_144;
@@ -289,12 +288,7 @@ impl<'a> Decoder<'a> {
             }
             Shape::Float32 => read_unsigned(self.take(id, 4, end)?, node.is_little),
             Shape::Float64 => read_unsigned(self.take(id, 8, end)?, node.is_little),
-            Shape::Varint => self.varint(id, end)?,
-            Shape::ZigZag => unzigzag(self.varint(id, end)?) as u64,
-            Shape::Coded(coding) => {
-                let read = coding.read(&self.packet[self.at..end]);
-                self.number(id, read, end, |bytes| coding.wrong(bytes))?
-            }
+            Shape::Coded(coding) => self.number(id, coding, end)?,
             Shape::Bool => match self.take(id, 1, end)?[0] {
                 bit @ (0 | 1) => u64::from(bit),
                 other => {
@@ -472,36 +466,23 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn varint(&mut self, id: u32, end: usize) -> Read<u64> {
-        let read = read_varint(&self.packet[self.at..end]);
-        self.number(id, read, end, |_| say!("the number uses more bytes than a 64-bit value needs"))
-    }
-
-    fn number(
-        &mut self,
-        id: u32,
-        read: Varint,
-        end: usize,
-        wrong: impl Fn(&[u8]) -> Said,
-    ) -> Read<u64> {
-        match read {
+    fn number(&mut self, id: u32, coding: &Coding, end: usize) -> Read<u64> {
+        let bytes = &self.packet[self.at..end];
+        match coding.read(bytes) {
             Varint::Complete { raw, bytes } => {
                 self.at += bytes;
                 Ok(raw)
             }
             Varint::Short => Err(self.cut(id, (end - self.at) as u64 + 1, end)),
-            Varint::Long => Err(self.broken(id, self.at, wrong(&self.packet[self.at..end]))),
+            Varint::Long => Err(self.broken(id, self.at, coding.wrong(bytes))),
         }
     }
 
     fn prefix(&mut self, id: u32, prefix: Prefix, is_little: bool, end: usize) -> Read<u64> {
-        match prefix_bytes(prefix) {
+        match prefix.bytes() {
             Some(1) => Ok(u64::from(self.take(id, 1, end)?[0])),
             Some(width) => Ok(read_unsigned(self.take(id, usize::from(width), end)?, is_little)),
-            None => {
-                let read = read_prefix(prefix, &self.packet[self.at..end]);
-                self.number(id, read, end, |bytes| wrong_prefix(prefix, bytes))
-            }
+            None => self.number(id, &prefix.coding(), end),
         }
     }
 
@@ -864,14 +845,6 @@ pub(super) fn unpadded(bytes: &[u8]) -> usize {
 
 fn unknown_text(shown: &[u8]) -> Said {
     say!("no message has the kind {}", shown.escape_ascii())
-}
-
-fn wrong_prefix(prefix: Prefix, bytes: &[u8]) -> Said {
-    match prefix {
-        Prefix::Ber => Coding::Ber.wrong(bytes),
-        Prefix::Lenenc => Coding::Lenenc.wrong(bytes),
-        _ => say!("the number uses more bytes than a 64-bit value needs"),
-    }
 }
 
 /// The packet size for a length field with this value that ends at `end`.

@@ -4,10 +4,8 @@ use throng_expression::Value;
 
 use throng_base::Said;
 
-use super::declaration::Prefix;
-use super::table::{
-    Extents, Job, List, NONE, Node, Repeats, Shape, Table, prefix_bytes, read_prefix,
-};
+use super::declaration::{Coding, Prefix};
+use super::table::{Extents, Job, List, NONE, Node, Repeats, Shape, Table};
 use super::value::View;
 use super::{Decoded, LayoutRow, MessageId, Part};
 use crate::fields::number::{Varint, read_unsigned};
@@ -112,12 +110,12 @@ impl Describer<'_> {
         note: Said,
     ) {
         let bytes = &self.view.packet[start as usize..];
-        let (width, value) = match prefix_bytes(prefix) {
+        let (width, value) = match prefix.bytes() {
             Some(width) => {
                 let bytes = &bytes[..bytes.len().min(usize::from(width))];
                 (u32::from(width), Value::from(read_unsigned(bytes, is_little)))
             }
-            None => match read_prefix(prefix, bytes) {
+            None => match prefix.coding().read(bytes) {
                 Varint::Complete { raw, bytes } => (bytes as u32, Value::from(raw)),
                 Varint::Short | Varint::Long => (1, Value::from(raw)),
             },
@@ -319,7 +317,7 @@ impl Drawing<'_> {
 }
 
 fn prefix_text(prefix: Prefix) -> String {
-    match prefix_bytes(prefix) {
+    match prefix.bytes() {
         Some(width) => width.to_string(),
         None if prefix == Prefix::Varint => "1…10".to_owned(),
         None => "1…9".to_owned(),
@@ -341,8 +339,10 @@ fn item_bytes(table: &Table, node: &Node, lists: &[List]) -> String {
         return bytes.to_string();
     }
     match node.shape.extent().or(node.bound.as_ref()) {
-        None if matches!(node.shape, Shape::List(_) | Shape::Coded(_)) => "n".to_owned(),
-        None => "1…10".to_owned(),
+        None => match node.shape {
+            Shape::Coded(Coding::Varint | Coding::ZigZag) => "1…10".to_owned(),
+            _ => "n".to_owned(),
+        },
         Some(Extents::Fixed(bytes)) => bytes.to_string(),
         Some(Extents::Prefixed { prefix, .. }) => format!("{} + n", prefix_text(*prefix)),
         Some(Extents::Delimited(end) | Extents::RestBefore(end)) => format!("n + {}", end.len()),

@@ -6,7 +6,7 @@ use throng_base::Said;
 use super::declaration::Format;
 use super::encode::raw_of;
 use super::kinds::{number_of_integer, number_of_text};
-use super::notation::Form;
+use super::notation::{Form, PartKind};
 use super::table::{Document, GoesOn, Job, NONE, Node, Record, Shape, Table};
 use super::wanted::ABSENT;
 use super::{Broken, Decoded, EXCERPT_BYTES_MAX, MessageId, Packet};
@@ -145,9 +145,9 @@ impl Reader<'_> {
                     value.as_octets().map_or(&[], |text| candidates.of(text))
                 }
             },
-            _ => match format.whole(span) {
-                Some(number) => candidates.of(&(number as u64).to_be_bytes()),
-                None => &[],
+            _ => match format.kind(span) {
+                PartKind::Whole(number) => candidates.of(&(number as u64).to_be_bytes()),
+                _ => &[],
             },
         }
     }
@@ -185,24 +185,27 @@ impl Reader<'_> {
         let Some((start, end)) = self.span(node) else { return Ok(()) };
         let (span, format) = (&self.packet[start..end], self.document.format);
         let content = (start as u64) << 32 | end as u64;
-        if !matches!(node.shape, Shape::Json(_)) && format.is_null(span) {
-            return Ok(());
-        }
-        let raw = match node.shape {
-            Shape::Json(_) => format.is_known(span).then_some(content),
-            Shape::Text(_) => format.is_text(span).then_some(content),
-            Shape::Bytes(_) => format.is_bytes(span).then_some(content),
+        let raw = match (&node.shape, format.kind(span)) {
+            (Shape::Json(_), PartKind::Foreign(..)) => None,
+            (Shape::Json(_), _)
+            | (Shape::Text(_), PartKind::Text)
+            | (Shape::Bytes(_), PartKind::Bytes) => Some(content),
+            (_, PartKind::Null) => return Ok(()),
+            (Shape::Text(_) | Shape::Bytes(_), _) => None,
             _ if !format.has_types() => {
                 format.value(span).and_then(|text| raw_of(node, &text).ok())
             }
-            Shape::Bool => format.bool(span).map(u64::from),
-            Shape::Float64 => format.float(span).map(f64::to_bits),
-            Shape::Float32 => format.float(span).map(|number| u64::from((number as f32).to_bits())),
-            _ => {
-                let (low, high) = node.range();
-                let number = format.whole(span).filter(|number| (low..=high).contains(number));
-                number.map(|number| number as u64)
+            (Shape::Bool, PartKind::Bool(value)) => Some(u64::from(value)),
+            (Shape::Bool, _) => None,
+            (Shape::Float64, kind) => kind.float().map(f64::to_bits),
+            (Shape::Float32, kind) => {
+                kind.float().map(|number| u64::from((number as f32).to_bits()))
             }
+            (_, PartKind::Whole(number)) => {
+                let (low, high) = node.range();
+                (low..=high).contains(&number).then_some(number as u64)
+            }
+            _ => None,
         };
         let Some(raw) = raw else {
             let (word, shown) = (self.table.word(id), self.shown(span));

@@ -14,14 +14,10 @@ use super::declaration::{Format, Prefix};
 use super::decode::ITEMS_MAX;
 use super::kinds::write_correlation;
 use super::notation::Form;
-use super::table::{
-    Base, Extents, Frame, Job, MARKS_MAX, NONE, Node, Repeats, Shape, Table, Test, prefix_bytes,
-    prefix_max, write_prefix,
-};
+use super::table::{Base, Extents, Frame, Job, MARKS_MAX, NONE, Node, Repeats, Shape, Table, Test};
 use crate::fields::coerce;
 use crate::fields::number::{
-    Varint, extend_sign, insert_varint, put_bits, put_unsigned, read_bits, read_unsigned,
-    read_varint, unzigzag, write_unsigned, write_varint, zigzag,
+    Varint, extend_sign, put_bits, put_unsigned, read_bits, read_unsigned, write_unsigned,
 };
 use crate::protobuf;
 
@@ -376,9 +372,10 @@ impl<'a, E> Encoder<'a, E> {
         let bytes = &self.out[self.begin + mark.start as usize..self.begin + mark.end as usize];
         let raw = match node.shape {
             Shape::Signed(width) => extend_sign(read_unsigned(bytes, node.is_little), width),
-            Shape::Varint => complete(read_varint(bytes)),
-            Shape::Coded(ref coding) => complete(coding.read(bytes)),
-            Shape::ZigZag => unzigzag(complete(read_varint(bytes))) as u64,
+            Shape::Coded(ref coding) => match coding.read(bytes) {
+                Varint::Complete { raw, .. } => raw,
+                Varint::Short | Varint::Long => 0,
+            },
             Shape::Bits(field) => read_bits(bytes, field.first % 8, field.bits),
             _ => read_unsigned(bytes, node.is_little),
         };
@@ -396,18 +393,10 @@ impl<'a, E> Encoder<'a, E> {
                     _ => format.write(&super::value::number(node, raw), self.out),
                 }
             }
-            Shape::Unsigned(width) | Shape::Signed(width) => {
-                write_unsigned(raw, *width, node.is_little, self.out);
-            }
-            Shape::Coded(coding) => coding.write(raw, self.out),
-            Shape::Varint => write_varint(raw, self.out),
-            Shape::ZigZag => write_varint(zigzag(raw as i64), self.out),
             Shape::Bits(field) => {
                 put_bits(raw, field.first, field.bits, &mut self.out[self.begin + group..]);
             }
-            Shape::Float32 => write_unsigned(raw, 4, node.is_little, self.out),
-            Shape::Float64 => write_unsigned(raw, 8, node.is_little, self.out),
-            _ => self.out.push(raw as u8),
+            _ => node.write_number(raw, self.out),
         }
     }
 
@@ -494,15 +483,12 @@ impl<'a, E> Encoder<'a, E> {
                 return Err(self.refuse(id, reason));
             }
             Repeats::Prefixed(prefix) => {
-                let most = prefix_max(prefix);
+                let most = prefix.max();
                 if count as u64 > most {
                     let reason = say!("there are {count} items; the maximum is {most}");
                     return Err(self.refuse(id, reason));
                 }
-                match prefix_bytes(prefix) {
-                    Some(width) => write_unsigned(count as u64, width, node.is_little, self.out),
-                    None => write_prefix(prefix, count as u64, self.out),
-                }
+                prefix.write(count as u64, node.is_little, self.out);
             }
             _ => {}
         }
@@ -651,7 +637,7 @@ impl<'a, E> Encoder<'a, E> {
     ) -> Write<E> {
         let start = self.out.len();
         let fixed_prefix = match extent {
-            Extents::Prefixed { prefix, .. } => prefix_bytes(*prefix).map_or(0, usize::from),
+            Extents::Prefixed { prefix, .. } => prefix.bytes().map_or(0, usize::from),
             _ => 0,
         };
         self.out.resize(start + fixed_prefix, 0);
@@ -694,10 +680,9 @@ impl<'a, E> Encoder<'a, E> {
             Prefix::Unsigned(_) => {
                 put_unsigned(length as u64, is_little, &mut self.out[start..begin]);
             }
-            Prefix::Varint => insert_varint(length as u64, begin, self.out),
-            Prefix::Ber | Prefix::Lenenc => {
+            Prefix::Varint | Prefix::Ber | Prefix::Lenenc => {
                 let end = self.out.len();
-                write_prefix(prefix, length as u64, self.out);
+                prefix.coding().write(length as u64, self.out);
                 let width = self.out.len() - end;
                 self.out[begin..].rotate_right(width);
             }
@@ -966,13 +951,6 @@ fn shift(marks: &mut [Mark; MARKS_MAX], start: u32, bytes: u32) {
         if mark.end > start {
             mark.end += bytes;
         }
-    }
-}
-
-fn complete(read: Varint) -> u64 {
-    match read {
-        Varint::Complete { raw, .. } => raw,
-        Varint::Short | Varint::Long => 0,
     }
 }
 

@@ -5,12 +5,12 @@ use memchr::memmem;
 
 use throng_base::Said;
 
-use super::declaration::Format;
+use super::declaration::{Coding, Format};
 use super::decode::{Measured, hex, measure, packet_bytes};
 use super::notation::{Extent, Seen};
 use super::table::{Frame, Length, Shape, Table};
 use super::{Broken, PacketReader, Records};
-use crate::fields::number::{Varint, read_bits, read_unsigned, read_varint};
+use crate::fields::number::{Varint, read_bits, read_unsigned};
 
 /// Bytes added to a packet per step while its delimiter is searched.
 const DELIMITED_STEP_BYTES: usize = 256;
@@ -283,18 +283,12 @@ fn by_length(table: &Table, length: &Length, bytes: &[u8]) -> Result<Begun, Brok
             (read_bits(rest, field.first, field.bits), width)
         }
         ref shape => {
-            let read = match shape {
-                Shape::Coded(coding) => coding.read(rest),
-                _ => read_varint(rest),
-            };
-            match (read, shape) {
-                (Varint::Complete { raw, bytes }, _) => (raw, bytes),
-                (Varint::Short, _) => return Ok(Begun::Needs(bytes.len() + 1)),
-                (Varint::Long, shape) => {
-                    let reason = match shape {
-                        Shape::Coded(coding) => coding.wrong(rest),
-                        _ => say!("the number uses more bytes than a 64-bit value needs"),
-                    };
+            let coding = if let Shape::Coded(coding) = shape { coding } else { &Coding::Varint };
+            match coding.read(rest) {
+                Varint::Complete { raw, bytes } => (raw, bytes),
+                Varint::Short => return Ok(Begun::Needs(bytes.len() + 1)),
+                Varint::Long => {
+                    let reason = coding.wrong(rest);
                     return Err(lost(length.offset, table.path(length.node), reason));
                 }
             }

@@ -12,7 +12,7 @@ use super::declaration::{Checksum, Comparison, Format, Layer, Prefix};
 use super::kinds::Kinds;
 use super::notation::Form;
 use super::wanted::{Inner, Wanted};
-use crate::fields::number::{Varint, read_varint, write_varint};
+use crate::fields::number::write_unsigned;
 use crate::protobuf::{MessageType, Schema};
 
 /// Marks a missing node.
@@ -237,8 +237,6 @@ pub(super) enum Shape {
     Float32,
     Float64,
     Bool,
-    Varint,
-    ZigZag,
     Coded(Coding),
     Bits(Bits),
     Text(Extents),
@@ -456,7 +454,7 @@ impl Node {
                 Some(Extents::Fixed(bytes)) => Some(u64::from(*bytes)),
                 Some(_) => None,
             },
-            Shape::Varint | Shape::ZigZag | Shape::Coded(_) | Shape::Body => None,
+            Shape::Coded(_) | Shape::Body => None,
             Shape::Text(extent)
             | Shape::Bytes(extent)
             | Shape::Json(extent)
@@ -475,7 +473,7 @@ impl Node {
         match &self.shape {
             Shape::List(list) => {
                 let prefix = match &self.bound {
-                    Some(Extents::Prefixed { prefix, .. }) => prefix_bytes_min(*prefix),
+                    Some(Extents::Prefixed { prefix, .. }) => prefix.bytes_min(),
                     _ => 0,
                 };
                 lists[*list as usize].bytes_min.saturating_add(prefix)
@@ -483,7 +481,7 @@ impl Node {
             Shape::Body => 0,
             Shape::Coded(coding) => coding.bytes_min() as u64,
             shape => match shape.extent() {
-                Some(Extents::Prefixed { prefix, .. }) => prefix_bytes_min(*prefix),
+                Some(Extents::Prefixed { prefix, .. }) => prefix.bytes_min(),
                 Some(Extents::Delimited(end) | Extents::RestBefore(end)) => end.len() as u64,
                 Some(_) => 0,
                 None => 1,
@@ -511,7 +509,7 @@ impl Node {
         match self.repeat {
             Repeats::Once => self.item_bytes_min(lists),
             Repeats::Times(times) => self.item_bytes_min(lists).saturating_mul(u64::from(times)),
-            Repeats::Prefixed(prefix) => prefix_bytes_min(prefix),
+            Repeats::Prefixed(prefix) => prefix.bytes_min(),
             Repeats::Field(_) | Repeats::Rest => 0,
             Repeats::Until => self.until.len() as u64,
         }
@@ -542,6 +540,21 @@ impl Node {
         }
     }
 
+    /// Appends a number that is neither in bits nor in a document.
+    #[inline]
+    pub(super) fn write_number(&self, raw: u64, out: &mut Vec<u8>) {
+        match &self.shape {
+            // A 64-bit sign is truncated to the width, with all bits above.
+            Shape::Unsigned(width) | Shape::Signed(width) => {
+                write_unsigned(raw, *width, self.is_little, out);
+            }
+            Shape::Coded(coding) => coding.write(raw, out),
+            Shape::Float32 => write_unsigned(raw, 4, self.is_little, out),
+            Shape::Float64 => write_unsigned(raw, 8, self.is_little, out),
+            _ => out.push(raw as u8),
+        }
+    }
+
     /// Whether its value is set automatically.
     pub(super) fn is_automatic(&self) -> bool {
         self.constant.is_some() || self.job != Job::Value
@@ -553,13 +566,13 @@ impl Shape {
     pub(super) fn is_signed(&self) -> bool {
         match self {
             Shape::Coded(coding) => coding.is_signed(),
-            shape => matches!(shape, Shape::Signed(_) | Shape::ZigZag),
+            shape => matches!(shape, Shape::Signed(_)),
         }
     }
 
     /// A number that takes more bytes when it is larger.
     pub(super) fn is_of_variable_size(&self) -> bool {
-        matches!(self, Shape::Varint | Shape::ZigZag | Shape::Coded(_))
+        matches!(self, Shape::Coded(_))
     }
 
     pub(super) fn extent(&self) -> Option<&Extents> {
@@ -640,8 +653,6 @@ impl Table {
             Shape::Float32 => format!("f32{little}"),
             Shape::Float64 => format!("f64{little}"),
             Shape::Bool => "bool".to_owned(),
-            Shape::Varint => "varint".to_owned(),
-            Shape::ZigZag => "zigzag".to_owned(),
             Shape::Coded(coding) => coding.word().to_owned(),
             Shape::Bits(bits) => format!("b{}", bits.bits),
             Shape::Text(_) => "str".to_owned(),
@@ -651,43 +662,5 @@ impl Table {
             Shape::List(_) => "fields".to_owned(),
             Shape::Body => "body".to_owned(),
         }
-    }
-}
-
-/// Size of a prefix, if constant.
-pub(super) fn prefix_bytes(prefix: Prefix) -> Option<u8> {
-    match prefix {
-        Prefix::Unsigned(bits) => Some(bits / 8),
-        Prefix::Varint | Prefix::Ber | Prefix::Lenenc => None,
-    }
-}
-
-pub(super) fn prefix_bytes_min(prefix: Prefix) -> u64 {
-    prefix_bytes(prefix).map_or(1, u64::from)
-}
-
-/// The greatest number that a prefix holds.
-pub(super) fn prefix_max(prefix: Prefix) -> u64 {
-    match prefix {
-        Prefix::Unsigned(bits) => u64::MAX >> (64 - u32::from(bits.clamp(1, 64))),
-        Prefix::Varint | Prefix::Ber | Prefix::Lenenc => u64::MAX,
-    }
-}
-
-/// Reads a prefix.
-pub(super) fn read_prefix(prefix: Prefix, bytes: &[u8]) -> Varint {
-    match prefix {
-        Prefix::Ber => Coding::Ber.read(bytes),
-        Prefix::Lenenc => Coding::Lenenc.read(bytes),
-        Prefix::Unsigned(_) | Prefix::Varint => read_varint(bytes),
-    }
-}
-
-/// Writes a prefix of variable size.
-pub(super) fn write_prefix(prefix: Prefix, raw: u64, out: &mut Vec<u8>) {
-    match prefix {
-        Prefix::Ber => Coding::Ber.write(raw, out),
-        Prefix::Lenenc => Coding::Lenenc.write(raw, out),
-        Prefix::Unsigned(_) | Prefix::Varint => write_varint(raw, out),
     }
 }

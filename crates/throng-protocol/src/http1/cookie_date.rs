@@ -1,5 +1,7 @@
 //! The date of a cookie's Expires, parsed as leniently as RFC 6265 section 5.1.1 requires.
 
+use throng_base::calendar::days_before;
+
 /// Seconds since 1970 of a date in any of the formats that servers use; `None` if it is not a date.
 /// Dates before 1970 are 0.
 pub(super) fn parse(text: &[u8]) -> Option<u64> {
@@ -59,7 +61,7 @@ impl Found {
         if !in_range || !(1..=days_of_month(year, month)).contains(&day) {
             return None;
         }
-        let days = days_before(year, month, day) - EPOCH_DAYS;
+        let days = days_before(year as i64, month as i64, day as i64);
         let seconds = days * 86_400 + (hour * 3_600 + minute * 60 + second) as i64;
         Some(seconds.max(0) as u64)
     }
@@ -90,9 +92,6 @@ fn month(token: &[u8]) -> Option<u64> {
     Some(index as u64 + 1)
 }
 
-/// `days_before(1970, 1, 1)`
-const EPOCH_DAYS: i64 = 719_468 + 306;
-
 fn is_leap(year: u64) -> bool {
     year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
 }
@@ -104,15 +103,6 @@ fn days_of_month(year: u64, month: u64) -> u64 {
         4 | 6 | 9 | 11 => 30,
         _ => 31,
     }
-}
-
-/// Days between a fixed day and this one.
-fn days_before(year: u64, month: u64, day: u64) -> i64 {
-    // January and February count as the end of the previous year, so that the leap day is last.
-    let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
-    let of_years = year * 365 + year / 4 - year / 100 + year / 400;
-    let of_months = (month * 153 + 2) / 5;
-    (of_years + of_months + day + 305) as i64
 }
 
 #[cfg(test)]

@@ -57,29 +57,6 @@ pub enum HttpError {
     },
 }
 
-impl HttpError {
-    /// A constant identifier of the cause.
-    pub fn code(&self) -> &'static str {
-        match self {
-            HttpError::NotHttp(_) => "not-http",
-            HttpError::BadStatusLine(_) => "bad-status-line",
-            HttpError::BadHeader(_) => "bad-header",
-            HttpError::BadContentLength(_) => "bad-content-length",
-            HttpError::ConflictingLength { .. } => "conflicting-length",
-            HttpError::HeadTooLarge { .. } => "head-too-large",
-            HttpError::TrailersTooLarge { .. } => "trailers-too-large",
-            HttpError::BodyTooLarge { .. } => "body-too-large",
-            HttpError::BadChunkSize { .. } => "bad-chunk-size",
-            HttpError::BadChunkEnd { .. } => "bad-chunk-end",
-            HttpError::ChunkLineTooLong { .. } => "chunk-line-too-long",
-            HttpError::TooManyInformational { .. } => "too-many-informational",
-            HttpError::UnaskedUpgrade => "unasked-upgrade",
-            HttpError::CutOffInHead { .. } => "cut-off-in-head",
-            HttpError::CutOffInBody { .. } => "cut-off-in-body",
-        }
-    }
-}
-
 impl fmt::Display for HttpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {

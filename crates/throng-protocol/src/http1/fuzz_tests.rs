@@ -3,7 +3,7 @@
 use throng_base::Random;
 use throng_fuzz::mutations;
 
-use super::tests::{NGINX, Shown, read};
+use super::tests::{NGINX, Shown, name_of, read};
 use super::*;
 
 const CORPUS: &[&[u8]] = &[
@@ -117,7 +117,7 @@ fn read_first_head(input: &[u8]) -> Shown {
         Ok(Some(Event::Head(head) | Event::Informational(head))) => head,
         Ok(_) => return shown,
         Err(error) => {
-            shown.end = error.code().to_owned();
+            shown.end = name_of(&error);
             return shown;
         }
     };

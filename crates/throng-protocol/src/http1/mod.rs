@@ -60,4 +60,4 @@ impl Default for Limits {
 #[cfg(test)]
 mod fuzz_tests;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

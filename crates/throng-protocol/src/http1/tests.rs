@@ -53,6 +53,15 @@ fn pair_text((name, value): (&[u8], &[u8])) -> String {
     format!("{}={}", name.escape_ascii(), value.escape_ascii())
 }
 
+/// The name of an error: `bad-header` for `Http(BadHeader(..))`.
+pub(crate) fn name_of(error: &impl std::fmt::Debug) -> String {
+    let text = format!("{error:?}");
+    let outer = ["Http(", "Malformed("].into_iter().find_map(|outer| text.strip_prefix(outer));
+    let name = outer.unwrap_or(&text).split(['(', ')', ' ']).next().unwrap_or_default();
+    let dashed = name.chars().map(|c| if c.is_uppercase() { format!("-{c}") } else { c.into() });
+    dashed.collect::<String>().trim_start_matches('-').to_lowercase()
+}
+
 /// Reads one response from a stream in these parts.
 pub(super) fn read(parts: &[&[u8]], method: RequestKind, limits: &Limits) -> Shown {
     let mut reader = ResponseReader::new();
@@ -68,7 +77,7 @@ pub(super) fn read(parts: &[&[u8]], method: RequestKind, limits: &Limits) -> Sho
                     // How many bytes are consumed before an error depends on the split and does not
                     // matter.
                     shown.consumed = 0;
-                    shown.end = error.code().to_owned();
+                    shown.end = name_of(&error);
                     return shown;
                 }
             }
@@ -84,7 +93,7 @@ pub(super) fn read(parts: &[&[u8]], method: RequestKind, limits: &Limits) -> Sho
     shown.end = match reader.close() {
         Ok(true) => "closed".to_owned(),
         Ok(false) => "idle".to_owned(),
-        Err(error) => error.code().to_owned(),
+        Err(error) => name_of(&error),
     };
     shown
 }

@@ -9,7 +9,7 @@ mod streams;
 mod upload;
 
 use super::credit::Credit;
-use super::frame::{self, END_HEADERS, END_STREAM, Kind, PREFACE};
+use super::frame::{self, END_HEADERS, END_STREAM, FrameKind, PREFACE};
 use super::hpack::{Decoder, Encoder};
 use super::{Ask, Body, ErrorCode, Event, Limits, NotOpen, Refused, Token, Violation};
 use crate::http1::{Excerpt, HttpError};
@@ -278,7 +278,7 @@ fn write_block(
     out: &mut Vec<u8>,
 ) {
     let start = out.len();
-    frame::write_header(out, Kind::Headers, flags | END_HEADERS, id, 0);
+    frame::write_header(out, FrameKind::HEADERS, flags | END_HEADERS, id, 0);
     let begin = out.len();
     encoder.begin(!ask.indexed.is_empty(), out);
     out.extend_from_slice(ask.block);
@@ -299,11 +299,11 @@ fn spread_block((id, flags): (u32, u8), start: usize, bytes_max: u32, out: &mut 
     let block = out.split_off(start + frame::HEADER_BYTES);
     out.truncate(start);
     let mut pieces = block.chunks(bytes_max as usize).peekable();
-    let (mut kind, mut flags) = (Kind::Headers, flags);
+    let (mut kind, mut flags) = (FrameKind::HEADERS, flags);
     while let Some(piece) = pieces.next() {
         let end = if pieces.peek().is_none() { END_HEADERS } else { 0 };
         frame::write_header(out, kind, flags | end, id, piece.len());
         out.extend_from_slice(piece);
-        (kind, flags) = (Kind::Continuation, 0);
+        (kind, flags) = (FrameKind::CONTINUATION, 0);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::frame::{ErrorCode, Kind};
+use super::frame::{ErrorCode, FrameKind};
 use super::hpack::HpackError;
 use super::malformed::Malformed;
 use crate::http1::{Excerpt, HttpError};
@@ -19,22 +19,22 @@ pub enum Violation {
     },
     /// A frame whose kind requires another size.
     FrameSize {
-        kind: Kind,
+        kind: FrameKind,
         size: u32,
     },
     /// A frame on stream 0 that requires a stream, on a stream that must be on stream 0, or on one
     /// that we have not opened.
     StreamId {
-        kind: Kind,
+        kind: FrameKind,
         id: u32,
     },
     StreamClosed {
-        kind: Kind,
+        kind: FrameKind,
         id: u32,
     },
-    Padding(Kind),
+    Padding(FrameKind),
     /// Another frame inside a header block.
-    HeaderBlockCut(Kind),
+    HeaderBlockCut(FrameKind),
     ContinuationWithoutHeaders,
     Push,
     Setting {
@@ -51,7 +51,7 @@ pub enum Violation {
         count_max: u16,
     },
     /// Too many frames of a kind that causes work without progress.
-    Flood(Kind),
+    Flood(FrameKind),
     /// It does not read our answers, and keeps asking.
     AnswersUnread {
         bytes_max: u32,
@@ -75,34 +75,6 @@ impl From<Malformed> for Violation {
 }
 
 impl Violation {
-    /// A constant identifier of the cause.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Violation::NotHttp2(_) => "not-http2",
-            Violation::FrameTooLarge { .. } => "frame-too-large",
-            Violation::FrameSize { .. } => "frame-size",
-            Violation::StreamId { .. } => "stream-id",
-            Violation::StreamClosed { .. } => "stream-closed",
-            Violation::Padding(_) => "padding",
-            Violation::HeaderBlockCut(_) => "header-block-cut",
-            Violation::ContinuationWithoutHeaders => "continuation-without-headers",
-            Violation::Push => "push",
-            Violation::Setting { .. } => "setting",
-            Violation::AckWithoutSettings => "ack-without-settings",
-            Violation::ZeroIncrement => "zero-increment",
-            Violation::WindowOverflow => "window-overflow",
-            Violation::WindowIgnored => "window-ignored",
-            Violation::Compression(_) => "compression",
-            Violation::ManyContinuations { .. } => "many-continuations",
-            Violation::Flood(_) => "flood",
-            Violation::AnswersUnread { .. } => "answers-unread",
-            Violation::GoAwayRaised { .. } => "goaway-raised",
-            Violation::ClosedBeforeHead => "closed-before-head",
-            Violation::Http(error) => error.code(),
-            Violation::Malformed(malformed) => malformed.code(),
-        }
-    }
-
     /// Whether it is not an error, but exceeds a limit.
     pub fn is_too_large(&self) -> bool {
         use HttpError::{BodyTooLarge, HeadTooLarge, TrailersTooLarge};
@@ -160,8 +132,8 @@ impl fmt::Display for Violation {
                 write!(f, "a frame of {size} bytes, the limit is {size_max} (RFC 9113, 4.2)")
             }
             Violation::FrameSize { kind, size } => {
-                let section = kind.section();
-                write!(f, "{kind} cannot have {size} bytes (RFC 9113, {section})")
+                // Their sections are in the order of their numbers.
+                write!(f, "{kind} cannot have {size} bytes (RFC 9113, 6.{})", kind.0 + 1)
             }
             Violation::StreamId { kind, id } => {
                 write!(f, "{kind} on stream {id} is not allowed (RFC 9113, 5.1)")

@@ -60,89 +60,41 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// The type of a frame.
+/// The type of a frame. Those of extensions are ignored (RFC 9113, 5.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Data,
-    Headers,
-    Priority,
-    RstStream,
-    Settings,
-    PushPromise,
-    Ping,
-    GoAway,
-    WindowUpdate,
-    Continuation,
-    /// An extension; such frames are ignored (RFC 9113, 5.5).
-    Unknown(u8),
+pub struct FrameKind(pub(super) u8);
+
+impl FrameKind {
+    pub(super) const DATA: FrameKind = FrameKind(0);
+    pub(super) const HEADERS: FrameKind = FrameKind(1);
+    pub(super) const PRIORITY: FrameKind = FrameKind(2);
+    pub(super) const RST_STREAM: FrameKind = FrameKind(3);
+    pub(super) const SETTINGS: FrameKind = FrameKind(4);
+    pub(super) const PUSH_PROMISE: FrameKind = FrameKind(5);
+    pub(super) const PING: FrameKind = FrameKind(6);
+    pub(super) const GOAWAY: FrameKind = FrameKind(7);
+    pub(super) const WINDOW_UPDATE: FrameKind = FrameKind(8);
+    pub(super) const CONTINUATION: FrameKind = FrameKind(9);
 }
 
-impl Kind {
-    pub(super) fn of(byte: u8) -> Kind {
-        match byte {
-            0 => Kind::Data,
-            1 => Kind::Headers,
-            2 => Kind::Priority,
-            3 => Kind::RstStream,
-            4 => Kind::Settings,
-            5 => Kind::PushPromise,
-            6 => Kind::Ping,
-            7 => Kind::GoAway,
-            8 => Kind::WindowUpdate,
-            9 => Kind::Continuation,
-            other => Kind::Unknown(other),
-        }
-    }
-
-    fn byte(self) -> u8 {
-        match self {
-            Kind::Data => 0,
-            Kind::Headers => 1,
-            Kind::Priority => 2,
-            Kind::RstStream => 3,
-            Kind::Settings => 4,
-            Kind::PushPromise => 5,
-            Kind::Ping => 6,
-            Kind::GoAway => 7,
-            Kind::WindowUpdate => 8,
-            Kind::Continuation => 9,
-            Kind::Unknown(other) => other,
-        }
-    }
-
-    /// The section of RFC 9113 that describes it.
-    pub(super) fn section(self) -> &'static str {
-        match self {
-            Kind::Data => "6.1",
-            Kind::Headers => "6.2",
-            Kind::Priority => "6.3",
-            Kind::RstStream => "6.4",
-            Kind::Settings => "6.5",
-            Kind::PushPromise => "6.6",
-            Kind::Ping => "6.7",
-            Kind::GoAway => "6.8",
-            Kind::WindowUpdate => "6.9",
-            Kind::Continuation => "6.10",
-            Kind::Unknown(_) => "5.5",
-        }
-    }
-}
-
-impl fmt::Display for Kind {
+impl fmt::Display for FrameKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Kind::Data => "DATA",
-            Kind::Headers => "HEADERS",
-            Kind::Priority => "PRIORITY",
-            Kind::RstStream => "RST_STREAM",
-            Kind::Settings => "SETTINGS",
-            Kind::PushPromise => "PUSH_PROMISE",
-            Kind::Ping => "PING",
-            Kind::GoAway => "GOAWAY",
-            Kind::WindowUpdate => "WINDOW_UPDATE",
-            Kind::Continuation => "CONTINUATION",
-            Kind::Unknown(byte) => return write!(f, "frame of type {byte:#x}"),
-        })
+        const NAMES: [&str; 10] = [
+            "DATA",
+            "HEADERS",
+            "PRIORITY",
+            "RST_STREAM",
+            "SETTINGS",
+            "PUSH_PROMISE",
+            "PING",
+            "GOAWAY",
+            "WINDOW_UPDATE",
+            "CONTINUATION",
+        ];
+        match NAMES.get(usize::from(self.0)) {
+            Some(name) => f.write_str(name),
+            None => write!(f, "frame of type {:#x}", self.0),
+        }
     }
 }
 
@@ -151,7 +103,7 @@ impl fmt::Display for Kind {
 pub(super) struct Header {
     /// Size of the payload.
     pub(super) size: u32,
-    pub(super) kind: Kind,
+    pub(super) kind: FrameKind,
     pub(super) flags: u8,
     pub(super) stream: u32,
 }
@@ -162,7 +114,7 @@ impl Header {
         let [s0, s1, s2, kind, flags, i0, i1, i2, i3] = bytes;
         Header {
             size: u32::from_be_bytes([0, s0, s1, s2]),
-            kind: Kind::of(kind),
+            kind: FrameKind(kind),
             flags,
             stream: u32::from_be_bytes([i0 & 0x7f, i1, i2, i3]),
         }
@@ -175,24 +127,30 @@ impl Header {
 
 /// Writes the header of a frame; `size` bytes of payload must follow.
 #[inline]
-pub(super) fn write_header(out: &mut Vec<u8>, kind: Kind, flags: u8, stream: u32, size: usize) {
+pub(super) fn write_header(
+    out: &mut Vec<u8>,
+    kind: FrameKind,
+    flags: u8,
+    stream: u32,
+    size: usize,
+) {
     let [_, s0, s1, s2] = (size as u32).to_be_bytes();
     let [i0, i1, i2, i3] = stream.to_be_bytes();
-    out.extend_from_slice(&[s0, s1, s2, kind.byte(), flags, i0, i1, i2, i3]);
+    out.extend_from_slice(&[s0, s1, s2, kind.0, flags, i0, i1, i2, i3]);
 }
 
 pub(super) fn write_reset(out: &mut Vec<u8>, stream: u32, code: ErrorCode) {
-    write_header(out, Kind::RstStream, 0, stream, 4);
+    write_header(out, FrameKind::RST_STREAM, 0, stream, 4);
     out.extend_from_slice(&code.0.to_be_bytes());
 }
 
 pub(super) fn write_window_update(out: &mut Vec<u8>, stream: u32, increment: u32) {
-    write_header(out, Kind::WindowUpdate, 0, stream, 4);
+    write_header(out, FrameKind::WINDOW_UPDATE, 0, stream, 4);
     out.extend_from_slice(&increment.to_be_bytes());
 }
 
 pub(super) fn write_settings(out: &mut Vec<u8>, settings: &[(u16, u32)]) {
-    write_header(out, Kind::Settings, 0, 0, settings.len() * 6);
+    write_header(out, FrameKind::SETTINGS, 0, 0, settings.len() * 6);
     for (id, value) in settings {
         out.extend_from_slice(&id.to_be_bytes());
         out.extend_from_slice(&value.to_be_bytes());
@@ -200,17 +158,17 @@ pub(super) fn write_settings(out: &mut Vec<u8>, settings: &[(u16, u32)]) {
 }
 
 pub(super) fn write_settings_ack(out: &mut Vec<u8>) {
-    write_header(out, Kind::Settings, ACK, 0, 0);
+    write_header(out, FrameKind::SETTINGS, ACK, 0, 0);
 }
 
 pub(super) fn write_ping(out: &mut Vec<u8>, flags: u8, data: &[u8; 8]) {
-    write_header(out, Kind::Ping, flags, 0, 8);
+    write_header(out, FrameKind::PING, flags, 0, 8);
     out.extend_from_slice(data);
 }
 
 /// We accept no streams of the peer, so that the last one is always 0.
 pub(super) fn write_goaway(out: &mut Vec<u8>, code: ErrorCode) {
-    write_header(out, Kind::GoAway, 0, 0, 8);
+    write_header(out, FrameKind::GOAWAY, 0, 0, 8);
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(&code.0.to_be_bytes());
 }

@@ -37,30 +37,6 @@ pub enum Malformed {
 }
 
 impl Malformed {
-    /// A constant identifier of the cause.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Malformed::UpperCaseName(_) => "upper-case-name",
-            Malformed::BadName(_) => "bad-header-name",
-            Malformed::BadValue(_) => "bad-header-value",
-            Malformed::ConnectionHeader(_) => "connection-header",
-            Malformed::UnknownPseudo(_) => "unknown-pseudo-header",
-            Malformed::PseudoBehindField(_) => "late-pseudo-header",
-            Malformed::PseudoInTrailers(_) => "pseudo-header-in-trailers",
-            Malformed::TwoStatuses => "two-statuses",
-            Malformed::NoStatus => "no-status",
-            Malformed::BadStatus(_) => "bad-status",
-            Malformed::SwitchingProtocols => "switching-protocols",
-            Malformed::InformationalEnd => "informational-end",
-            Malformed::TrailersWithoutEnd => "trailers-without-end",
-            Malformed::DataBeforeHead => "data-before-head",
-            Malformed::DataWithoutBody => "data-without-body",
-            Malformed::LengthMismatch { .. } => "length-mismatch",
-            Malformed::WindowOverflow => "stream-window-overflow",
-            Malformed::ZeroIncrement => "zero-stream-increment",
-        }
-    }
-
     pub(super) fn error_code(&self) -> ErrorCode {
         match self {
             Malformed::WindowOverflow => ErrorCode::FLOW_CONTROL_ERROR,

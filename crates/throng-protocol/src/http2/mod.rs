@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 pub use client::Client;
 pub use error::Violation;
-pub use frame::{ErrorCode, Kind};
+pub use frame::{ErrorCode, FrameKind};
 pub use hpack::{HpackError, write_field, write_name, write_secret, write_value};
 pub use lasting::Lasting;
 pub use malformed::Malformed;

@@ -12,6 +12,7 @@ use throng_fuzz::splits;
 
 use super::frame::{ACK, END_HEADERS, END_STREAM, PADDED, PRIORITY};
 use super::*;
+use crate::http1::tests::name_of;
 use crate::http1::{Head, Headers};
 
 /// All that a connection showed, in a form that does not depend on how the bytes were cut.
@@ -51,7 +52,7 @@ impl Shown {
                 format!("{} reset {code}{}", token.0, if unprocessed { " unprocessed" } else { "" })
             }
             Event::Failed { token, violation } => {
-                format!("{} failed {}", token.0, violation.code())
+                format!("{} failed {}", token.0, name_of(&violation))
             }
             Event::GoAway { last, code, debug } => format!("goaway {} {code} {debug}", last.0),
             Event::Settings { streams_max, .. } => format!("settings {streams_max}"),
@@ -161,7 +162,7 @@ pub(super) fn receive(client: &mut Client, limits: &Limits, bytes: &[u8], shown:
             }
             Ok(None) => break,
             Err(violation) => {
-                shown.end = violation.code().to_owned();
+                shown.end = name_of(&violation);
                 break;
             }
         }

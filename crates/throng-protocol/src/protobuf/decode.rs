@@ -329,7 +329,7 @@ impl<'s> MessageReader<'s> {
             Shape::Timestamp => of(well_known::timestamp_text(whole(0), whole(1) as i32)),
             Shape::Duration => of(well_known::duration_text(whole(0), whole(1) as i32)),
             Shape::FieldMask => values.first().and_then(Value::as_list).map(mask),
-            Shape::Wrapper | Shape::Struct | Shape::ListValue => values.first().cloned(),
+            Shape::Sole => values.first().cloned(),
             // One of its fields is set, or it is null.
             Shape::Any => {
                 let found = values.iter().skip(1).find(|value| !value.is_null());

@@ -3,45 +3,11 @@
 
 use throng_expression::Value;
 
-use super::schema::{Count, Schema, Type};
+use super::leaves::{Op, Target};
+use super::schema::{Count, Schema, Shape, Type};
 use super::wire::{Scalar, begin_part, end_part, write_tag};
-use super::{DEPTH_MAX, EncodeError, Refused, Template, write};
-
-/// One thing to write.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Op {
-    Bytes {
-        from: u32,
-        until: u32,
-    },
-    /// Start and end of a part with a length prefix.
-    Open,
-    Close,
-    Leaf {
-        leaf: u16,
-        target: Target,
-        /// The number of its path.
-        path: u16,
-    },
-}
-
-/// A message and the index of its field.
-pub(super) type Place = (u32, u16);
-
-/// The type that a leaf is written as.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Target {
-    /// A field with all its items.
-    Field(Place),
-    /// One item, or the value of an entry of a map.
-    Item(Place),
-    /// One number of a packed field.
-    Number(Place),
-    /// A whole message, without a tag.
-    Message(u32),
-    /// The content of a `google.protobuf.Value`.
-    Json,
-}
+use super::write::{self, Input, Writer};
+use super::{DEPTH_MAX, EncodeError, Refused, Template};
 
 /// Returns the value of a leaf, or appends it as text.
 type Leaves<'l, E> = &'l mut dyn FnMut(u16, &mut Vec<u8>) -> Result<Option<Value>, E>;
@@ -135,27 +101,20 @@ fn write_value(
     value: &Value,
     out: &mut Vec<u8>,
 ) -> write::Written {
-    let is_null = value.is_null();
+    let mut writer = Writer { schema, out, leaves: None };
+    let input = Input::Value(value);
     match target {
-        Target::Field((message, index)) => {
-            write::field(schema, message, index.into(), value, out, DEPTH_MAX)
-        }
-        Target::Number(_) if is_null => {
+        Target::Field((message, index)) => writer.field(message, index.into(), input, DEPTH_MAX),
+        Target::Item((message, index)) => writer.item(message, index.into(), input, DEPTH_MAX),
+        Target::Number(_) if value.is_null() => {
             Err(Refused::new(say!("null cannot be in a list or a map")))
         }
-        Target::Item((message, index)) => {
-            write::item(schema, message, index.into(), value, out, DEPTH_MAX)
-        }
-        Target::Number((message, index)) => {
-            let field = &schema.at(message).fields[usize::from(index)];
-            write::number(schema, field, value).map(|raw| raw.write(out))
-        }
-        Target::Message(message) if is_null => {
+        Target::Number((message, index)) => writer.number(message, index.into(), input),
+        Target::Message(message) if value.is_null() && schema.at(message).shape != Shape::Any => {
             let reason = say!("expected `{}`, not null", schema.at(message).name);
             Err(Refused::new(reason))
         }
-        Target::Message(message) => write::message(schema, message, value, out, DEPTH_MAX),
-        Target::Json => write::json(value, out, DEPTH_MAX),
+        Target::Message(message) => writer.message(message, input, DEPTH_MAX),
     }
 }
 

@@ -9,9 +9,9 @@
 mod decode;
 mod editions;
 mod encode;
+mod leaves;
 mod link;
 mod path;
-mod prepare;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -41,7 +41,7 @@ pub const VALUES_MAX: usize = 100_000;
 #[derive(Clone, Debug)]
 pub struct Template {
     message: MessageType,
-    ops: Arc<[encode::Op]>,
+    ops: Arc<[leaves::Op]>,
     bytes: Arc<[u8]>,
     /// The fields of the leaves, for error messages.
     paths: Arc<[Box<str>]>,
@@ -55,7 +55,7 @@ impl Template {
     /// The bytes of a message that all users share.
     pub fn constant(&self) -> Option<&[u8]> {
         match &self.ops[..] {
-            [] | [encode::Op::Bytes { .. }] => Some(&self.bytes),
+            [] | [leaves::Op::Bytes { .. }] => Some(&self.bytes),
             _ => None,
         }
     }
@@ -89,18 +89,20 @@ impl Refused {
         self.path.insert(0, name.to_owned());
         self
     }
-
-    fn at(mut self, index: usize) -> Refused {
-        self.path.insert(0, index.to_string());
-        self
-    }
 }
 
 impl Schema {
     /// Checks names, types and shapes of what is given for a message; a leaf is checked when it has
     /// its value.
     pub fn prepare(&self, message: MessageType, given: &Given) -> Result<Template, GivenMistake> {
-        prepare::prepare(self, message, given)
+        let (mut bytes, mut leaves) = (Vec::new(), leaves::Leaves::default());
+        let mut writer = write::Writer { schema: self, out: &mut bytes, leaves: Some(&mut leaves) };
+        writer.message(message.0, write::Input::of(given), DEPTH_MAX).map_err(
+            |Refused { path, reason, help }| GivenMistake { path, message: reason, help },
+        )?;
+        leaves.flush(bytes.len());
+        let (ops, paths) = (leaves.ops.into(), leaves.paths.into());
+        Ok(Template { message, ops, bytes: bytes.into(), paths })
     }
 
     /// Appends a message. `leaf` returns the value of a leaf, or appends it as text to the buffer
@@ -127,7 +129,8 @@ impl Schema {
         value: &Value,
         out: &mut Vec<u8>,
     ) -> Result<(), Refused> {
-        write::message(self, message.0, value, out, DEPTH_MAX)
+        let mut writer = write::Writer { schema: self, out, leaves: None };
+        writer.message(message.0, write::Input::Value(value), DEPTH_MAX)
     }
 
     /// Checks that `bytes` are the message, with all nested ones. Allocates nothing.

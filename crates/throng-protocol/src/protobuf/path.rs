@@ -175,9 +175,11 @@ fn of_item(
 }
 
 fn of_message(schema: &Schema, message: u32) -> Here {
-    match schema.at(message).shape {
+    let this = schema.at(message);
+    match this.shape {
         Shape::Plain => Here::Message(message),
-        Shape::Struct | Shape::ListValue | Shape::Any | Shape::Packed => Here::Value,
+        Shape::Any | Shape::Packed => Here::Value,
+        Shape::Sole if is_many(this.fields[0].count) => Here::Value,
         _ => Here::Single,
     }
 }

@@ -94,11 +94,9 @@ pub(super) enum Shape {
     Timestamp,
     Duration,
     FieldMask,
-    /// One of `DoubleValue` to `BytesValue`.
-    Wrapper,
-    Struct,
-    ListValue,
-    /// `google.protobuf.Value`.
+    /// That of its only field: `DoubleValue` to `BytesValue`, `Struct` and `ListValue`.
+    Sole,
+    /// `google.protobuf.Value`, with a field for each type.
     Any,
     /// `google.protobuf.Any`.
     Packed,
@@ -344,7 +342,7 @@ impl Builder<'_> {
             name: message.full_name().into(),
             fields: fields.into(),
             oneofs: message.oneofs().map(|oneof| oneof.name().into()).collect(),
-            shape: shape(message.full_name()),
+            shape: shape(message),
         }
     }
 
@@ -466,18 +464,21 @@ fn scalar(kind: &Kind) -> Scalar {
     }
 }
 
-fn shape(name: &str) -> Shape {
-    let Some(name) = name.strip_prefix("google.protobuf.") else { return Shape::Plain };
-    match name {
-        "Timestamp" => Shape::Timestamp,
-        "Duration" => Shape::Duration,
-        "FieldMask" => Shape::FieldMask,
-        "Struct" => Shape::Struct,
-        "ListValue" => Shape::ListValue,
-        "Value" => Shape::Any,
-        "Any" => Shape::Packed,
-        "DoubleValue" | "FloatValue" | "Int64Value" | "UInt64Value" | "Int32Value"
-        | "UInt32Value" | "BoolValue" | "StringValue" | "BytesValue" => Shape::Wrapper,
-        _ => Shape::Plain,
-    }
+/// The shape of a message that has the fields of its well-known type.
+fn shape(message: &MessageDescriptor) -> Shape {
+    let name = message.full_name().strip_prefix("google.protobuf.").unwrap_or_default();
+    let (shape, fields) = match name {
+        "Timestamp" => (Shape::Timestamp, 2),
+        "Duration" => (Shape::Duration, 2),
+        "FieldMask" => (Shape::FieldMask, 1),
+        "Value" => (Shape::Any, 6),
+        "Any" => (Shape::Packed, 2),
+        "Struct" | "ListValue" | "DoubleValue" | "FloatValue" | "Int64Value" | "UInt64Value"
+        | "Int32Value" | "UInt32Value" | "BoolValue" | "StringValue" | "BytesValue" => {
+            (Shape::Sole, 1)
+        }
+        _ => return Shape::Plain,
+    };
+    let has_all = (1..=fields).all(|number| message.get_field(number).is_some());
+    if has_all && message.fields().len() == fields as usize { shape } else { Shape::Plain }
 }

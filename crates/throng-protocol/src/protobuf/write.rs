@@ -1,22 +1,24 @@
 //! Encodes values as messages, mapped as in proto3 JSON (protobuf.dev, "ProtoJSON Format"): field
 //! names as in the file or in camel case, 64-bit numbers also as text, bytes as base64, enums by
-//! name.
+//! name. What a scenario gives is encoded in the same way, with its leaves left open.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use base64::Engine;
 use base64::alphabet;
-use base64::engine::general_purpose::GeneralPurpose;
+use base64::engine::general_purpose::{self, GeneralPurpose};
 use base64::engine::{DecodePaddingMode, GeneralPurposeConfig};
 use throng_base::diagnostic::did_you_mean;
 use throng_expression::Value;
 
 use throng_base::Said;
 
-use super::schema::{Count, Field, Schema, Shape, Type, is_many, listed};
+use super::leaves::{Leaves, Target};
+use super::schema::{Count, Field, Message, Schema, Shape, Type, is_many, listed};
 use super::well_known;
-use super::wire::{Raw, begin_part, end_part, write_bytes, write_tag};
-use super::{DEPTH_MAX, Refused};
+use super::wire::{Raw, Scalar, begin_part, end_part, write_bytes, write_tag};
+use super::{DEPTH_MAX, Given, Refused};
 use crate::fields::coerce;
 
 /// Base64 with or without padding, of both alphabets.
@@ -31,240 +33,340 @@ pub(super) const TYPE_KEY: &str = "@type";
 
 pub(super) type Written = Result<(), Refused>;
 
-/// The oneof members and required fields that a message was given.
-#[derive(Default)]
-pub(super) struct Seen {
-    oneofs: Vec<(u16, usize)>,
-    required: Vec<usize>,
+/// What is written.
+#[derive(Clone, Copy)]
+pub(super) enum Input<'g> {
+    Value(&'g Value),
+    Leaf(u16),
+    Fields(&'g [(String, Given)]),
+    Items(&'g [Given]),
 }
 
-impl Seen {
-    /// Records a field that is given and not null.
-    pub(super) fn field(
-        &mut self,
-        schema: &Schema,
-        message: u32,
-        index: usize,
-        name: &str,
-    ) -> Written {
-        let message = schema.at(message);
-        let field = &message.fields[index];
-        if field.count == Count::Required {
-            self.required.push(index);
+impl<'g> Input<'g> {
+    pub(super) fn of(given: &'g Given) -> Input<'g> {
+        match given {
+            Given::Literal(value) => Input::Value(value),
+            Given::Leaf(leaf) => Input::Leaf(*leaf),
+            Given::Fields(fields) => Input::Fields(fields),
+            Given::Items(items) => Input::Items(items),
         }
-        let Some(oneof) = field.oneof else { return Ok(()) };
-        if let Some((_, other)) = self.oneofs.iter().find(|(known, _)| *known == oneof) {
-            let other = &message.fields[*other].name;
-            let group = &message.oneofs[usize::from(oneof)];
-            let reason = say!("`{other}` and `{name}` both belong to the oneof `{group}`");
-            let help = say!("set only one of them");
-            return Err(Refused { help, ..Refused::new(reason).within(name) });
+    }
+
+    fn is_null(self) -> bool {
+        matches!(self, Input::Value(Value::Null))
+    }
+
+    /// A value of its type.
+    fn value(self) -> Value {
+        match self {
+            Input::Value(value) => value.clone(),
+            Input::Items(_) => Value::List(Arc::default()),
+            Input::Fields(_) | Input::Leaf(_) => Value::Map(Arc::default()),
         }
-        self.oneofs.push((oneof, index));
+    }
+
+    fn type_name(self) -> Said {
+        self.value().type_name()
+    }
+
+    fn entries(self) -> Option<impl Iterator<Item = (&'g str, Input<'g>)>> {
+        let (values, given) = match self {
+            Input::Value(Value::Map(entries)) => (&**entries, &[][..]),
+            Input::Fields(fields) => (&[][..], fields),
+            _ => return None,
+        };
+        let values = values.iter().map(|(name, value)| (&**name, Input::Value(value)));
+        Some(values.chain(given.iter().map(|(name, given)| (name.as_str(), Input::of(given)))))
+    }
+
+    fn entry(self, name: &str) -> Option<Input<'g>> {
+        self.entries()?.find(|(own, _)| *own == name).map(|(_, input)| input)
+    }
+
+    fn items(self) -> Option<impl ExactSizeIterator<Item = Input<'g>>> {
+        let (values, given) = match self {
+            Input::Value(Value::List(items)) => (&**items, &[][..]),
+            Input::Items(items) => (&[][..], items),
+            _ => return None,
+        };
+        let count = values.len() + given.len();
+        Some(
+            (0..count).map(|at| values.get(at).map_or_else(|| Input::of(&given[at]), Input::Value)),
+        )
+    }
+}
+
+/// Appends to a message.
+pub(super) struct Writer<'w> {
+    pub(super) schema: &'w Schema,
+    pub(super) out: &'w mut Vec<u8>,
+    /// Where leaves are noted; a value has none.
+    pub(super) leaves: Option<&'w mut Leaves>,
+}
+
+impl Writer<'_> {
+    fn leaf(&mut self, leaf: u16, target: Target) -> Written {
+        if let Some(leaves) = &mut self.leaves {
+            leaves.add(leaf, target, self.out.len());
+        }
         Ok(())
     }
 
-    /// Checks that all required fields are given.
-    pub(super) fn finish(&self, schema: &Schema, message: u32) -> Written {
-        let message = schema.at(message);
-        let needed = |(index, field): &(usize, &Field)| {
-            field.count == Count::Required && !self.required.contains(index)
+    fn within(&mut self, name: impl Display, inner: impl FnOnce(&mut Self) -> Written) -> Written {
+        if let Some(leaves) = &mut self.leaves {
+            leaves.here.push(name.to_string());
+        }
+        let result = inner(self);
+        if let Some(leaves) = &mut self.leaves {
+            leaves.here.pop();
+        }
+        result.map_err(|refused| refused.within(&name.to_string()))
+    }
+
+    /// A part with its length before it, after the tag of `number`.
+    fn part(&mut self, number: u32, inner: impl FnOnce(&mut Self) -> Written) -> Written {
+        write_tag(number, 2, self.out);
+        let begin = begin_part(self.out);
+        if let Some(leaves) = &mut self.leaves {
+            leaves.open(begin);
+        }
+        inner(self)?;
+        let written = self.out.len();
+        if !self.leaves.as_mut().is_some_and(|leaves| leaves.close(begin, written)) {
+            end_part(begin, self.out);
+        }
+        Ok(())
+    }
+
+    /// The fields of a message.
+    pub(super) fn message(&mut self, message: u32, input: Input<'_>, left: usize) -> Written {
+        let this = self.schema.at(message);
+        // A value of any type is as deep as its list or map.
+        let Some(left) = left.checked_sub(usize::from(this.shape != Shape::Any)) else {
+            let reason = say!("protobuf messages are nested more than {DEPTH_MAX} levels deep");
+            return Err(Refused::new(reason));
         };
-        match message.fields.iter().enumerate().find(needed) {
-            Some((_, field)) => {
-                let reason = say!("the required field `{}` is missing", field.name);
-                Err(Refused::new(reason).within(&field.name))
+        match (this.shape, input) {
+            (_, Input::Leaf(leaf)) => return self.leaf(leaf, Target::Message(message)),
+            (Shape::Timestamp, Input::Value(Value::Text(text))) => {
+                self.moment(well_known::timestamp(text).map_err(Refused::new)?);
             }
-            None => Ok(()),
+            (Shape::Duration, Input::Value(Value::Text(text))) => {
+                self.moment(well_known::duration(text).map_err(Refused::new)?);
+            }
+            (Shape::FieldMask, Input::Value(Value::Text(text))) => {
+                for path in text.split(',').filter(|path| !path.is_empty()) {
+                    write_bytes(1, well_known::snake_case(path).as_bytes(), self.out);
+                }
+            }
+            (Shape::Any, input) => return self.any(message, input, left),
+            (Shape::Sole, input)
+                if this.fields[0].count == Count::Map || input.entries().is_none() =>
+            {
+                return self.field(message, 0, input, left);
+            }
+            (Shape::Packed, input) => match input.entry(TYPE_KEY) {
+                Some(Input::Value(url)) => {
+                    return self.packed(url.as_text().unwrap_or_default(), input, left);
+                }
+                Some(_) => {
+                    let reason = say!("the type of an `Any` must be the same for all users");
+                    return Err(Refused::new(reason).within(TYPE_KEY));
+                }
+                None => return self.fields(message, input, left),
+            },
+            (_, input) => return self.fields(message, input, left),
+        }
+        Ok(())
+    }
+
+    fn moment(&mut self, (seconds, nanos): (i64, i32)) {
+        for (number, part) in [(1, seconds as u64), (2, i64::from(nanos) as u64)] {
+            if part != 0 {
+                write_tag(number, 0, self.out);
+                Raw::Varint(part).write(self.out);
+            }
         }
     }
-}
 
-/// The index of a field by name.
-pub(super) fn field_of(schema: &Schema, message: u32, name: &str) -> Result<usize, Refused> {
-    let message = schema.at(message);
-    let found = message.field(name).filter(|at| message.fields[*at].ty != Type::Group);
-    found.ok_or_else(|| {
-        let names = message.fields.iter().map(|field| &*field.name);
-        let near = did_you_mean(name, names.clone());
-        let list = match message.fields.is_empty() {
-            true => say!("it has no fields"),
-            false => say!("available: {}", listed(names)),
-        };
-        let help = match near {
-            Some(near) => say!("did you mean `{near}`? {list}"),
-            None => list,
-        };
-        let reason = say!("`{}` has no field `{name}`", message.name);
-        Refused { help, ..Refused::new(reason).within(name) }
-    })
-}
-
-/// Appends the fields of a message.
-pub(super) fn message(
-    schema: &Schema,
-    message: u32,
-    value: &Value,
-    out: &mut Vec<u8>,
-    left: usize,
-) -> Written {
-    let Some(left) = left.checked_sub(1) else {
-        return Err(too_deep());
-    };
-    match (schema.at(message).shape, value) {
-        (Shape::Timestamp, Value::Text(text)) => {
-            let (seconds, nanos) = well_known::timestamp(text).map_err(Refused::new)?;
-            write_moment(seconds, nanos, out);
-            Ok(())
-        }
-        (Shape::Duration, Value::Text(text)) => {
-            let (seconds, nanos) = well_known::duration(text).map_err(Refused::new)?;
-            write_moment(seconds, nanos, out);
-            Ok(())
-        }
-        (Shape::FieldMask, Value::Text(text)) => {
-            for path in text.split(',').filter(|path| !path.is_empty()) {
-                write_bytes(1, well_known::snake_case(path).as_bytes(), out);
-            }
-            Ok(())
-        }
-        (Shape::Struct, Value::Map(entries)) => structure(entries, out, left),
-        (Shape::ListValue, Value::List(items)) => list(items, out, left),
-        (Shape::Any, value) => json(value, out, left),
-        (Shape::Packed, Value::Map(entries)) if value.get(TYPE_KEY).is_some() => {
-            packed(schema, entries, value, out, left)
-        }
-        (Shape::Wrapper, value) if !matches!(value, Value::Map(_)) => {
-            field(schema, message, 0, value, out, left)
-        }
-        (_, Value::Map(entries)) => plain(schema, message, entries, out, left),
-        (shape, other) => {
-            let found = other.type_name();
-            Err(Refused::new(match shape {
+    fn fields(&mut self, message: u32, input: Input<'_>, left: usize) -> Written {
+        let this = self.schema.at(message);
+        let Some(entries) = input.entries() else {
+            let found = input.type_name();
+            return Err(Refused::new(match this.shape {
                 Shape::Timestamp => {
                     say!("expected a time such as `2026-01-31T10:00:00Z`, not {found}")
                 }
                 Shape::Duration => say!("expected a duration such as `1.5s`, not {found}"),
-                Shape::ListValue => say!("expected a list, not {found}"),
                 _ => say!("expected a map of fields, not {found}"),
-            }))
+            }));
+        };
+        let mut seen = Seen::default();
+        for (name, input) in entries.filter(|(name, _)| *name != TYPE_KEY) {
+            let index = field_of(this, name)?;
+            if !input.is_null() {
+                seen.field(this, index, name)?;
+            }
+            self.within(name, |this| this.field(message, index, input, left))?;
         }
+        seen.finish(this)
     }
-}
 
-fn too_deep() -> Refused {
-    Refused::new(say!("protobuf messages are nested more than {DEPTH_MAX} levels deep"))
-}
-
-fn plain(
-    schema: &Schema,
-    message: u32,
-    entries: &[(Arc<str>, Value)],
-    out: &mut Vec<u8>,
-    left: usize,
-) -> Written {
-    let mut seen = Seen::default();
-    for (name, value) in entries.iter().filter(|(name, _)| **name != *TYPE_KEY) {
-        let index = field_of(schema, message, name)?;
-        if !value.is_null() {
-            seen.field(schema, message, index, name)?;
-        }
-        let written = field(schema, message, index, value, out, left);
-        written.map_err(|refused| refused.within(name))?;
+    /// An `Any`: its type, and the message as bytes.
+    fn packed(&mut self, url: &str, input: Input<'_>, left: usize) -> Written {
+        let inner = self.schema.of_type_url(url).ok_or_else(|| {
+            let reason = say!("there is no message `{}`", coerce::shortened(url));
+            let help = say!("write `type.googleapis.com/package.Message`");
+            Refused { help, ..Refused::new(reason).within(TYPE_KEY) }
+        })?;
+        write_bytes(1, url.as_bytes(), self.out);
+        self.part(2, |this| match (this.schema.at(inner).shape, input.entry("value")) {
+            (Shape::Plain, _) => this.fields(inner, input, left),
+            (_, Some(input)) => this.within("value", |this| this.message(inner, input, left)),
+            (_, None) => Err(Refused::new(say!("`value` is missing next to `@type`"))),
+        })
     }
-    seen.finish(schema, message)
-}
 
-fn write_moment(seconds: i64, nanos: i32, out: &mut Vec<u8>) {
-    for (number, part) in [(1, seconds as u64), (2, i64::from(nanos) as u64)] {
-        if part != 0 {
-            write_tag(number, 0, out);
-            Raw::Varint(part).write(out);
-        }
+    /// The content of a `google.protobuf.Value`: the field of its type.
+    fn any(&mut self, message: u32, input: Input<'_>, left: usize) -> Written {
+        let (index, input) = match input {
+            Input::Value(Value::Null) => (0, Input::Value(&Value::Int(0))),
+            Input::Value(Value::Text(_)) => (2, input),
+            Input::Value(Value::Bytes(bytes)) => {
+                let text = Value::from(general_purpose::STANDARD.encode(bytes));
+                return self.item(message, 2, Input::Value(&text), left);
+            }
+            Input::Value(Value::Bool(_)) => (3, input),
+            Input::Value(Value::Map(_)) | Input::Fields(_) | Input::Leaf(_) => (4, input),
+            Input::Value(Value::List(_)) | Input::Items(_) => (5, input),
+            Input::Value(number) if number.as_f64().is_some_and(f64::is_finite) => (1, input),
+            Input::Value(_) => {
+                return Err(Refused::new(say!("JSON cannot represent this number")));
+            }
+        };
+        self.item(message, index, input, left)
     }
-}
 
-/// An `Any`: its type, and the message as bytes.
-fn packed(
-    schema: &Schema,
-    entries: &[(Arc<str>, Value)],
-    value: &Value,
-    out: &mut Vec<u8>,
-    left: usize,
-) -> Written {
-    let url = value.get(TYPE_KEY).and_then(Value::as_text).unwrap_or_default();
-    let inner = type_of(schema, url)?;
-    write_bytes(1, url.as_bytes(), out);
-    write_tag(2, 2, out);
-    let begin = begin_part(out);
-    match schema.at(inner).shape {
-        Shape::Plain => plain(schema, inner, entries, out, left)?,
-        _ => match value.get("value") {
-            Some(value) => message(schema, inner, value, out, left)?,
-            None => return Err(Refused::new(say!("`value` is missing next to `@type`"))),
-        },
-    }
-    end_part(begin, out);
-    Ok(())
-}
-
-pub(super) fn type_of(schema: &Schema, url: &str) -> Result<u32, Refused> {
-    schema.of_type_url(url).ok_or_else(|| {
-        let reason = say!("there is no message `{}`", coerce::shortened(url));
-        let help = say!("write `type.googleapis.com/package.Message`");
-        Refused { help, ..Refused::new(reason).within(TYPE_KEY) }
-    })
-}
-
-/// Appends a field with all its items. Null is omitted, and so is the default of a field without
-/// presence.
-pub(super) fn field(
-    schema: &Schema,
-    message: u32,
-    index: usize,
-    value: &Value,
-    out: &mut Vec<u8>,
-    left: usize,
-) -> Written {
-    let this = &schema.at(message).fields[index];
-    match (this.count, value) {
-        (count, Value::Null) if is_many(count) || !is_any(schema, this) => Ok(()),
-        (Count::Map, Value::Map(entries)) => entries.iter().try_for_each(|(key, value)| {
-            let written = entry(schema, this, key, value, out, left);
-            written.map_err(|refused| refused.within(key))
-        }),
-        (Count::Map, other) => {
-            let found = other.type_name();
-            Err(Refused::new(say!("expected a map, not {found}")))
-        }
-        (Count::Packed, Value::List(items)) if items.is_empty() => Ok(()),
-        (Count::Packed, Value::List(items)) => {
-            write_tag(this.number, 2, out);
-            let begin = begin_part(out);
-            let numbered = items.iter().enumerate();
-            let written = numbered.map(|(at, item)| {
-                let raw = number(schema, this, item).map_err(|refused| refused.at(at))?;
-                raw.write(out);
+    /// A field with all its items. Null is omitted, and so is the default of a field without
+    /// presence.
+    pub(super) fn field(
+        &mut self,
+        message: u32,
+        index: usize,
+        input: Input<'_>,
+        left: usize,
+    ) -> Written {
+        let field = &self.schema.at(message).fields[index];
+        let is_null = input.is_null();
+        match (field.count, input) {
+            (_, Input::Leaf(leaf)) => self.leaf(leaf, Target::Field((message, index as u16))),
+            (count, _) if is_null && (is_many(count) || !is_any(self.schema, field)) => Ok(()),
+            (Count::Map, input) => {
+                let found = || Refused::new(say!("expected a map, not {}", input.type_name()));
+                let mut entries = input.entries().ok_or_else(found)?;
+                entries.try_for_each(|(key, input)| {
+                    self.within(key, |this| this.entry(field, key, input, left))
+                })
+            }
+            (Count::Packed | Count::Repeated, input) => {
+                let found = || Refused::new(say!("expected a list, not {}", input.type_name()));
+                let items = input.items().ok_or_else(found)?;
+                let is_empty = items.len() == 0;
+                let mut items = items.enumerate();
+                match field.count {
+                    Count::Packed if is_empty => Ok(()),
+                    Count::Packed => self.part(field.number, |this| {
+                        items.try_for_each(|(at, input)| {
+                            this.within(at, |this| this.number(message, index, input))
+                        })
+                    }),
+                    _ => items.try_for_each(|(at, input)| {
+                        self.within(at, |this| this.item(message, index, input, left))
+                    }),
+                }
+            }
+            (Count::Implicit, input) => {
+                let begin = self.out.len();
+                self.item(message, index, input, left)?;
+                drop_zero(field, begin, self.out);
                 Ok(())
-            });
-            let written: Written = written.collect();
-            end_part(begin, out);
-            written
+            }
+            (Count::Optional | Count::Required, input) => self.item(message, index, input, left),
         }
-        (Count::Repeated, Value::List(items)) => {
-            items.iter().enumerate().try_for_each(|(at, value)| {
-                item(schema, message, index, value, out, left).map_err(|refused| refused.at(at))
-            })
+    }
+
+    /// An entry of a map.
+    fn entry(&mut self, field: &Field, key: &str, input: Input<'_>, left: usize) -> Written {
+        let Type::Message(entry) = field.ty else { return Ok(()) };
+        self.part(field.number, |this| {
+            match this.schema.at(entry).fields[0].ty {
+                Type::Scalar(scalar) => {
+                    write_tag(1, scalar.wire_type(), this.out);
+                    let raw = scalar.raw_of_text(key, &|_| None).map_err(Refused::new)?;
+                    raw.write(this.out);
+                }
+                _ => write_bytes(1, key.as_bytes(), this.out),
+            }
+            this.item(entry, 1, input, left)
+        })
+    }
+
+    /// One item with its tag.
+    pub(super) fn item(
+        &mut self,
+        message: u32,
+        index: usize,
+        input: Input<'_>,
+        left: usize,
+    ) -> Written {
+        let field = &self.schema.at(message).fields[index];
+        if input.is_null() && !is_any(self.schema, field) {
+            return Err(Refused::new(say!("null cannot be in a list or a map")));
         }
-        (Count::Packed | Count::Repeated, other) => {
-            let found = other.type_name();
-            Err(Refused::new(say!("expected a list, not {found}")))
+        let given;
+        let value = match (input, field.ty) {
+            (Input::Leaf(leaf), _) => {
+                return self.leaf(leaf, Target::Item((message, index as u16)));
+            }
+            (input, Type::Message(inner)) => {
+                return self.part(field.number, |this| this.message(inner, input, left));
+            }
+            (Input::Value(value), _) => value,
+            (input, _) => {
+                given = input.value();
+                &given
+            }
+        };
+        let wire_type = match field.ty {
+            Type::Scalar(scalar) => scalar.wire_type(),
+            Type::Enum(_) => 0,
+            _ => 2,
+        };
+        write_tag(field.number, wire_type, self.out);
+        if wire_type != 2 {
+            number(self.schema, field, value)?.write(self.out);
+            return Ok(());
         }
-        (Count::Implicit, value) => {
-            let begin = out.len();
-            item(schema, message, index, value, out, left).map(|()| drop_zero(this, begin, out))
+        let begin = begin_part(self.out);
+        match field.ty {
+            Type::Text => coerce::text(value, self.out).map_err(Refused::new)?,
+            Type::Bytes => bytes(value, self.out)?,
+            _ => return Err(Refused::new(say!("protobuf groups are not supported"))),
         }
-        _ => item(schema, message, index, value, out, left),
+        end_part(begin, self.out);
+        Ok(())
+    }
+
+    /// A number of a packed field, without a tag.
+    pub(super) fn number(&mut self, message: u32, index: usize, input: Input<'_>) -> Written {
+        let field = &self.schema.at(message).fields[index];
+        match input {
+            Input::Leaf(leaf) => self.leaf(leaf, Target::Number((message, index as u16))),
+            input => {
+                number(self.schema, field, &input.value())?.write(self.out);
+                Ok(())
+            }
+        }
     }
 }
 
@@ -292,95 +394,24 @@ fn tag_bytes(field: &Field) -> usize {
     }
 }
 
-fn entry(
-    schema: &Schema,
-    field: &Field,
-    key: &Arc<str>,
-    value: &Value,
-    out: &mut Vec<u8>,
-    left: usize,
-) -> Written {
-    let Some(begin) = begin_entry(schema, field, key, out)? else { return Ok(()) };
-    let Type::Message(entry) = field.ty else { return Ok(()) };
-    item(schema, entry, 1, value, out, left)?;
-    end_part(begin, out);
-    Ok(())
-}
-
-/// Starts an entry of a map with its key.
-pub(super) fn begin_entry(
-    schema: &Schema,
-    field: &Field,
-    key: &Arc<str>,
-    out: &mut Vec<u8>,
-) -> Result<Option<usize>, Refused> {
-    let Type::Message(entry) = field.ty else { return Ok(None) };
-    write_tag(field.number, 2, out);
-    let begin = begin_part(out);
-    item(schema, entry, 0, &Value::Text(key.clone()), out, DEPTH_MAX)?;
-    Ok(Some(begin))
-}
-
-/// Appends one item with its tag.
-pub(super) fn item(
-    schema: &Schema,
-    message: u32,
-    index: usize,
-    value: &Value,
-    out: &mut Vec<u8>,
-    left: usize,
-) -> Written {
-    let field = &schema.at(message).fields[index];
-    if value.is_null() && !is_any(schema, field) {
-        return Err(Refused::new(say!("null cannot be in a list or a map")));
-    }
-    let wire_type = match field.ty {
-        Type::Scalar(scalar) => scalar.wire_type(),
-        Type::Enum(_) => 0,
-        _ => 2,
-    };
-    write_tag(field.number, wire_type, out);
-    if wire_type != 2 {
-        number(schema, field, value)?.write(out);
-        return Ok(());
-    }
-    let begin = begin_part(out);
-    match field.ty {
-        Type::Text => coerce::text(value, out).map_err(Refused::new)?,
-        Type::Bytes => bytes(value, out)?,
-        Type::Message(inner) => self::message(schema, inner, value, out, left)?,
-        _ => return Err(Refused::new(say!("protobuf groups are not supported"))),
-    }
-    end_part(begin, out);
-    Ok(())
-}
-
 /// A number without its tag.
-pub(super) fn number(schema: &Schema, field: &Field, value: &Value) -> Result<Raw, Refused> {
-    match field.ty {
-        Type::Scalar(scalar) => scalar.raw(value, &|_| None).map_err(Refused::new),
-        Type::Enum(at) => {
-            let names = schema.enumeration(at);
-            let raw = super::wire::Scalar::Int32.raw(value, &|text| names.number(text));
-            raw.map_err(|reason| refused_enum(names, value, reason))
-        }
-        _ => Err(Refused::new(say!("expected a number"))),
-    }
-}
-
-pub(super) fn refused_enum(
-    names: &super::schema::Enumeration,
-    value: &Value,
-    reason: Said,
-) -> Refused {
-    let Value::Text(text) = value else { return Refused::new(reason) };
-    let known = names.values.iter().map(|(name, _)| &**name);
-    let help = match did_you_mean(text, known.clone()) {
-        Some(near) => say!("did you mean `{near}`? available: {}", listed(known)),
-        None => say!("available: {}", listed(known)),
+fn number(schema: &Schema, field: &Field, value: &Value) -> Result<Raw, Refused> {
+    let names = match field.ty {
+        Type::Scalar(scalar) => return scalar.raw(value, &|_| None).map_err(Refused::new),
+        Type::Enum(at) => schema.enumeration(at),
+        _ => return Err(Refused::new(say!("expected a number"))),
     };
-    let reason = say!("`{}` is not a value of `{}`", coerce::shortened(text), names.name);
-    Refused { help, ..Refused::new(reason) }
+    let raw = Scalar::Int32.raw(value, &|text| names.number(text));
+    raw.map_err(|reason| {
+        let Value::Text(text) = value else { return Refused::new(reason) };
+        let known = names.values.iter().map(|(name, _)| &**name);
+        let help = match did_you_mean(text, known.clone()) {
+            Some(near) => say!("did you mean `{near}`? available: {}", listed(known)),
+            None => say!("available: {}", listed(known)),
+        };
+        let reason = say!("`{}` is not a value of `{}`", coerce::shortened(text), names.name);
+        Refused { help, ..Refused::new(reason) }
+    })
 }
 
 /// Appends bytes; text is decoded as base64.
@@ -404,63 +435,62 @@ fn bytes(value: &Value, out: &mut Vec<u8>) -> Written {
     })
 }
 
-/// Appends the content of a `google.protobuf.Value`.
-pub(super) fn json(value: &Value, out: &mut Vec<u8>, left: usize) -> Written {
-    let Some(left) = left.checked_sub(1) else {
-        return Err(too_deep());
-    };
-    match value {
-        Value::Null => out.extend_from_slice(&[1 << 3, 0]),
-        Value::Bool(value) => out.extend_from_slice(&[4 << 3, u8::from(*value)]),
-        Value::Int(_) | Value::UInt(_) | Value::Float(_) => {
-            let number = value.as_f64().filter(|number| number.is_finite());
-            let Some(number) = number else {
-                return Err(Refused::new(say!("JSON cannot represent this number")));
-            };
-            write_tag(2, 1, out);
-            Raw::Fixed64(number.to_bits()).write(out);
-        }
-        Value::Text(text) => write_bytes(3, text.as_bytes(), out),
-        Value::Bytes(bytes) => {
-            let text = base64::engine::general_purpose::STANDARD.encode(bytes);
-            write_bytes(3, text.as_bytes(), out);
-        }
-        Value::Map(entries) => {
-            write_tag(5, 2, out);
-            let begin = begin_part(out);
-            structure(entries, out, left)?;
-            end_part(begin, out);
-        }
-        Value::List(items) => {
-            write_tag(6, 2, out);
-            let begin = begin_part(out);
-            list(items, out, left)?;
-            end_part(begin, out);
-        }
-    }
-    Ok(())
+/// The oneof members and required fields that a message was given.
+#[derive(Default)]
+struct Seen {
+    oneofs: Vec<(u16, usize)>,
+    required: Vec<usize>,
 }
 
-fn structure(entries: &[(Arc<str>, Value)], out: &mut Vec<u8>, left: usize) -> Written {
-    for (key, value) in entries {
-        write_tag(1, 2, out);
-        let begin = begin_part(out);
-        write_bytes(1, key.as_bytes(), out);
-        write_tag(2, 2, out);
-        let content = begin_part(out);
-        json(value, out, left).map_err(|refused| refused.within(key))?;
-        end_part(content, out);
-        end_part(begin, out);
+impl Seen {
+    /// Records a field that is given and not null.
+    fn field(&mut self, message: &Message, index: usize, name: &str) -> Written {
+        let field = &message.fields[index];
+        if field.count == Count::Required {
+            self.required.push(index);
+        }
+        let Some(oneof) = field.oneof else { return Ok(()) };
+        if let Some((_, other)) = self.oneofs.iter().find(|(known, _)| *known == oneof) {
+            let other = &message.fields[*other].name;
+            let group = &message.oneofs[usize::from(oneof)];
+            let reason = say!("`{other}` and `{name}` both belong to the oneof `{group}`");
+            let help = say!("set only one of them");
+            return Err(Refused { help, ..Refused::new(reason).within(name) });
+        }
+        self.oneofs.push((oneof, index));
+        Ok(())
     }
-    Ok(())
+
+    /// Checks that all required fields are given.
+    fn finish(&self, message: &Message) -> Written {
+        let needed = |(index, field): &(usize, &Field)| {
+            field.count == Count::Required && !self.required.contains(index)
+        };
+        match message.fields.iter().enumerate().find(needed) {
+            Some((_, field)) => {
+                let reason = say!("the required field `{}` is missing", field.name);
+                Err(Refused::new(reason).within(&field.name))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
-fn list(items: &[Value], out: &mut Vec<u8>, left: usize) -> Written {
-    for (at, value) in items.iter().enumerate() {
-        write_tag(1, 2, out);
-        let begin = begin_part(out);
-        json(value, out, left).map_err(|refused| refused.at(at))?;
-        end_part(begin, out);
-    }
-    Ok(())
+/// The index of a field by name.
+fn field_of(message: &Message, name: &str) -> Result<usize, Refused> {
+    let found = message.field(name).filter(|at| message.fields[*at].ty != Type::Group);
+    found.ok_or_else(|| {
+        let names = message.fields.iter().map(|field| &*field.name);
+        let near = did_you_mean(name, names.clone());
+        let list = match message.fields.is_empty() {
+            true => say!("it has no fields"),
+            false => say!("available: {}", listed(names)),
+        };
+        let help = match near {
+            Some(near) => say!("did you mean `{near}`? {list}"),
+            None => list,
+        };
+        let reason = say!("`{}` has no field `{name}`", message.name);
+        Refused { help, ..Refused::new(reason).within(name) }
+    })
 }

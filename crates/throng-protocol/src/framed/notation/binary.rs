@@ -6,7 +6,7 @@ use throng_base::Said;
 use throng_expression::Value;
 
 use super::heads::{self, Flaw, Head, write_cbor, write_message_pack};
-use super::{DEPTH_MAX, Inside, Syntax};
+use super::{DEPTH_MAX, Inside, PartKind, Syntax};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Binary {
@@ -98,46 +98,18 @@ impl Binary {
         }
     }
 
-    /// What kind of item only other programs know, and its name.
-    pub(super) fn foreign(self, part: &[u8]) -> Option<(i16, &'static str)> {
-        match (self.part(part)?.0, self) {
-            (Head::Foreign { kind, .. }, Binary::Cbor) => Some((kind, "simple value")),
-            (Head::Foreign { kind, .. }, Binary::MessagePack) => Some((kind, "extension type")),
-            _ => None,
-        }
-    }
-
-    pub(super) fn is_null(self, part: &[u8]) -> bool {
-        matches!(self.part(part), Some((Head::Null, _)))
-    }
-
-    pub(super) fn is_text(self, part: &[u8]) -> bool {
-        matches!(self.part(part), Some((Head::Text(_), _)))
-    }
-
-    pub(super) fn is_bytes(self, part: &[u8]) -> bool {
-        matches!(self.part(part), Some((Head::Bytes(_), _)))
-    }
-
-    pub(super) fn bool(self, part: &[u8]) -> Option<bool> {
-        match self.part(part)?.0 {
-            Head::Bool(value) => Some(value),
-            _ => None,
-        }
-    }
-
-    pub(super) fn whole(self, part: &[u8]) -> Option<i128> {
-        match self.part(part)?.0 {
-            Head::Whole(number) => Some(number),
-            _ => None,
-        }
-    }
-
-    pub(super) fn float(self, part: &[u8]) -> Option<f64> {
-        match self.part(part)?.0 {
-            Head::Float(number) => Some(number),
-            Head::Whole(number) => Some(number as f64),
-            _ => None,
+    pub(super) fn kind(self, part: &[u8]) -> PartKind {
+        match self.part(part).map(|(head, _)| head) {
+            Some(Head::Null) => PartKind::Null,
+            Some(Head::Bool(value)) => PartKind::Bool(value),
+            Some(Head::Whole(number)) => PartKind::Whole(number),
+            Some(Head::Float(number)) => PartKind::Float(number),
+            Some(Head::Text(_)) => PartKind::Text,
+            Some(Head::Bytes(_)) => PartKind::Bytes,
+            Some(Head::Foreign { kind, .. }) => {
+                PartKind::Foreign(kind, self.choose("simple value", "extension type"))
+            }
+            _ => PartKind::ListOrMap,
         }
     }
 
@@ -242,7 +214,7 @@ impl Binary {
         }
     }
 
-    fn choose(self, cbor: u8, message_pack: u8) -> u8 {
+    fn choose<T>(self, cbor: T, message_pack: T) -> T {
         match self {
             Binary::Cbor => cbor,
             Binary::MessagePack => message_pack,

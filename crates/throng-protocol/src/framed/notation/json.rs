@@ -4,7 +4,7 @@
 use throng_base::Said;
 use throng_expression::Value;
 
-use super::{Inside, Syntax};
+use super::{Inside, PartKind, Syntax};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Json;
@@ -68,17 +68,19 @@ pub(super) fn plain(quoted: &[u8]) -> Option<&[u8]> {
     memchr::memchr(b'\\', inner).is_none().then_some(inner)
 }
 
-pub(super) fn bool(part: &[u8]) -> Option<bool> {
+pub(super) fn kind(part: &[u8]) -> PartKind {
     match part {
-        b"true" => Some(true),
-        b"false" => Some(false),
-        _ => None,
+        [b'"', ..] => PartKind::Text,
+        b"null" => PartKind::Null,
+        b"true" => PartKind::Bool(true),
+        b"false" => PartKind::Bool(false),
+        [b'-' | b'0'..=b'9', ..] => {
+            let number = std::str::from_utf8(part).unwrap_or_default();
+            let float = || number.parse().map_or(PartKind::ListOrMap, PartKind::Float);
+            number.parse().map_or_else(|_| float(), PartKind::Whole)
+        }
+        _ => PartKind::ListOrMap,
     }
-}
-
-pub(super) fn float(part: &[u8]) -> Option<f64> {
-    let is_number = part.first().is_some_and(|byte| *byte == b'-' || byte.is_ascii_digit());
-    std::str::from_utf8(part).ok().filter(|_| is_number)?.parse().ok()
 }
 
 /// Makes a JSON string of the text behind `begin`.

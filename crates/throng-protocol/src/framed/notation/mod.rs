@@ -162,6 +162,30 @@ pub(super) enum Form {
     Bytes,
 }
 
+/// What a part of a document is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum PartKind {
+    Null,
+    Bool(bool),
+    Whole(i128),
+    Float(f64),
+    Text,
+    Bytes,
+    ListOrMap,
+    /// What only other programs can give a meaning: its type, and what such types are called.
+    Foreign(i16, &'static str),
+}
+
+impl PartKind {
+    pub(super) fn float(self) -> Option<f64> {
+        match self {
+            PartKind::Float(number) => Some(number),
+            PartKind::Whole(number) => Some(number as f64),
+            _ => None,
+        }
+    }
+}
+
 /// What reads and writes a format.
 enum Notation {
     Json,
@@ -324,7 +348,7 @@ impl Format {
     /// A part as people are shown it: documents in bytes as JSON.
     #[cold]
     pub(super) fn shown(self, part: &[u8], bytes_max: usize) -> String {
-        if let Some((kind, name)) = self.binary().and_then(|binary| binary.foreign(part)) {
+        if let PartKind::Foreign(kind, name) = self.kind(part) {
             return format!("{name} {kind}");
         }
         let mut written = Vec::new();
@@ -338,45 +362,12 @@ impl Format {
         String::from_utf8_lossy(&text[..text.len().min(bytes_max)]).into_owned()
     }
 
-    pub(super) fn is_null(self, part: &[u8]) -> bool {
+    pub(super) fn kind(self, part: &[u8]) -> PartKind {
         match self.notation() {
-            Notation::Json => part == b"null",
-            Notation::Binary(binary) => binary.is_null(part),
-            Notation::Xml => false,
+            Notation::Json => json::kind(part),
+            Notation::Binary(binary) => binary.kind(part),
+            Notation::Xml => PartKind::Text,
         }
-    }
-
-    pub(super) fn is_text(self, part: &[u8]) -> bool {
-        match self.notation() {
-            Notation::Json => part[0] == b'"',
-            Notation::Binary(binary) => binary.is_text(part),
-            Notation::Xml => true,
-        }
-    }
-
-    /// Only binary documents have bytes.
-    pub(super) fn is_bytes(self, part: &[u8]) -> bool {
-        self.binary().is_some_and(|binary| binary.is_bytes(part))
-    }
-
-    /// Whether a scenario can read the part: not what only other programs can give a meaning.
-    pub(super) fn is_known(self, part: &[u8]) -> bool {
-        self.binary().is_none_or(|binary| binary.foreign(part).is_none())
-    }
-
-    pub(super) fn bool(self, part: &[u8]) -> Option<bool> {
-        self.binary().map_or_else(|| json::bool(part), |binary| binary.bool(part))
-    }
-
-    pub(super) fn whole(self, part: &[u8]) -> Option<i128> {
-        match self.binary() {
-            None => std::str::from_utf8(part).ok()?.parse().ok(),
-            Some(binary) => binary.whole(part),
-        }
-    }
-
-    pub(super) fn float(self, part: &[u8]) -> Option<f64> {
-        self.binary().map_or_else(|| json::float(part), |binary| binary.float(part))
     }
 
     /// What is in a text, or in bytes, if it is there as it is.

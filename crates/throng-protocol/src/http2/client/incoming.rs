@@ -9,7 +9,7 @@ use super::{
 };
 use crate::http1::{Event as Part, Excerpt, HttpError};
 use crate::http2::frame::{
-    self, ACK, END_HEADERS, END_STREAM, HEADER_BYTES, Header, Kind, PADDED, PAYLOAD_BYTES_MAX,
+    self, ACK, END_HEADERS, END_STREAM, FrameKind, HEADER_BYTES, Header, PADDED, PAYLOAD_BYTES_MAX,
     PRIORITY,
 };
 use crate::http2::{ErrorCode, Event, Limits, Malformed, Token, Violation};
@@ -185,7 +185,7 @@ impl Client {
                     let padding = rest[0];
                     *rest = &rest[1..];
                     if u32::from(padding) >= header.size {
-                        return Err(Violation::Padding(Kind::Data));
+                        return Err(Violation::Padding(FrameKind::DATA));
                     }
                     self.begin_data(header, self.streams.find(header.stream), padding, call)
                 }
@@ -228,7 +228,7 @@ impl Client {
         };
         let header = Header::read(header);
         check_header(header, self.block.as_deref(), self.next_id)?;
-        if header.kind == Kind::Data {
+        if header.kind == FrameKind::DATA {
             return self.data_frame(header, call);
         }
         match rest.split_at_checked(header.size as usize) {
@@ -247,20 +247,20 @@ impl Client {
     fn frame<'a>(&mut self, header: Header, payload: &[u8], call: &mut Call<'a, '_>) -> Read<'a> {
         let kind = header.kind;
         let wrong_size = Violation::FrameSize { kind, size: header.size };
-        if !matches!(kind, Kind::Headers | Kind::Continuation | Kind::GoAway)
+        if !matches!(kind, FrameKind::HEADERS | FrameKind::CONTINUATION | FrameKind::GOAWAY)
             && !self.credit.spend(call.limits.control_frames_max)
         {
             return Err(Violation::Flood(kind));
         }
         match kind {
-            Kind::Headers => self.headers(header, payload, call),
-            Kind::Continuation => self.continuation(header, payload, call),
-            Kind::Settings => self.settings(header, payload, call),
-            Kind::RstStream => {
+            FrameKind::HEADERS => self.headers(header, payload, call),
+            FrameKind::CONTINUATION => self.continuation(header, payload, call),
+            FrameKind::SETTINGS => self.settings(header, payload, call),
+            FrameKind::RST_STREAM => {
                 let code = payload.try_into().map_err(|_| wrong_size)?;
                 Ok(self.reset_by_peer(header.stream, ErrorCode(u32::from_be_bytes(code)), false))
             }
-            Kind::Ping => {
+            FrameKind::PING => {
                 let data: &[u8; 8] = payload.try_into().map_err(|_| wrong_size)?;
                 if header.has(ACK) {
                     return Ok(Some(Event::Pong { data: *data }));
@@ -268,19 +268,19 @@ impl Client {
                 frame::write_ping(call.out, ACK, data);
                 Ok(None)
             }
-            Kind::GoAway => self.goaway(payload.split_first_chunk().ok_or(wrong_size)?, call),
-            Kind::WindowUpdate => {
+            FrameKind::GOAWAY => self.goaway(payload.split_first_chunk().ok_or(wrong_size)?, call),
+            FrameKind::WINDOW_UPDATE => {
                 let increment = payload.try_into().map_err(|_| wrong_size)?;
                 let increment = u32::from_be_bytes(increment) & WINDOW_MAX;
                 self.window_update(header.stream, increment, call)
             }
-            Kind::Priority if payload.len() != 5 => Err(wrong_size),
-            Kind::Priority | Kind::Data | Kind::PushPromise | Kind::Unknown(_) => Ok(None),
+            FrameKind::PRIORITY if payload.len() != 5 => Err(wrong_size),
+            _ => Ok(None),
         }
     }
 
     fn headers<'a>(&mut self, header: Header, payload: &[u8], call: &mut Call<'a, '_>) -> Read<'a> {
-        let padding = Violation::Padding(Kind::Headers);
+        let padding = Violation::Padding(FrameKind::HEADERS);
         let mut fragment = payload;
         if header.has(PADDED) {
             let (length, after) = fragment.split_first().ok_or(padding)?;
@@ -337,7 +337,7 @@ impl Client {
     ) -> Read<'a> {
         let size = header.size;
         if !size.is_multiple_of(6) || (header.has(ACK) && size > 0) {
-            return Err(Violation::FrameSize { kind: Kind::Settings, size });
+            return Err(Violation::FrameSize { kind: FrameKind::SETTINGS, size });
         }
         if header.has(ACK) {
             let awaited = std::mem::take(&mut self.ack_awaited);
@@ -415,7 +415,7 @@ impl Client {
                 return Err(Violation::GoAwayRaised { first, second: last });
             }
             Some(_) if !self.credit.spend(call.limits.control_frames_max) => {
-                return Err(Violation::Flood(Kind::GoAway));
+                return Err(Violation::Flood(FrameKind::GOAWAY));
             }
             _ => self.going = Some(last),
         }
@@ -457,7 +457,7 @@ impl Client {
             return self.begin_data(header, place, 0, call);
         }
         if header.size == 0 {
-            return Err(Violation::Padding(Kind::Data));
+            return Err(Violation::Padding(FrameKind::DATA));
         }
         self.reading.at = At::PadLength(header);
         Ok(None)
@@ -480,7 +480,7 @@ impl Client {
             self.credit.earn();
         } else if left == 0 && !self.credit.spend(call.limits.control_frames_max) {
             // Data of a stream that we reset was in flight: that may be many frames.
-            return Err(Violation::Flood(Kind::Data));
+            return Err(Violation::Flood(FrameKind::DATA));
         }
         self.reading.at = At::data(header.stream, left, padding, end);
         let failed = place.zip(expected.and_then(Result::err));
@@ -533,7 +533,7 @@ impl Client {
 /// A server starts with SETTINGS (RFC 9113, 3.4).
 fn check_preface(header: &[u8; HEADER_BYTES], shown: &[u8]) -> Result<(), Violation> {
     let read = Header::read(*header);
-    if read.kind == Kind::Settings && read.stream == 0 && !read.has(ACK) {
+    if read.kind == FrameKind::SETTINGS && read.stream == 0 && !read.has(ACK) {
         return Ok(());
     }
     Err(Violation::NotHttp2(Excerpt::of(shown)))
@@ -547,10 +547,10 @@ fn check_header(header: Header, block: Option<&Block>, next_id: u32) -> Result<(
         return Err(Violation::FrameTooLarge { size, size_max: PAYLOAD_BYTES_MAX });
     }
     match block {
-        Some(block) if kind != Kind::Continuation || id != block.stream => {
+        Some(block) if kind != FrameKind::CONTINUATION || id != block.stream => {
             return Err(Violation::HeaderBlockCut(kind));
         }
-        None if kind == Kind::Continuation => {
+        None if kind == FrameKind::CONTINUATION => {
             return Err(Violation::ContinuationWithoutHeaders);
         }
         _ => {}
@@ -558,12 +558,14 @@ fn check_header(header: Header, block: Option<&Block>, next_id: u32) -> Result<(
     // A frame may arrive for any stream that was ever opened.
     let was_opened = id % 2 == 1 && id < next_id;
     let of_stream = match kind {
-        Kind::Data | Kind::Headers | Kind::RstStream | Kind::Continuation => was_opened,
-        Kind::WindowUpdate => id == 0 || was_opened,
-        Kind::Priority => id != 0,
-        Kind::Settings | Kind::Ping | Kind::GoAway => id == 0,
-        Kind::PushPromise => return Err(Violation::Push),
-        Kind::Unknown(_) => true,
+        FrameKind::DATA | FrameKind::HEADERS | FrameKind::RST_STREAM | FrameKind::CONTINUATION => {
+            was_opened
+        }
+        FrameKind::WINDOW_UPDATE => id == 0 || was_opened,
+        FrameKind::PRIORITY => id != 0,
+        FrameKind::SETTINGS | FrameKind::PING | FrameKind::GOAWAY => id == 0,
+        FrameKind::PUSH_PROMISE => return Err(Violation::Push),
+        _ => true,
     };
     if of_stream { Ok(()) } else { Err(Violation::StreamId { kind, id }) }
 }

@@ -36,7 +36,11 @@ impl Client {
             call.room = Some(lines);
             let control_frames_max = call.limits.control_frames_max;
             let is_free = self.credit.spend(control_frames_max);
-            return if is_free { Ok(None) } else { Err(Violation::Flood(super::Kind::Headers)) };
+            return if is_free {
+                Ok(None)
+            } else {
+                Err(Violation::Flood(super::FrameKind::HEADERS))
+            };
         };
         self.credit.earn();
         let stream = self.streams.at(place);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Client;
-use crate::http2::frame::{self, END_STREAM, HEADER_BYTES, Kind};
+use crate::http2::frame::{self, END_STREAM, FrameKind, HEADER_BYTES};
 use crate::http2::{Body, NotOpen, Token};
 
 /// Bytes of bodies written ahead of the socket. The rest follows when it has taken them.
@@ -168,7 +168,13 @@ impl Client {
         if taken == 0 && !ends {
             return (0, false);
         }
-        frame::write_header(out, Kind::Data, if ends { END_STREAM } else { 0 }, stream.id, taken);
+        frame::write_header(
+            out,
+            FrameKind::DATA,
+            if ends { END_STREAM } else { 0 },
+            stream.id,
+            taken,
+        );
         out.extend_from_slice(&bytes[..taken]);
         stream.send_window -= taken as i32;
         stream.sends &= !ends;

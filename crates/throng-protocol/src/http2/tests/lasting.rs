@@ -30,7 +30,7 @@ impl Trace {
                 Part::End => "end".into(),
             },
             Event::Reset { code, unprocessed, .. } => format!("reset {code} {unprocessed}"),
-            Event::Failed { violation, .. } => format!("failed {}", violation.code()),
+            Event::Failed { violation, .. } => format!("failed {}", name_of(&violation)),
             Event::GoAway { .. } | Event::Settings { .. } | Event::Pong { .. } => return,
         };
         self.pieces.push(line);
@@ -43,7 +43,7 @@ impl Trace {
                 Ok(Some(event)) => self.add(event),
                 Ok(None) => break,
                 Err(violation) => {
-                    self.end = violation.code().to_owned();
+                    self.end = name_of(&violation);
                     break;
                 }
             }
