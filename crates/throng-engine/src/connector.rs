@@ -41,7 +41,7 @@ use crate::failure::shown;
 use crate::failure::{Failure, cause_of, client_refused, io_failure, tls_error};
 use crate::network::routes::Route;
 use crate::network::sources::SourceKind;
-use crate::network::{Connector, Network};
+use crate::network::{Connector, Network, tls};
 use crate::recorder::spent::Times;
 use crate::shard::Lane;
 use crate::system;
@@ -173,19 +173,15 @@ impl Progress {
     }
 }
 
-impl Network {
-    /// The TLS settings for targets of a scheme; None without TLS. The upgrade to WebSocket needs
-    /// HTTP/1.1.
-    fn tls_for(&self, scheme: Scheme, order: &Order) -> Option<&TlsConnector> {
-        match scheme {
-            Scheme::Https if !matches!(order.handshake, Some(Handshake::WebSocket(_))) => {
-                self.tls_http.as_ref().or(self.tls.as_ref())
-            }
-            scheme if scheme.needs_http2() => {
-                self.tls_http2.as_ref().filter(|_| scheme.is_secure())
-            }
-            scheme => self.tls.as_ref().filter(|_| scheme.is_secure()),
+/// The protocols that a connection to a target of this scheme offers in its TLS handshake. The
+/// upgrade to WebSocket needs HTTP/1.1.
+fn offer(shard: &Lane, scheme: Scheme, order: &Order) -> &'static tls::Offer {
+    match scheme {
+        Scheme::Https if !matches!(order.handshake, Some(Handshake::WebSocket(_))) => {
+            tls::offer_of(shard.prepared.program.connection.http_version)
         }
+        scheme if scheme.needs_http2() => tls::HTTP2,
+        _ => tls::HTTP1,
     }
 }
 
@@ -239,7 +235,10 @@ async fn reach(
             order.progress.stage.set(Stage::Upgrade);
             (asked.await?, true)
         }
-        None => (network.tls_for(target.scheme, order), false),
+        None if target.scheme.is_secure() => {
+            (network.tls(offer(shard, target.scheme, order)), false)
+        }
+        None => (None, false),
     };
     let (tls, below) = match (tls, carrier) {
         (Some(tls), Transport::Tcp(stream) | Transport::Stamped(stream)) => {
@@ -488,7 +487,7 @@ async fn tcp(shard: &Lane, place: &Place<'_>) -> Result<TcpStream, Failure> {
     if shard.clock.now() - begun >= SYN_PATIENCE
         && let Ok((_, 1.., _)) = system::tcp_state(&stream)
     {
-        shard.recorder.borrow_mut().connections.syn_resent += 1;
+        shard.recorder.borrow_mut().interval.connections.counts.syn_resent += 1;
     }
     Ok(stream)
 }
@@ -584,9 +583,7 @@ pub(crate) fn tls_failure(error: &io::Error) -> Failure {
         },
     };
     let detail = match inner {
-        Some(rustls::Error::InvalidCertificate(error)) => {
-            crate::network::tls::certificate_words(error)
-        }
+        Some(rustls::Error::InvalidCertificate(error)) => tls::certificate_words(error),
         _ => Said::reason(error),
     };
     Failure::new(cause, detail)

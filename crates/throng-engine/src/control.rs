@@ -1,8 +1,8 @@
 //! How a run is stopped early, from outside or by a user of any shard; how its growth is paused;
 //! and the gate that lets users run step by step.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use throng_base::{Said, Time};
@@ -18,7 +18,9 @@ pub struct Control {
 struct State {
     word: AtomicU8,
     stopped: OnceLock<Stopped>,
-    growth: Growth,
+    growth: Mutex<Growth>,
+    /// Its version: as long as that does not change, shards read nothing else.
+    growth_version: AtomicU64,
     /// By load number, in the order in which they take effect; and how many there are.
     amendments: Mutex<Vec<(u16, Amendment)>>,
     amended: AtomicUsize,
@@ -36,69 +38,14 @@ pub enum Holder {
 /// started. Longer than any interval between two probes of a shard.
 pub const GROWTH_AHEAD: Duration = Duration::from_millis(250);
 
-/// Whether users may be added, with the times at which growth was paused ([`Held`]), in
-/// nanoseconds.
-///
-/// A write is enclosed by two increments of the version, which is odd meanwhile: a reader that sees
-/// the same even version before and after has read a consistent state. As long as the version does
-/// not change, shards read nothing else. Writes are rare, so all accesses can be sequentially
-/// consistent.
-#[derive(Debug)]
-struct Growth {
-    version: AtomicU64,
-    before: AtomicU64,
-    from: AtomicU64,
-    to: AtomicU64,
-    given_up: AtomicBool,
-    /// [`Holder`]s as bits.
-    holders: AtomicU8,
-}
-
-impl Default for Growth {
-    fn default() -> Growth {
-        let never = || AtomicU64::new(Time::NEVER.0);
-        Growth {
-            version: AtomicU64::new(0),
-            before: AtomicU64::new(0),
-            from: never(),
-            to: never(),
-            given_up: AtomicBool::new(false),
-            holders: AtomicU8::new(0),
-        }
-    }
-}
-
-impl Growth {
-    fn held(&self) -> Held {
-        let nanos = |of: &AtomicU64| of.load(Ordering::SeqCst);
-        Held {
-            before: Duration::from_nanos(nanos(&self.before)),
-            from: Time(nanos(&self.from)),
-            to: Time(nanos(&self.to)),
-        }
-    }
-
-    /// Writers take turns.
-    fn change(&self, change: impl FnOnce(Held) -> Held) {
-        let odd = |version: u64| version.is_multiple_of(2).then_some(version + 1);
-        let order = Ordering::SeqCst;
-        while self.version.fetch_update(order, order, odd).is_err() {
-            std::hint::spin_loop();
-        }
-        let held = change(self.held());
-        self.before.store(held.before.as_nanos() as u64, order);
-        self.from.store(held.from.0, order);
-        self.to.store(held.to.0, order);
-        self.version.fetch_add(1, order);
-    }
-}
-
-/// Changes of growth for a shard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct GrowthNews {
+/// Whether users may be added, and when growth was paused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Growth {
     pub(crate) version: u64,
     pub(crate) held: Held,
     pub(crate) given_up: bool,
+    /// [`Holder`]s as bits.
+    holders: u8,
 }
 
 /// Why a run ended early.
@@ -156,34 +103,44 @@ impl Control {
     /// start.
     pub fn hold(&self, by: Holder, at: Time) {
         let from = at + GROWTH_AHEAD;
-        self.state.growth.holders.fetch_or(by as u8, Ordering::SeqCst);
-        self.state.growth.change(|held| match held {
-            held if held.is_held() => held,
-            // The release has not taken effect: this is the same pause.
-            held if held.from != Time::NEVER && from <= held.to => Held { to: Time::NEVER, ..held },
-            held => Held { before: held.until(Time::NEVER), from, to: Time::NEVER },
+        self.change_growth(|growth| {
+            growth.holders |= by as u8;
+            growth.held = match growth.held {
+                held if held.is_held() => held,
+                // The release has not taken effect: this is the same pause.
+                held if held.from != Time::NEVER && from <= held.to => {
+                    Held { to: Time::NEVER, ..held }
+                }
+                held => Held { before: held.until(Time::NEVER), from, to: Time::NEVER },
+            };
         });
     }
 
     /// Growth resumes where it was paused, later by the length of the pause.
     pub fn release(&self, by: Holder, at: Time) {
-        let before = self.state.growth.holders.fetch_and(!(by as u8), Ordering::SeqCst);
-        if before & !(by as u8) != 0 {
-            return;
-        }
-        self.state.growth.change(|held| match held.is_held() {
-            true => Held { to: held.from.max(at + GROWTH_AHEAD), ..held },
-            false => held,
+        self.change_growth(|growth| {
+            growth.holders &= !(by as u8);
+            if growth.holders == 0 && growth.held.is_held() {
+                growth.held.to = growth.held.from.max(at + GROWTH_AHEAD);
+            }
         });
     }
 
     /// Adds no more users in this run: phases that want more keep the users they have, ramps
     /// without a time end, and arrivals count as dropped starts.
     pub fn give_up_growth(&self) {
-        self.state.growth.change(|held| {
-            self.state.growth.given_up.store(true, Ordering::SeqCst);
-            held
-        });
+        self.change_growth(|growth| growth.given_up = true);
+    }
+
+    fn change_growth(&self, change: impl FnOnce(&mut Growth)) {
+        let mut growth = self.growth();
+        change(&mut growth);
+        growth.version += 1;
+        self.state.growth_version.store(growth.version, Ordering::Release);
+    }
+
+    fn growth(&self) -> MutexGuard<'_, Growth> {
+        self.state.growth.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Amends a load from a time on, which is [`GROWTH_AHEAD`] in the future.
@@ -205,22 +162,14 @@ impl Control {
 
     /// Whether growth is paused.
     pub fn is_held(&self) -> bool {
-        self.state.growth.held().is_held()
+        self.growth().held.is_held()
     }
 
-    /// The changes of growth since this version; `None` if there are none, or while a writer is
-    /// active.
+    /// Whether users may be added now, if that has changed since this version.
     #[inline]
-    pub(crate) fn growth_news(&self, heard: u64) -> Option<GrowthNews> {
-        let growth = &self.state.growth;
-        if growth.version.load(Ordering::Relaxed) == heard {
-            return None;
-        }
-        let version = growth.version.load(Ordering::SeqCst);
-        let held = growth.held();
-        let given_up = growth.given_up.load(Ordering::SeqCst);
-        let whole = version.is_multiple_of(2) && growth.version.load(Ordering::SeqCst) == version;
-        whole.then_some(GrowthNews { version, held, given_up })
+    pub(crate) fn growth_news(&self, heard: u64) -> Option<Growth> {
+        let version = self.state.growth_version.load(Ordering::Acquire);
+        (version != heard).then(|| *self.growth())
     }
 
     pub(crate) fn word(&self) -> u8 {

@@ -461,7 +461,7 @@ impl Driver {
             let action = self.shard.schedules.borrow_mut().pop(now);
             for driven in &self.lanes {
                 let mut schedule = driven.lane.schedule_mut();
-                let population = &mut driven.lane.recorder.borrow_mut().population;
+                let population = &mut driven.lane.recorder.borrow_mut().interval.population;
                 population.unmet += std::mem::take(&mut schedule.starts.unmet);
                 population.dropped += std::mem::take(&mut schedule.starts.dropped);
             }

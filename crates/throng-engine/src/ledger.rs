@@ -57,12 +57,13 @@ use throng_program::Delivery;
 use book::Book;
 use exchange::{News, Sent};
 use groups::Groups;
+use remark::Remark;
 
+use crate::failure::shown;
 pub(crate) use bridge::{Announced, Bridge};
 pub(crate) use exchange::{Exchange, Port};
 pub(crate) use groups::MemberId;
 pub(crate) use id::Id;
-pub(crate) use remark::Remark;
 
 /// Memory for the messages of one row on one shard. With many shards, each gets less.
 pub(crate) const SHARD_BYTES_MAX: usize = 64 << 20;
@@ -136,11 +137,6 @@ pub(crate) struct ShardLedger {
     worked_until: Time,
     groups: Groups,
     book: Book,
-}
-
-/// The start of a message, for an example.
-fn content_text(content: &[u8]) -> String {
-    crate::failure::shown(content)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -235,16 +231,17 @@ impl ShardLedger {
     /// A message was sent that belongs to the ledger, but has nothing that identifies it.
     pub(crate) fn sent_without_id(&mut self, user: UserId, content: &[u8]) {
         self.book.interval.sent_without_id += 1;
-        self.book.remarks.note_once(DeliveryCounter::SentWithoutId, || Remark::SentWithoutId {
-            user,
-            content: content_text(content),
+        self.book.remarks.note_once(DeliveryCounter::SentWithoutId, || {
+            let content = shown(content);
+            say!("`match` found no ID in a message sent by user {user}: `{content}`")
         });
     }
 
     pub(crate) fn received_without_id(&mut self, user: UserId, content: &[u8]) {
         self.book.interval.received_without_id += 1;
         self.book.remarks.note_once(DeliveryCounter::ReceivedWithoutId, || {
-            Remark::ReceivedWithoutId { user, content: content_text(content) }
+            let content = shown(content);
+            say!("`match` found no ID in a message received by user {user}: `{content}`")
         });
     }
 
@@ -338,7 +335,7 @@ impl ShardLedger {
 
     /// The first error of each kind on this shard, once.
     pub(crate) fn remarks(&mut self) -> Vec<Remark> {
-        self.book.remarks.take_all()
+        std::mem::take(&mut self.book.remarks.waiting)
     }
 
     /// Everything sent anywhere before this time is known and processed, or the wait for it has

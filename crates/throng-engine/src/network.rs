@@ -19,7 +19,7 @@ use rustls::pki_types::ServerName;
 use socket2::Socket;
 use throng_base::Time;
 use throng_metrics::Packets;
-use throng_program::{HttpVersion, Scheme, Target, Tls};
+use throng_program::{Scheme, Target, Tls};
 use tokio_rustls::TlsConnector;
 
 use crate::prepared::Prepared;
@@ -85,16 +85,8 @@ impl Connector {
 }
 
 pub(crate) struct Network {
-    pub(crate) tls: Option<TlsConnector>,
-    /// The same for HTTP, which may negotiate HTTP/2.
-    pub(crate) tls_http: Option<TlsConnector>,
-    /// The same for schemes that require HTTP/2.
-    pub(crate) tls_http2: Option<TlsConnector>,
-    /// The same for connections that start without TLS; without ALPN, because the protocol is
-    /// already known.
-    pub(crate) tls_within: Option<TlsConnector>,
-    /// The same for schemes that offer a protocol of their own ([`Scheme::alpn`]).
-    tls_own: Vec<(Scheme, TlsConnector)>,
+    /// The settings for TLS, one for each offer of protocols; none without TLS.
+    tls: Vec<TlsConnector>,
     pub(crate) server_names: Vec<Option<ServerName<'static>>>,
     pub(crate) pools: Pools,
     pub(crate) vanished: Vanished,
@@ -118,25 +110,16 @@ impl Network {
     ) -> Network {
         let program = &prepared.program;
         let targets = program.targets.iter();
-        let agreeing = |version: HttpVersion| {
-            let config = tls.and_then(|config| tls::agreeing(config, version));
-            config.map(|config| TlsConnector::from(Arc::new(config)))
+        let own = Scheme::ALL.into_iter().filter_map(|scheme| Some(vec![scheme.alpn()?]));
+        // Connections that start without TLS offer nothing: the protocol is already known.
+        let offers = [tls::HTTP1, tls::HTTP2, tls::ANY_HTTP, &[]].map(<[_]>::to_vec);
+        let offering = |config: &Arc<ClientConfig>| {
+            let offers = offers.into_iter().chain(own);
+            let configs = offers.map(|offer| Arc::new(tls::offering(config, &offer)));
+            configs.map(TlsConnector::from).collect()
         };
-        let offering = |protocols: &[&[u8]]| {
-            tls.map(|config| {
-                let mut config = ClientConfig::clone(config);
-                config.alpn_protocols = protocols.iter().map(|one| one.to_vec()).collect();
-                TlsConnector::from(Arc::new(config))
-            })
-        };
-        let own = |scheme: Scheme| Some((scheme, offering(&[scheme.alpn()?])?));
-        let schemes = Scheme::ALL.into_iter();
         Network {
-            tls: tls.map(|config| TlsConnector::from(Arc::clone(config))),
-            tls_http: agreeing(program.connection.http_version),
-            tls_http2: agreeing(HttpVersion::Http2),
-            tls_within: offering(&[]),
-            tls_own: schemes.filter_map(own).collect(),
+            tls: tls.map(offering).unwrap_or_default(),
             server_names: targets.map(|target| server_name(&program.tls, target)).collect(),
             pools,
             wired,
@@ -146,9 +129,9 @@ impl Network {
         }
     }
 
-    /// For a scheme that offers a protocol of its own.
-    pub(crate) fn tls_of(&self, scheme: Scheme) -> Option<&TlsConnector> {
-        self.tls_own.iter().find(|(own, _)| *own == scheme).map(|(_, tls)| tls)
+    /// The settings for TLS that offer these protocols.
+    pub(crate) fn tls(&self, offer: &tls::Offer) -> Option<&TlsConnector> {
+        self.tls.iter().find(|tls| tls.config().alpn_protocols == offer)
     }
 
     /// The sources of connections to an address of this route.
@@ -160,11 +143,7 @@ impl Network {
     #[cfg(test)]
     pub(crate) fn plain(pools: Pools) -> Network {
         Network {
-            tls: None,
-            tls_http: None,
-            tls_http2: None,
-            tls_within: None,
-            tls_own: Vec::new(),
+            tls: Vec::new(),
             server_names: Vec::new(),
             pools,
             wired: None,

@@ -16,13 +16,10 @@ use std::time::Duration;
 
 use throng_base::{Said, StepId, Time};
 use throng_metrics::{
-    Cause, CellCounter, Chain, Connections, DeliveryCounter, DeliveryInterval, Ending, Gauges,
-    Heartbeats, Histogram, Interval, LOST_NS_MIN, Lifecycle, Messages, Population,
-    ResidenceInterval, Retries, Slow, SlowBounds, Stage, StageInterval, StepInterval, TcpSamples,
-    Together,
+    Cause, CellCounter, Chain, DeliveryInterval, Ending, Interval, LOST_NS_MIN, ResidenceInterval,
+    Slow, SlowBounds, Stage, StepInterval,
 };
 
-use crate::ledger::Remark;
 use crate::network::routes::Places;
 use crate::transport::TcpInfo;
 use evidence::{Evidence, Exchange};
@@ -92,30 +89,14 @@ pub(crate) struct Recorder {
     pub(crate) targets: Targets,
     pub(crate) instances: Instances,
     pub(crate) sessions: Sessions,
-    stages: [StageInterval; Stage::ALL.len()],
-    pub(crate) connections: Connections,
-    residence: Vec<ResidenceInterval>,
-    /// By step: the slowest attempts of the phase, and those of the interval.
+    /// By step: the slowest attempts of the phase.
     slow_bounds: Rows<SlowBounds>,
-    slowest: Vec<Slow>,
-    pub(crate) population: Population,
-    pub(crate) lifecycle: Lifecycle,
-    pub(crate) heartbeats: Heartbeats,
-    retries: Retries,
-    pub(crate) tcp: TcpSamples,
-    pub(crate) messages: Messages,
-    deliveries: Vec<DeliveryInterval>,
     pub(crate) samples: Samples,
-    pub(crate) gauges: Gauges,
     pub(crate) cells: CellCounter,
-    pub(crate) bytes_in: u64,
-    pub(crate) bytes_out: u64,
-    pub(crate) lateness: Histogram,
-    /// Starts in one wake-up: since the last, and of the interval.
+    /// All other results of the current interval.
+    pub(crate) interval: Interval,
+    /// Starts in the current wake-up.
     begun_now: u64,
-    together: Together,
-    /// The lost time, and the longest part of it.
-    lost: (u64, u64),
     /// Kinds of errors that have an example.
     shown: Vec<(StepId, Cause, u16)>,
     /// Of the failure that is about to be recorded, if it is the first of its kind.
@@ -132,39 +113,25 @@ pub(crate) struct Recorder {
 /// that has not started, and none is open when the shard ends.
 #[derive(Default)]
 struct Open {
-    #[cfg(debug_assertions)]
     by_step: Vec<u64>,
 }
 
-#[cfg(debug_assertions)]
 impl Open {
+    #[inline]
     fn begin(&mut self, step: StepId) {
-        if self.by_step.len() <= step.index() {
-            self.by_step.resize(step.index() + 1, 0);
+        if cfg!(debug_assertions) {
+            let steps = self.by_step.len().max(step.index() + 1);
+            self.by_step.resize(steps, 0);
+            self.by_step[step.index()] += 1;
         }
-        self.by_step[step.index()] += 1;
     }
 
+    #[inline]
     fn end(&mut self, step: StepId) {
-        let open = self.by_step.get_mut(step.index()).filter(|open| **open > 0);
-        *open.unwrap_or_else(|| panic!("an attempt at {step:?} ends that was not begun")) -= 1;
-    }
-
-    fn is_empty(&self) -> bool {
-        self.by_step.iter().all(|open| *open == 0)
-    }
-}
-
-#[cfg(not(debug_assertions))]
-impl Open {
-    #[inline]
-    fn begin(&mut self, _step: StepId) {}
-
-    #[inline]
-    fn end(&mut self, _step: StepId) {}
-
-    fn is_empty(&self) -> bool {
-        true
+        if cfg!(debug_assertions) {
+            let open = self.by_step.get_mut(step.index()).filter(|open| **open > 0);
+            *open.unwrap_or_else(|| panic!("an attempt at {step:?} ends that was not begun")) -= 1;
+        }
     }
 }
 
@@ -176,27 +143,11 @@ impl Recorder {
             targets: Targets::new(places),
             instances: Instances::default(),
             sessions: Sessions::new(0),
-            stages: Stage::ALL.map(StageInterval::new),
-            connections: Connections::default(),
-            residence: Vec::new(),
             slow_bounds: Rows::new(steps),
-            slowest: Vec::new(),
-            population: Population::default(),
-            lifecycle: Lifecycle::default(),
-            heartbeats: Heartbeats::default(),
-            retries: Retries::default(),
-            tcp: TcpSamples::default(),
-            messages: Messages::default(),
-            deliveries: Vec::new(),
             samples: Samples::default(),
-            gauges: Gauges::default(),
             cells: CellCounter::default(),
-            bytes_in: 0,
-            bytes_out: 0,
-            lateness: Histogram::new(),
+            interval: Interval::default(),
             begun_now: 0,
-            together: Together::default(),
-            lost: (0, 0),
             shown: Vec::new(),
             exchange: Exchange::default(),
             ended: 0,
@@ -213,11 +164,13 @@ impl Recorder {
 
     /// Its memory, including the active steps and the range of recorded times.
     pub(crate) fn bytes(&self) -> u64 {
-        let stages = self.stages.iter().map(|stage| of_heap(&stage.latency));
-        let own = [&self.lateness, &self.tcp.round_trip].map(of_heap);
-        let residence = self.residence.iter().map(|row| of_heap(&row.time) + size_of_val(row));
+        let Interval { connections, generator, tcp, slowest, .. } = &self.interval;
+        let stages = connections.stages.iter().map(|row| of_heap(&row.latency) + size_of_val(row));
+        let own = [&generator.lateness, &tcp.round_trip].map(of_heap);
+        let residence = connections.residence.iter();
+        let residence = residence.map(|row| of_heap(&row.time) + size_of_val(row));
         let histograms = stages.chain(own).chain(residence).sum::<usize>();
-        let slow = self.slow_bounds.own_bytes() + self.slowest.capacity() * size_of::<Slow>();
+        let slow = self.slow_bounds.own_bytes() + slowest.capacity() * size_of::<Slow>();
         let rows = self.sessions.heap_bytes() + self.steps.heap_bytes() + self.targets.heap_bytes();
         let rows = rows + self.cells.heap_bytes();
         (histograms + slow + rows + size_of::<Recorder>()) as u64
@@ -233,9 +186,11 @@ impl Recorder {
                 for step in 0..self.steps.places.len() {
                     self.steps.of(StepId(step as u16)).latency.record(nanos);
                 }
-                self.stages.iter_mut().for_each(|stage| stage.latency.record(nanos));
-                self.lateness.record(nanos);
-                self.tcp.round_trip.record(nanos);
+                for stage in Stage::ALL {
+                    self.interval.stage_mut(stage).latency.record(nanos);
+                }
+                self.interval.generator.lateness.record(nanos);
+                self.interval.tcp.round_trip.record(nanos);
             }
         }
     }
@@ -270,7 +225,7 @@ impl Recorder {
             let at_ns = at.as_nanos();
             let code = attempt.code;
             let slow = Slow { step: step.0, at_ns, latency_ns, user, code, cause, trace, chain };
-            Slow::add(&mut self.slowest, &slow);
+            Slow::add(&mut self.interval.slowest, &slow);
         }
     }
 
@@ -281,7 +236,7 @@ impl Recorder {
 
     /// Whether every attempt that was started has ended.
     pub(crate) fn is_complete(&self) -> bool {
-        self.open.is_empty()
+        self.open.by_step.iter().all(|open| *open == 0)
     }
 
     /// An attempt succeeded.
@@ -298,9 +253,10 @@ impl Recorder {
     /// A try failed, and the same attempt is retried.
     pub(crate) fn retried(&mut self, step: StepId, attempt: &Attempt, cause: Cause) {
         self.exchange = Exchange::default();
-        self.retries.retried += 1;
-        self.retries.retry_after += u64::from(attempt.retry_after_s > 0);
-        self.retries.retry_after_cut += u64::from(attempt.retry_after_s > RETRY_AFTER_MAX_S);
+        let retries = &mut self.interval.retries;
+        retries.retried += 1;
+        retries.retry_after += u64::from(attempt.retry_after_s > 0);
+        retries.retry_after_cut += u64::from(attempt.retry_after_s > RETRY_AFTER_MAX_S);
         let figures = self.steps.of(step);
         throng_metrics::interval::add(&mut figures.retried, cause, 1);
         said(figures, attempt);
@@ -308,7 +264,7 @@ impl Recorder {
 
     /// An attempt failed after retries.
     pub(crate) fn given_up(&mut self, step: StepId) {
-        self.retries.given_up += 1;
+        self.interval.retries.given_up += 1;
         self.steps.of(step).given_up += 1;
     }
 
@@ -382,8 +338,8 @@ impl Recorder {
         }
     }
 
-    /// Records the deliveries of one row of the ledger, and the first errors.
-    pub(crate) fn delivered(&mut self, interval: DeliveryInterval, remarks: &[Remark], now: Time) {
+    /// Records the deliveries of one row of the ledger.
+    pub(crate) fn delivered(&mut self, interval: DeliveryInterval) {
         let step = StepId(interval.step);
         if interval.lost > 0 {
             let figures = self.steps.of(step);
@@ -391,15 +347,20 @@ impl Recorder {
             figures.count += interval.lost;
             throng_metrics::interval::add(&mut figures.errors, Cause::DeliveryLost, interval.lost);
         }
-        let lost = remarks.iter().filter(|remark| remark.counter() == DeliveryCounter::Lost);
-        let example = |remark: &Remark| {
-            let (cause, detail) = (Cause::DeliveryLost, remark.said());
-            Example { at: now, step, cause, detail, evidence: None }
-        };
-        self.examples.extend(lost.map(example));
         if interval != (DeliveryInterval { step: step.0, ..DeliveryInterval::default() }) {
-            self.deliveries.push(interval);
+            self.interval.deliveries.push(interval);
         }
+    }
+
+    /// The first delivery that was lost.
+    pub(crate) fn lost_one(&mut self, step: StepId, detail: Said, at: Time) {
+        self.examples.push(Example {
+            at,
+            step,
+            cause: Cause::DeliveryLost,
+            detail,
+            evidence: None,
+        });
     }
 
     /// A request is resent; its attempt has not ended.
@@ -410,16 +371,16 @@ impl Recorder {
     /// The target has set its limit of concurrent streams on a connection.
     pub(crate) fn streams_allowed(&mut self, allowed: u32, wanted: u32) {
         if allowed < wanted {
-            self.connections.streams_limited += 1;
-            self.connections.streams_allowed += u64::from(allowed);
+            self.interval.connections.counts.streams_limited += 1;
+            self.interval.connections.counts.streams_allowed += u64::from(allowed);
         }
     }
 
     /// A heartbeat was sent. The first of those sent at a time is the attempt, which ends with its
     /// reply if one `is_awaited`.
     pub(crate) fn beat_sent(&mut self, step: StepId, bytes: u64, is_first: bool, is_awaited: bool) {
-        self.heartbeats.sent += 1;
-        self.heartbeats.without_answer += u64::from(!is_first || !is_awaited);
+        self.interval.heartbeats.sent += 1;
+        self.interval.heartbeats.without_answer += u64::from(!is_first || !is_awaited);
         self.steps.of(step).bytes_out += bytes;
         if is_first {
             self.begun(step);
@@ -432,19 +393,19 @@ impl Recorder {
 
     #[inline]
     pub(crate) fn stage_begins(&mut self, stage: Stage) {
-        self.stages[stage as usize].began += 1;
+        self.interval.stage_mut(stage).began += 1;
     }
 
     #[inline]
     pub(crate) fn stage_ok(&mut self, stage: Stage, time: Duration) {
-        let figures = &mut self.stages[stage as usize];
+        let figures = self.interval.stage_mut(stage);
         figures.ok += 1;
         figures.latency.record(nanos(time));
         self.ended += 1;
     }
 
     pub(crate) fn stage_failed(&mut self, stage: Stage, cause: Cause) {
-        let figures = &mut self.stages[stage as usize];
+        let figures = self.interval.stage_mut(stage);
         figures.failed += 1;
         throng_metrics::interval::add(&mut figures.errors, cause, 1);
         self.ended += 1;
@@ -452,51 +413,53 @@ impl Recorder {
 
     /// A connection ended, open or not, after this time.
     pub(crate) fn connection_ended(&mut self, ending: Ending, was_open: bool, lived: Duration) {
-        *ending.of(&mut self.connections) += 1;
-        ResidenceInterval::of(&mut self.residence, ending, !was_open).record(nanos(lived));
+        *ending.of(&mut self.interval.connections.counts) += 1;
+        let residence = &mut self.interval.connections.residence;
+        ResidenceInterval::of(residence, ending, !was_open).record(nanos(lived));
     }
 
     /// Whether the kernel may be asked about another connection in this interval.
     #[inline]
     pub(crate) fn wants_tcp_sample(&self) -> bool {
-        self.tcp.count < TCP_SAMPLES_MAX
+        self.interval.tcp.count < TCP_SAMPLES_MAX
     }
 
     pub(crate) fn tcp_sample(&mut self, info: &TcpInfo) {
-        self.tcp.count += 1;
-        self.tcp.round_trip.record(nanos(info.round_trip));
-        self.tcp.retransmits += info.retransmits;
-        self.tcp.out_of_order += info.out_of_order;
-        self.tcp.backlog_bytes_max = self.tcp.backlog_bytes_max.max(info.backlog_bytes);
+        let tcp = &mut self.interval.tcp;
+        tcp.count += 1;
+        tcp.round_trip.record(nanos(info.round_trip));
+        tcp.retransmits += info.retransmits;
+        tcp.out_of_order += info.out_of_order;
+        tcp.backlog_bytes_max = tcp.backlog_bytes_max.max(info.backlog_bytes);
     }
 
     /// A number that changes when users are active.
     pub(crate) fn activity(&self) -> u64 {
-        let messages = &self.messages;
+        let messages = &self.interval.traffic.messages;
         let counts = [
             self.ended,
-            self.connections.attempted,
-            self.population.started,
-            self.heartbeats.sent,
-            self.population.iterations_started,
+            self.interval.connections.counts.attempted,
+            self.interval.population.started,
+            self.interval.heartbeats.sent,
+            self.interval.population.iterations_started,
             messages.received,
             messages.sent,
             messages.pings,
-            self.bytes_in,
-            self.bytes_out,
+            self.interval.traffic.bytes_in,
+            self.interval.traffic.bytes_out,
         ];
         counts.into_iter().fold(0, u64::wrapping_add)
     }
 
     /// A user started or disconnected on time, or this late.
     pub(crate) fn moved(&mut self, late: Duration) {
-        self.lateness.record(nanos(late));
+        self.interval.generator.lateness.record(nanos(late));
     }
 
     /// Something started on time, or this late.
     #[inline]
     pub(crate) fn late(&mut self, late: Duration) {
-        self.lateness.record(nanos(late));
+        self.interval.generator.lateness.record(nanos(late));
         self.begun_now += 1;
     }
 
@@ -504,7 +467,7 @@ impl Recorder {
     #[inline]
     pub(crate) fn waking_over(&mut self) {
         if self.begun_now > 0 {
-            self.together.add(self.begun_now);
+            self.interval.generator.together.add(self.begun_now);
             self.begun_now = 0;
         }
     }
@@ -513,49 +476,28 @@ impl Recorder {
     /// single value among a hundred per second, however long it was: that a generator stood still
     /// for half of a run is visible in the lost time, not in these values.
     pub(crate) fn woken(&mut self, due: Time, now: Time) {
-        self.lateness.record(nanos(now - due));
+        self.interval.generator.lateness.record(nanos(now - due));
         let gap = nanos(now - due);
         if gap >= LOST_NS_MIN {
-            self.lost = (self.lost.0 + gap, self.lost.1.max(gap));
+            let generator = &mut self.interval.generator;
+            generator.lost_ns += gap;
+            generator.lost_max_ns = generator.lost_max_ns.max(gap);
         }
     }
 
     /// Hands over everything since the last call. Gauges keep their values.
     pub(crate) fn take(&mut self, second: u64, phase: u16) -> (Interval, Vec<Example>) {
-        let mut interval = Interval { second, phase, shards: 1, ..Interval::default() };
+        self.waking_over();
+        let next = Interval { gauges: self.interval.gauges.clone(), ..Interval::default() };
+        let mut interval = std::mem::replace(&mut self.interval, next);
+        (interval.second, interval.phase, interval.shards) = (second, phase, 1);
         interval.steps = self.steps.take();
         interval.parts.targets = self.targets.rows.take();
         interval.parts.instances = self.instances.take();
         interval.parts.sessions = self.sessions.0.take();
-        for stage in Stage::ALL {
-            let figures = &mut self.stages[stage as usize];
-            if figures.began + figures.ok + figures.failed > 0 {
-                interval
-                    .connections
-                    .stages
-                    .push(std::mem::replace(figures, StageInterval::new(stage)));
-            }
-        }
-        interval.connections.counts = std::mem::take(&mut self.connections);
-        interval.connections.residence = std::mem::take(&mut self.residence);
-        interval.slowest = std::mem::take(&mut self.slowest);
-        interval.population = std::mem::take(&mut self.population);
-        interval.lifecycle = std::mem::take(&mut self.lifecycle);
-        interval.heartbeats = std::mem::take(&mut self.heartbeats);
-        interval.retries = std::mem::take(&mut self.retries);
-        interval.tcp = std::mem::take(&mut self.tcp);
-        interval.traffic.messages = std::mem::take(&mut self.messages);
-        interval.deliveries = std::mem::take(&mut self.deliveries);
+        interval.connections.stages.sort_by_key(|row| row.stage as usize);
         interval.samples = std::mem::take(&mut self.samples.rows);
-        interval.gauges = self.gauges.clone();
         interval.cells = self.cells.take(second);
-        interval.traffic.bytes_in = std::mem::take(&mut self.bytes_in);
-        interval.traffic.bytes_out = std::mem::take(&mut self.bytes_out);
-        interval.generator.lateness = std::mem::take(&mut self.lateness);
-        self.waking_over();
-        interval.generator.together = std::mem::take(&mut self.together);
-        (interval.generator.lost_ns, interval.generator.lost_max_ns) =
-            std::mem::take(&mut self.lost);
         (interval, std::mem::take(&mut self.examples))
     }
 }
@@ -625,10 +567,10 @@ mod tests {
     fn a_lost_delivery_creates_a_ledger_row() {
         let mut recorder = Recorder::new(4, &Places::default());
         let interval = DeliveryInterval { step: 2, sent: 5, ..DeliveryInterval::default() };
-        recorder.delivered(interval.clone(), &[], Time::ZERO);
+        recorder.delivered(interval.clone());
         let (first, _) = recorder.take(0, 0);
         assert_eq!((first.steps.len(), first.deliveries.len()), (0, 1));
-        recorder.delivered(DeliveryInterval { lost: 3, ..interval }, &[], Time::ZERO);
+        recorder.delivered(DeliveryInterval { lost: 3, ..interval });
         let (second, _) = recorder.take(1, 0);
         assert_eq!((second.steps[0].step, second.steps[0].count), (2, 3));
         assert_eq!(second.steps[0].errors, [(Cause::DeliveryLost, 3)]);
@@ -651,7 +593,7 @@ mod tests {
                 .failed(StepId(1), &attempt, Cause::Reset, Time::ZERO, || Said::of_others("gone"));
         }
         recorder.stage_ok(Stage::Connect, Duration::from_micros(50));
-        recorder.gauges.users_online = 4;
+        recorder.interval.gauges.users_online = 4;
         let (interval, examples) = recorder.take(7, 0);
         assert_eq!((interval.second, interval.steps.len(), examples.len()), (7, 1, 1));
         let figures = &interval.steps[0];

@@ -12,13 +12,13 @@ use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use throng_base::{Clock, Said, ShardId, Share, Time};
+use throng_base::{Clock, Said, Share, Time};
 use throng_data::{DataError, Reader, Source, Table};
 use throng_load::{Forecast, comers};
 use throng_metrics::{Interval, Stage};
 use throng_program::{Delivery, Load, Program};
 use tokio::runtime::LocalRuntime;
-use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender};
 use tokio::sync::mpsc::{channel, unbounded_channel};
 
 use crate::connector::allowed::AllowList;
@@ -34,7 +34,7 @@ use crate::network::{Connector, Network, Wired};
 use crate::prepared::Prepared;
 use crate::recorder::Example;
 use crate::recorder::logs::Line;
-use crate::recorder::presence::{Presence, Presences};
+use crate::recorder::presence::Presences;
 use crate::rendezvous::{self, Places};
 use crate::shard::alarm::Alarm;
 use crate::shard::budget::Budget;
@@ -139,20 +139,9 @@ pub struct Run {
 
 /// A run whose shards are ready and wait for their clock.
 pub struct Ready {
-    pub shards: usize,
-    /// How many users beyond the plan the run can have at a time.
-    pub users_spare: Spare,
-    /// The addresses that every target has.
-    pub addresses: Vec<Vec<SocketAddr>>,
-    bridge: Option<Bridge>,
-    presences: Option<Presences>,
-    control: Control,
+    /// Its clock is not yet the one of the run.
+    pub run: Run,
     starters: Vec<blocking::Sender<Clock>>,
-    reports: UnboundedReceiver<Report>,
-    names: UnboundedReceiver<NameNews>,
-    traces: Receiver<Trace>,
-    merger: Merger,
-    threads: Vec<JoinHandle<()>>,
 }
 
 /// Resolves names, starts all shards, and starts the load when the last one is ready.
@@ -172,8 +161,7 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
     let spread = spread_of(program, users, options).map_err(StartError::Host)?;
     let shards = spread.shards;
     let rows = tables.iter().filter_map(|table| table.users_max()).min();
-    let limit = system::raise_descriptor_limit();
-    let users_spare = spread::users_spare(program, &spread, limit, rows);
+    let users_spare = spread::users_spare(program, &spread, system::raise_descriptor_limit(), rows);
     let ways = Ways::new(program, (users, options.share), &mut addresses)?;
     let prepared = prepared(program, &addresses, options);
     let control = Control::default();
@@ -189,57 +177,64 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
     for index in 0..shards {
         let (starter, started) = blocking::channel();
         starters.push(starter);
-        let share = options.share.thread(index as u64, shards as u64);
-        let thread = Thread {
-            share,
-            presence: presences.as_ref().and_then(|all| all.shard(index)),
+        let parts = Parts {
+            share: options.share.thread(index as u64, shards as u64),
             prepared: Arc::clone(&prepared),
+            lookups: lookups.clone(),
+            control: control.clone(),
+            places: places.clone(),
+            ledgers: ledgers.pop().unwrap_or_default(),
+            presence: presences.as_ref().and_then(|all| all.shard(index)),
+            budget: Arc::clone(&budget),
+            tracer: options.trace.then(|| Tracer::new(tracer.clone())),
+            gate: options.step_gate.clone(),
+            keep: options.keep.clone(),
+            give_back: options.give_back,
+        };
+        let thread = Thread {
+            parts,
             addresses: addresses.clone(),
             ways: ways.clone(),
-            lookups: lookups.clone(),
             users,
             spread,
             tls: tls.clone(),
             tables: tables.clone(),
-            control: control.clone(),
-            places: places.clone(),
-            ledgers: ledgers.pop().unwrap_or_default(),
-            budget: Arc::clone(&budget),
-            tracer: options.trace.then(|| tracer.clone()),
-            gate: options.step_gate.clone(),
-            keep: options.keep.clone(),
             reports: sender.clone(),
-            give_back: options.give_back,
         };
         let ready = ready.clone();
-        let spawned = spawn(index, move || thread.run(&ready, &started));
-        threads.push(spawned.map_err(|error| no_thread(index, shards, &error))?);
+        threads.push(spawn(index, shards, move || thread.run(&ready, &started))?);
     }
     drop(ready);
     all_ready(&answers, shards).map_err(StartError::Host)?;
-    let merger = merger(program, shards, resolving, &addresses);
-    Ok(Ready {
+    let run = Run {
+        control,
+        clock: timer,
         shards,
         users_spare,
-        addresses,
         bridge,
         presences,
-        control,
-        starters,
         reports,
         names,
         traces,
-        merger,
+        merger: merger(program, shards, resolving, &addresses),
+        addresses,
         threads,
-    })
+    };
+    Ok(Ready { run, starters })
 }
 
 fn spawn<T: Send + 'static>(
     shard: usize,
+    shards: usize,
     work: impl FnOnce() -> T + Send + 'static,
-) -> std::io::Result<JoinHandle<T>> {
-    let name = format!("shard-{shard}");
-    std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(work)
+) -> Result<JoinHandle<T>, StartError> {
+    let builder = std::thread::Builder::new().name(format!("shard-{shard}"));
+    builder.stack_size(STACK_BYTES).spawn(work).map_err(|error| {
+        StartError::Host(say!(
+            "cannot create the thread of shard {shard} of {shards}: {error}; raise `ulimit -u` \
+             and the cgroup pids limit, or raise `ulimit -n` to reduce the number of shards"
+        ))
+    })
 }
 
 fn tls_of(program: &Program) -> Result<Option<rustls::ClientConfig>, StartError> {
@@ -336,13 +331,6 @@ fn look_up_again(
     Ok((Some(lookups), names))
 }
 
-fn no_thread(index: usize, shards: usize, error: &std::io::Error) -> StartError {
-    StartError::Host(say!(
-        "cannot create the thread of shard {index} of {shards}: {error}; raise `ulimit -u` and \
-         the cgroup pids limit, or raise `ulimit -n` to reduce the number of shards"
-    ))
-}
-
 /// Waits until all shards are ready to start.
 fn all_ready(answers: &blocking::Receiver<Result<(), Said>>, shards: usize) -> Result<(), Said> {
     for _ in 0..shards {
@@ -354,24 +342,9 @@ fn all_ready(answers: &blocking::Receiver<Result<(), Said>>, shards: usize) -> R
 impl Ready {
     /// Starts the load at time zero of this clock, which may be in the future.
     pub fn begin(self, clock: Clock) -> Run {
-        let Ready { shards, users_spare, addresses, bridge, control, starters, .. } = self;
-        let Ready { presences, reports, names, traces, merger, threads, .. } = self;
         // A shard that is gone by now has reported why.
-        starters.iter().for_each(|starter| drop(starter.send(clock.clone())));
-        Run {
-            control,
-            clock,
-            shards,
-            users_spare,
-            addresses,
-            bridge,
-            presences,
-            reports,
-            names,
-            traces,
-            merger,
-            threads,
-        }
+        self.starters.iter().for_each(|starter| drop(starter.send(clock.clone())));
+        Run { clock, ..self.run }
     }
 }
 
@@ -425,121 +398,29 @@ enum Heard {
 
 /// The input of a shard's thread.
 struct Thread {
-    share: Share,
-    presence: Option<Presence>,
-    prepared: Arc<Prepared>,
+    parts: Parts,
     addresses: Vec<Vec<SocketAddr>>,
     ways: Ways,
-    lookups: Option<Arc<Lookups>>,
     /// The maximum number of users at a time, on all shards.
     users: u64,
     spread: Spread,
     tls: Option<rustls::ClientConfig>,
     tables: Vec<Arc<Table>>,
-    control: Control,
-    places: Places,
-    ledgers: Vec<ShardLedger>,
-    budget: Arc<Budget>,
-    tracer: Option<Sender<Trace>>,
-    gate: Option<Arc<Gate>>,
-    keep: Option<Kept>,
     reports: UnboundedSender<Report>,
-    give_back: Option<fn()>,
 }
 
 impl Thread {
     fn run(self, ready: &blocking::Sender<Result<(), Said>>, started: &blocking::Receiver<Clock>) {
-        let failed = |message: Said| {
-            let _ = ready.send(Err(message));
-        };
-        // If a sandbox forbids it, the shards share one table.
-        if let Err(error) = system::own_descriptor_table()
-            && self.spread.needs_own_tables
-        {
-            return failed(say!(
-                "one descriptor table is too small for all users, and shards cannot create their \
-                 own: {error}; raise `ulimit -n`, or allow unshare(2) in the sandbox"
-            ));
-        }
-        let runtime = match tokio::runtime::Builder::new_current_thread()
-            .enable_io()
-            .build_local(tokio::runtime::LocalOptions::default())
-        {
-            Ok(runtime) => runtime,
-            Err(error) => {
-                return failed(say!(
-                    "cannot create the event loop of a shard: {error}",
-                    error = Said::of_error(&error)
-                ));
-            }
-        };
-        let alarm = {
-            let entered = runtime.enter();
-            let alarm = Alarm::timer();
-            drop(entered);
-            match alarm {
-                Ok(alarm) => alarm,
-                Err(error) => {
-                    return failed(say!(
-                        "cannot create the timer of a shard: {error}",
-                        error = Said::of_error(&error)
-                    ));
-                }
-            }
+        let (runtime, alarm, readers) = match self.open() {
+            Ok(opened) => opened,
+            Err(error) => return drop(ready.send(Err(error))),
         };
         let connector = self.connector();
-        // Opened here because files must be in the shard's own descriptor table.
-        let readers: Result<_, _> = self.tables.iter().map(Reader::open).collect();
-        let readers: Vec<Reader> = match readers {
-            Ok(readers) => readers,
-            Err(error) => return drop(ready.send(Err(error.said()))),
-        };
         let _ = ready.send(Ok(()));
         // From here on the clock runs: everything is ready.
-        if let Ok(clock) = started.recv() {
-            clock.wait_for_zero();
-            self.work(&runtime, alarm, readers, connector, clock);
-        }
-    }
-
-    fn connector(&self) -> Connector {
-        let tls = self.tls.clone().map(Arc::new);
-        let pools = self.ways.sources.pools(self.users, &self.addresses, self.share);
-        let vanished = Vanished::new(self.spread.kept_max);
-        let ways = (pools, self.ways.wired.clone());
-        let network = Network::new(tls.as_ref(), &self.prepared, ways, vanished);
-        Connector::Network(Box::new(network))
-    }
-
-    fn work(
-        self,
-        runtime: &LocalRuntime,
-        alarm: Alarm,
-        readers: Vec<Reader>,
-        connector: Connector,
-        clock: Clock,
-    ) {
-        let parts = Parts {
-            id: ShardId(self.share.place().0 as u16),
-            share: self.share,
-            clock,
-            prepared: self.prepared,
-            readers,
-            connector,
-            lookups: self.lookups,
-            alarm,
-            control: self.control,
-            places: self.places,
-            ledgers: self.ledgers,
-            presence: self.presence,
-            budget: self.budget,
-            tracer: self.tracer.map(Tracer::new),
-            gate: self.gate,
-            keep: self.keep,
-            start: Time::ZERO,
-            give_back: self.give_back,
-        };
-        let shard = Shard::new(parts);
+        let Ok(clock) = started.recv() else { return };
+        clock.wait_for_zero();
+        let shard = Shard::new(self.parts, clock, readers, connector, alarm);
         system::sleep_exactly();
         // As a task like its users: it takes turns with them, and is woken without a system call.
         runtime.block_on(async {
@@ -550,6 +431,40 @@ impl Thread {
                 std::panic::resume_unwind(panic);
             }
         });
+    }
+
+    fn open(&self) -> Result<(LocalRuntime, Alarm, Vec<Reader>), Said> {
+        // If a sandbox forbids it, the shards share one table.
+        if let Err(error) = system::own_descriptor_table()
+            && self.spread.needs_own_tables
+        {
+            return Err(say!(
+                "one descriptor table is too small for all users, and shards cannot create their \
+                 own: {error}; raise `ulimit -n`, or allow unshare(2) in the sandbox"
+            ));
+        }
+        let options = tokio::runtime::LocalOptions::default();
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_io().build_local(options).map_err(|error| {
+            say!("cannot create the event loop of a shard: {error}", error = Said::of_error(&error))
+        })?;
+        let entered = runtime.enter();
+        let alarm = Alarm::timer().map_err(|error| {
+            say!("cannot create the timer of a shard: {error}", error = Said::of_error(&error))
+        })?;
+        drop(entered);
+        // Opened here because files must be in the shard's own descriptor table.
+        let readers: Result<_, _> = self.tables.iter().map(Reader::open).collect();
+        Ok((runtime, alarm, readers.map_err(|error: DataError| error.said())?))
+    }
+
+    fn connector(&self) -> Connector {
+        let tls = self.tls.clone().map(Arc::new);
+        let pools = self.ways.sources.pools(self.users, &self.addresses, self.parts.share);
+        let vanished = Vanished::new(self.spread.kept_max);
+        let ways = (pools, self.ways.wired.clone());
+        let network = Network::new(tls.as_ref(), &self.parts.prepared, ways, vanished);
+        Connector::Network(Box::new(network))
     }
 }
 

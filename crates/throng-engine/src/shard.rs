@@ -154,17 +154,12 @@ pub(crate) struct Shard {
     pub(crate) hasty: Cell<u32>,
 }
 
-/// The parts of a shard.
+/// The parts of a shard that exist before its thread.
 pub(crate) struct Parts {
-    pub(crate) id: ShardId,
     pub(crate) share: Share,
-    pub(crate) clock: Clock,
     pub(crate) prepared: Arc<Prepared>,
-    pub(crate) readers: Vec<Reader>,
-    pub(crate) connector: Connector,
     /// Names that are looked up again.
     pub(crate) lookups: Option<Arc<Lookups>>,
-    pub(crate) alarm: Alarm,
     pub(crate) control: Control,
     pub(crate) places: Places,
     pub(crate) ledgers: Vec<ShardLedger>,
@@ -173,24 +168,28 @@ pub(crate) struct Parts {
     pub(crate) tracer: Option<Tracer>,
     pub(crate) gate: Option<Arc<Gate>>,
     pub(crate) keep: Option<Kept>,
-    /// Start of the first phase.
-    pub(crate) start: Time,
     pub(crate) give_back: Option<fn()>,
 }
 
 impl Shard {
-    pub(crate) fn new(parts: Parts) -> Rc<Shard> {
+    pub(crate) fn new(
+        parts: Parts,
+        clock: Clock,
+        readers: Vec<Reader>,
+        connector: Connector,
+        alarm: Alarm,
+    ) -> Rc<Shard> {
         let program = &parts.prepared.program;
-        let schedules = Schedules::new(&program.loads, parts.share, parts.start, program.seed);
+        let schedules = Schedules::new(&program.loads, parts.share, Time::ZERO, program.seed);
         Rc::new(Shard {
-            id: parts.id,
-            wall: Wall::new(&parts.clock),
-            clock: parts.clock,
-            readers: RefCell::new(parts.readers),
+            id: ShardId(parts.share.place().0 as u16),
+            wall: Wall::new(&clock),
+            clock,
+            readers: RefCell::new(readers),
             routes: Routes::new(&parts.prepared, parts.lookups),
             lent: RefCell::new(Lent::new(parts.prepared.limits)),
             prepared: parts.prepared,
-            connector: parts.connector,
+            connector,
             read_buffer: RefCell::new(vec![0; READ_BUFFER_BYTES].into()),
             write_buffer: RefCell::default(),
             frame_buffer: RefCell::default(),
@@ -212,7 +211,7 @@ impl Shard {
             gate: parts.gate,
             keep: parts.keep,
             data_over: Cell::new(false),
-            alarm: parts.alarm,
+            alarm,
             schedules: RefCell::new(schedules),
             share: parts.share,
             marks: RefCell::default(),

@@ -196,7 +196,7 @@ impl User {
         if shard.prepared.sessions[usize::from(session)].connects {
             shard.comes_to(slot, id, UserState::Disconnected);
         } else {
-            shard.recorder.borrow_mut().gauges.users_online += 1;
+            shard.recorder.borrow_mut().interval.gauges.users_online += 1;
             shard.comes_to(slot, id, UserState::Online);
         }
         let state = State {
@@ -503,7 +503,7 @@ impl Drop for User {
         let state = &mut self.state;
         state.waits.tell_haste(false, &state.shard);
         if !state.connects() {
-            state.shard.recorder.borrow_mut().gauges.users_online -= 1;
+            state.shard.recorder.borrow_mut().interval.gauges.users_online -= 1;
         }
         state.tell(|| What::Gone);
         state.shard.user_gone(state.slot, state.id);

@@ -25,7 +25,7 @@ pub(crate) fn secure(shard: &Lane, target: u16, plain: Transport) -> Transport {
         other => return other,
     };
     let name = network.server_names[usize::from(target)].clone();
-    let Some(tls) = network.tls_within.clone() else {
+    let Some(tls) = network.tls(&[]).cloned() else {
         let failure = Failure::new(Cause::GeneratorFailed, say!("TLS was not prepared"));
         return Transport::Securing(Box::pin(async { Err(failure) }));
     };

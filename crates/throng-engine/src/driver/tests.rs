@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use throng_base::{Random, ShardId, Share, StepId};
+use throng_base::{Random, Share, StepId};
 use throng_metrics::{Gauges, Interval};
 use throng_program::{
     Coming, ConnectionOptions, Drive, Failing, Iterations, Limits, Link, Load, Phase, Program,
@@ -152,26 +152,23 @@ fn run_in(
     let (reports, mut received) = unbounded_channel();
     let addresses = [vec!["127.0.0.1:1".parse().unwrap()]];
     runtime.block_on(async {
-        let shard = Shard::new(Parts {
-            id: ShardId(share.place().0 as u16),
+        let parts = Parts {
             share,
-            clock: hand.clock.clone(),
             ledgers: Vec::new(),
             presence: None,
             budget: Budget::new(None, 1),
-            readers: Vec::new(),
             prepared: Prepared::new(Arc::new(program), &addresses).into(),
             lookups: None,
-            connector: Connector::World(Rc::clone(&world)),
-            alarm: Alarm::simulated(Rc::clone(hand)),
             control,
             places: Places::default(),
             tracer: None,
             gate: None,
             keep: None,
-            start: Time::ZERO,
             give_back: None,
-        });
+        };
+        let connector = Connector::World(Rc::clone(&world));
+        let alarm = Alarm::simulated(Rc::clone(hand));
+        let shard = Shard::new(parts, hand.clock.clone(), Vec::new(), connector, alarm);
         let done = Rc::new(Cell::new(false));
         let driven = Rc::clone(&done);
         tokio::task::spawn_local(async move {

@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use throng_base::units::{format_count, format_duration};
 use throng_base::{Time, UserId};
 use throng_metrics::{DeliveryCounter, DeliveryInterval};
 
@@ -13,12 +14,14 @@ use super::exchange::{MessageKey, Sent};
 use super::groups::{Groups, Member, MemberId};
 use super::id::{Texts, shown};
 use super::mix::{Mixed, mixed};
-use super::remark::{Remark, Remarks, SHOWN_USERS_MAX};
+use super::remark::Remarks;
 use super::{Fresh, Rules};
 
 /// Messages of one sender that are checked for reordering.
 const CHAIN_MAX: usize = 256;
 const NONE: u32 = u32::MAX;
+/// Users that are named as having lost a message.
+const SHOWN_USERS_MAX: usize = 3;
 
 /// Memory of a watched message besides its bits: the entry, its ID in two tables, its sender.
 const ENTRY_BYTES: usize = size_of::<Entry>() + 32;
@@ -287,8 +290,14 @@ impl Book {
                 self.interval.after_lost += 1;
                 let taken = at.since(entry.at);
                 let text = entry.text.as_ref();
-                let remark = |user| Remark::AfterLost { id: shown(id, text), user, taken };
-                self.remarks.note(DeliveryCounter::AfterLost, remark, groups, member);
+                let said = |user| {
+                    let (id, taken) = (shown(id, text), format_duration(taken));
+                    say!(
+                        "message {id} reached user {user} late ({taken} after it was sent); it \
+                         was already counted as lost"
+                    )
+                };
+                self.remarks.note(DeliveryCounter::AfterLost, said, groups, member);
                 return None;
             }
             let taken = latency.unwrap_or_else(|| at.since(entry.at));
@@ -317,12 +326,18 @@ impl Book {
         }
         if place == Where::Elsewhere {
             self.interval.stray += 1;
-            let remark = |user| Remark::Stray { id: self.texts.shown(id), user };
-            self.remarks.note(DeliveryCounter::Stray, remark, groups, member);
+            let said = |user| {
+                let id = self.texts.shown(id);
+                say!("message {id} reached user {user}, which is not in its audience")
+            };
+            self.remarks.note(DeliveryCounter::Stray, said, groups, member);
         } else {
             self.interval.twice += 1;
-            let remark = |user| Remark::Twice { id: self.texts.shown(id), user };
-            self.remarks.note(DeliveryCounter::Twice, remark, groups, member);
+            let said = |user| {
+                let id = self.texts.shown(id);
+                say!("message {id} was delivered to user {user} again")
+            };
+            self.remarks.note(DeliveryCounter::Twice, said, groups, member);
         }
     }
 
@@ -357,8 +372,11 @@ impl Book {
             None if self.rules.shares => {}
             None => {
                 self.interval.foreign += 1;
-                let remark = |user| Remark::Foreign { id: self.texts.shown(id), user };
-                self.remarks.note(DeliveryCounter::Foreign, remark, groups, member);
+                let said = |user| {
+                    let id = self.texts.shown(id);
+                    say!("message {id} reached user {user}, but no user of this run sent it")
+                };
+                self.remarks.note(DeliveryCounter::Foreign, said, groups, member);
             }
         }
     }
@@ -375,12 +393,15 @@ impl Book {
                 };
                 if !later.waiting.has(member.index) {
                     self.interval.out_of_order += 1;
-                    let remark = |user| Remark::OutOfOrder {
-                        id: shown(entry.id, entry.text.as_ref()),
-                        before: shown(later.id, later.text.as_ref()),
-                        user,
+                    let said = |user| {
+                        let [id, before] =
+                            [entry, later].map(|one| shown(one.id, one.text.as_ref()));
+                        say!(
+                            "message {id} reached user {user} after {before}, a later message \
+                             from the same sender"
+                        )
                     };
-                    self.remarks.note(DeliveryCounter::OutOfOrder, remark, groups, member);
+                    self.remarks.note(DeliveryCounter::OutOfOrder, said, groups, member);
                     break;
                 }
                 next = later.next;
@@ -488,14 +509,15 @@ impl Book {
         self.remarks.note_once(DeliveryCounter::Lost, || {
             let members = entry.waiting.all().take(SHOWN_USERS_MAX);
             let ids = members.map(|index| MemberId { group: entry.group, index });
-            Remark::Lost {
-                id: shown(entry.id, entry.text.as_ref()),
-                sender: entry.sender,
-                at: entry.at,
-                lost,
-                expected: u64::from(entry.expected),
-                users: ids.filter_map(|id| Some(groups.member(id)?.user)).collect(),
-            }
+            let users = ids.filter_map(|id| Some(groups.member(id)?.user.to_string()));
+            let users = users.collect::<Vec<_>>().join(", ");
+            let (id, sender) = (shown(entry.id, entry.text.as_ref()), entry.sender);
+            let at = format_duration(entry.at.since(Time::ZERO));
+            let [lost, expected] = [lost, u64::from(entry.expected)].map(format_count);
+            say!(
+                "message {id} sent by user {sender} at {at} did not reach {lost} of {expected} \
+                 receivers on one shard: users {users}"
+            )
         });
     }
 

@@ -255,8 +255,7 @@ fn a_receipt_before_its_announcement_is_processed_after_it() {
     assert_eq!((told.step, told.expected, told.delivered, told.out_of_order), (3, 2, 2, 1));
     assert_eq!(told.foreign, 0);
     assert_eq!(finish(&mut sender, 9).sent, 2);
-    let said: Vec<String> =
-        receiver.remarks().iter().map(|remark| remark.said().english()).collect();
+    let said: Vec<String> = receiver.remarks().iter().map(|(_, said)| said.english()).collect();
     assert_eq!(
         said,
         ["message 10 reached user 2 after 11, a later message from the same sender"],
@@ -295,7 +294,7 @@ fn losses_are_reported_in_a_sentence() {
     let told = ledger.interval();
     assert_eq!((told.sent, told.expected, told.delivered), (1, 100, 96));
     assert_eq!((told.lost, told.excused), (3, 1));
-    let said: Vec<String> = ledger.remarks().iter().map(|remark| remark.said().english()).collect();
+    let said: Vec<String> = ledger.remarks().iter().map(|(_, said)| said.english()).collect();
     assert_eq!(
         said,
         ["message 2748 sent by user 17 at 1.00µs did not reach 3 of 100 receivers on one \
@@ -383,7 +382,7 @@ fn ids_are_reported_as_in_the_message() {
     ledger.received_without_id(UserId(2), b"{\"no\": 1}");
     ledger.received_without_id(UserId(2), b"second");
     work(&mut ledger, 20_000);
-    let said: Vec<String> = ledger.remarks().iter().map(|remark| remark.said().english()).collect();
+    let said: Vec<String> = ledger.remarks().iter().map(|(_, said)| said.english()).collect();
     assert_eq!(
         said,
         [

@@ -26,19 +26,12 @@ pub fn config(options: &Tls) -> Result<ClientConfig, Said> {
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| Said::of_others(error.to_string()))?;
-    let verifier: Arc<dyn ServerCertVerifier> = match (options.verify, &options.ca) {
-        (true, Some(path)) => {
-            let given = certificates(path)?;
-            let roots = roots(options, given.clone())?;
-            let authorities = authorities(roots, Arc::clone(&provider))?;
-            Arc::new(TrustGiven { authorities, given })
-        }
-        (true, None) => {
-            let system = rustls_native_certs::load_native_certs().certs;
-            authorities(roots(options, system)?, Arc::clone(&provider))?
-        }
-        (false, _) => Arc::new(TrustAnybody { provider: Arc::clone(&provider) }),
+    let given = match (options.verify, &options.ca) {
+        (true, Some(path)) => certificates(path)?,
+        (true, None) => rustls_native_certs::load_native_certs().certs,
+        (false, _) => Vec::new(),
     };
+    let verifier = Arc::new(Verifier::new(options, given, &provider)?);
     let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
     let mut config = match &options.identity {
         None => builder.with_no_client_auth(),
@@ -55,25 +48,26 @@ pub fn config(options: &Tls) -> Result<ClientConfig, Said> {
     Ok(config)
 }
 
-/// The same for HTTP if HTTP/2 is to be negotiated (RFC 7301; RFC 9113, 3.2).
-pub(crate) fn agreeing(config: &ClientConfig, version: HttpVersion) -> Option<ClientConfig> {
-    let protocols: &[&[u8]] = match version {
-        HttpVersion::Http1 => return None,
-        HttpVersion::Http2 => &[b"h2"],
-        HttpVersion::Auto => &[b"h2", b"http/1.1"],
-    };
-    let alpn_protocols = protocols.iter().map(|one| one.to_vec()).collect();
-    let mut config = config.clone();
-    config.alpn_protocols = alpn_protocols;
-    Some(config)
+/// Protocols that a client offers by ALPN (RFC 7301; RFC 9113, 3.2).
+pub(crate) type Offer = [&'static [u8]];
+pub(crate) const HTTP1: &Offer = &[b"http/1.1"];
+pub(crate) const HTTP2: &Offer = &[b"h2"];
+pub(crate) const ANY_HTTP: &Offer = &[b"h2", b"http/1.1"];
+
+/// What is offered for HTTP of this version.
+pub(crate) fn offer_of(version: HttpVersion) -> &'static Offer {
+    match version {
+        HttpVersion::Http1 => HTTP1,
+        HttpVersion::Http2 => HTTP2,
+        HttpVersion::Auto => ANY_HTTP,
+    }
 }
 
-fn authorities(
-    roots: RootCertStore,
-    provider: Arc<CryptoProvider>,
-) -> Result<Arc<WebPkiServerVerifier>, Said> {
-    let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
-    builder.build().map_err(|error| Said::of_others(error.to_string()))
+/// The same configuration with this offer.
+pub(crate) fn offering(config: &ClientConfig, offer: &Offer) -> ClientConfig {
+    let mut config = config.clone();
+    config.alpn_protocols = offer.iter().map(|one| one.to_vec()).collect();
+    config
 }
 
 fn roots(options: &Tls, found: Vec<CertificateDer<'static>>) -> Result<RootCertStore, Said> {
@@ -182,65 +176,19 @@ fn is_authority_alone(error: &CertificateError) -> bool {
     format!("{other:?}").contains("CaUsedAsEndEntity")
 }
 
-/// Trusts the authorities of a file, and a server that presents one of these certificates as its
-/// own: `openssl req -x509` creates a certificate that is both. Its name and time are still
-/// checked.
+/// Verifies servers by trusted authorities, or accepts any certificate. Then the server's signature
+/// is checked if its key can be used, which is not possible for certificates of version 1, with
+/// unknown critical extensions, or with short keys.
+///
+/// If the authorities come from a file, a server may present one of these certificates as its own:
+/// `openssl req -x509` creates a certificate that is both. Its name and time are still checked.
 #[derive(Debug)]
-struct TrustGiven {
-    authorities: Arc<WebPkiServerVerifier>,
+struct Verifier {
+    algorithms: WebPkiSupportedAlgorithms,
+    /// `None` to accept any certificate.
+    authorities: Option<Arc<WebPkiServerVerifier>>,
+    /// The certificates of the file.
     given: Vec<CertificateDer<'static>>,
-}
-
-impl ServerCertVerifier for TrustGiven {
-    fn verify_server_cert(
-        &self,
-        certificate: &CertificateDer<'_>,
-        between: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        let verdict = self.authorities.verify_server_cert(certificate, between, name, ocsp, now);
-        match verdict {
-            // Reported only after the time was found to be valid.
-            Err(rustls::Error::InvalidCertificate(error))
-                if is_authority_alone(&error) && self.given.contains(certificate) =>
-            {
-                verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
-                Ok(ServerCertVerified::assertion())
-            }
-            verdict => verdict,
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.authorities.verify_tls12_signature(message, certificate, signed)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.authorities.verify_tls13_signature(message, certificate, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.authorities.supported_verify_schemes()
-    }
-}
-
-/// Accepts any certificate, and checks the server's signature if its key can be used. That is not
-/// possible for certificates of version 1, with unknown critical extensions, or with short keys.
-#[derive(Debug)]
-struct TrustAnybody {
-    provider: Arc<CryptoProvider>,
 }
 
 /// Whether the library can verify a signature by the key of this certificate.
@@ -263,7 +211,23 @@ type Verify = fn(
     &WebPkiSupportedAlgorithms,
 ) -> Result<HandshakeSignatureValid, rustls::Error>;
 
-impl TrustAnybody {
+impl Verifier {
+    fn new(
+        options: &Tls,
+        given: Vec<CertificateDer<'static>>,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Verifier, Said> {
+        let algorithms = provider.signature_verification_algorithms;
+        if !options.verify {
+            return Ok(Verifier { algorithms, authorities: None, given });
+        }
+        let roots = Arc::new(roots(options, given.clone())?);
+        let builder = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(provider));
+        let authorities = builder.build().map_err(|error| Said::of_others(error.to_string()))?;
+        let given = if options.ca.is_some() { given } else { Vec::new() };
+        Ok(Verifier { algorithms, authorities: Some(authorities), given })
+    }
+
     fn verified(
         &self,
         verify: Verify,
@@ -271,24 +235,35 @@ impl TrustAnybody {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        match is_usable(certificate) {
-            true => verify(message, certificate, signed, algorithms),
+        match self.authorities.is_some() || is_usable(certificate) {
+            true => verify(message, certificate, signed, &self.algorithms),
             false => Ok(HandshakeSignatureValid::assertion()),
         }
     }
 }
 
-impl ServerCertVerifier for TrustAnybody {
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
+        certificate: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
+        let Some(authorities) = &self.authorities else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        match authorities.verify_server_cert(certificate, between, name, ocsp, now) {
+            // Reported only after the time was found to be valid.
+            Err(rustls::Error::InvalidCertificate(error))
+                if is_authority_alone(&error) && self.given.contains(certificate) =>
+            {
+                verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verdict => verdict,
+        }
     }
 
     fn verify_tls12_signature(
@@ -310,7 +285,7 @@ impl ServerCertVerifier for TrustAnybody {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        self.algorithms.supported_schemes()
     }
 }
 
@@ -359,8 +334,8 @@ gN/MAiB4ZqGGMfGSY1e1Uvta848QhTHfwUFEAjHjSxdSFOuN2w==\n\
     fn check(given: &str, name: &'static str, seconds: u64) -> String {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let given = vec![parsed(given)];
-        let roots = roots(&Tls::default(), given.clone()).unwrap();
-        let verifier = TrustGiven { authorities: authorities(roots, provider).unwrap(), given };
+        let options = Tls { ca: Some("ca.pem".into()), ..Tls::default() };
+        let verifier = Verifier::new(&options, given, &provider).unwrap();
         let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         let name = ServerName::try_from(name).unwrap();
         match verifier.verify_server_cert(&parsed(OWN), &[], &name, &[], now) {

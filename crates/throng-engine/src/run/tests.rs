@@ -3,7 +3,7 @@
 use super::*;
 use crate::control::StoppedBy;
 use crate::trace::What;
-use throng_base::{Said, StepId};
+use throng_base::{Said, ShardId, StepId};
 use throng_program::{
     Block, Coming, Connect, ConnectionOptions, Drive, Failing, Limits, Link, Load, OnError, Pause,
     Phase, Rendezvous, Scheme, Session, Statement, Step, StepKind, Target, Text, Tls, Users, Way,

@@ -142,7 +142,7 @@ impl Lane {
                 }
                 self.start_begins();
                 if free - due >= WAITED {
-                    self.recorder.borrow_mut().population.waited += 1;
+                    self.recorder.borrow_mut().interval.population.waited += 1;
                 }
                 Some(due)
             }
@@ -180,12 +180,12 @@ impl Lane {
 
     pub(crate) fn iteration_begins(&self) {
         self.running.set(self.running.get() + 1);
-        self.recorder.borrow_mut().population.iterations_started += 1;
+        self.recorder.borrow_mut().interval.population.iterations_started += 1;
     }
 
     /// A start that the schedule has set starts.
     pub(crate) fn start_begins(&self) {
-        self.recorder.borrow_mut().population.begun += 1;
+        self.recorder.borrow_mut().interval.population.begun += 1;
     }
 
     /// A user runs an iteration of its session, measured from `since`.
@@ -211,7 +211,7 @@ impl Lane {
         self.running.set(self.running.get() - 1);
         let mut recorder = self.recorder.borrow_mut();
         let finished = matches!(how, Iteration::Finished(_));
-        recorder.population.iterations_finished += u64::from(finished);
+        recorder.interval.population.iterations_finished += u64::from(finished);
         recorder.sessions.ends(session, how);
     }
 
@@ -257,8 +257,8 @@ impl Lane {
         self.due.borrow_mut().remove(slot);
         self.slots.borrow_mut().release(slot);
         let mut recorder = self.recorder.borrow_mut();
-        recorder.population.finished += 1;
-        recorder.gauges.users_present -= 1;
+        recorder.interval.population.finished += 1;
+        recorder.interval.gauges.users_present -= 1;
         drop(recorder);
         self.may_be_done();
     }
@@ -289,8 +289,8 @@ impl Lane {
         let id = self.plan().user(self.share.user(made));
         let slot = self.slots.borrow_mut().take(stays);
         let mut recorder = self.recorder.borrow_mut();
-        recorder.population.started += 1;
-        recorder.gauges.users_present += 1;
+        recorder.interval.population.started += 1;
+        recorder.interval.gauges.users_present += 1;
         (slot, id, Random::for_owner(self.prepared.program.seed, id.0))
     }
 
@@ -337,14 +337,14 @@ impl Lane {
         }
         let oddities = if leads { self.take_oddities(now) } else { Vec::new() };
         let mut recorder = self.recorder.borrow_mut();
-        recorder.gauges.users_wanted = match self.stopping.get() {
+        recorder.interval.gauges.users_wanted = match self.stopping.get() {
             true => 0,
             false => self.schedule().population.staying(),
         };
         let asked = self.schedule_mut().asked(until, WAITED + self.prepared.program.precision);
-        recorder.population.wanted += asked.wanted;
-        recorder.population.withdrawn += asked.withdrawn;
-        recorder.gauges.backlog = asked.backlog;
+        recorder.interval.population.wanted += asked.wanted;
+        recorder.interval.population.withdrawn += asked.withdrawn;
+        recorder.interval.gauges.backlog = asked.backlog;
         debug_assert!(!end || recorder.is_complete(), "an attempt was begun and has no end");
         if end {
             recorder.cells.ends();
@@ -367,21 +367,19 @@ impl Lane {
         Report { shard, interval, reached, examples, oddities, marks, logs, last: false }
     }
 
-    /// The delivery errors; also records the delivery counts.
+    /// Records the deliveries. Losses are reported as failures; returns the other errors.
     fn take_oddities(&self, at: Time) -> Vec<Oddity> {
         let mut oddities = Vec::new();
         for ledger in self.ledgers.borrow_mut().iter_mut() {
-            let (step, remarks) = (ledger.step(), ledger.remarks());
-            self.recorder.borrow_mut().delivered(ledger.interval(), &remarks, at);
-            oddities.extend(remarks.iter().map(|remark| Oddity {
-                at,
-                step,
-                counter: remark.counter(),
-                detail: remark.said(),
-            }));
+            let (step, mut recorder) = (ledger.step(), self.recorder.borrow_mut());
+            recorder.delivered(ledger.interval());
+            for (counter, detail) in ledger.remarks() {
+                match counter {
+                    DeliveryCounter::Lost => recorder.lost_one(step, detail, at),
+                    counter => oddities.push(Oddity { at, step, counter, detail }),
+                }
+            }
         }
-        // Losses are reported as failures.
-        oddities.retain(|oddity| oddity.counter != DeliveryCounter::Lost);
         oddities
     }
 }

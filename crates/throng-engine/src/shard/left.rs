@@ -98,7 +98,7 @@ impl Left {
 
 fn over(ended: Ended, lived: Duration, to: &RefCell<Recorder>) {
     let mut recorder = to.borrow_mut();
-    recorder.gauges.connections_open -= 1;
+    recorder.interval.gauges.connections_open -= 1;
     recorder.connection_ended(ended.ending(), true, lived);
 }
 

@@ -78,7 +78,7 @@ impl Beats {
     pub(super) fn over(&mut self, shard: &Lane) {
         if self.answered_at() != Time::NEVER {
             let mut recorder = shard.recorder.borrow_mut();
-            recorder.heartbeats.interrupted += 1;
+            recorder.interval.heartbeats.interrupted += 1;
             recorder.interrupted(self.step);
         }
         *self = Beats::NONE;
@@ -172,12 +172,12 @@ impl Heartbeats<'_> {
         let mut next = due + heartbeat.every;
         while next <= now {
             // A heartbeat that could not be sent in its own period is not sent in the next one.
-            self.user.shard.recorder.borrow_mut().heartbeats.skipped += 1;
+            self.user.shard.recorder.borrow_mut().interval.heartbeats.skipped += 1;
             next = next + heartbeat.every;
         }
         self.beats().due = next;
         if fault.stop_after.is_some_and(|most| self.beats().sent >= most) {
-            self.user.shard.recorder.borrow_mut().heartbeats.faulty += 1;
+            self.user.shard.recorder.borrow_mut().interval.heartbeats.faulty += 1;
             return Ok(());
         }
         for time in 0..fault.times.max(1) {
@@ -212,7 +212,7 @@ impl Heartbeats<'_> {
         let beats = self.beats();
         beats.sent = beats.sent.saturating_add(1);
         let doubles = u64::from(fault.times.max(1)) - 1;
-        self.user.shard.recorder.borrow_mut().heartbeats.faulty +=
+        self.user.shard.recorder.borrow_mut().interval.heartbeats.faulty +=
             doubles + u64::from(!fault.late.is_zero());
         Ok(())
     }
@@ -272,7 +272,7 @@ impl Heartbeats<'_> {
         let numbered = correlates && beats.number > 0;
         beats.is_unsure = is_bare || matches!(heartbeat.beat, Beat::Message(_)) && !numbered;
         let step = beats.step;
-        self.user.shard.recorder.borrow_mut().heartbeats.lost += 1;
+        self.user.shard.recorder.borrow_mut().interval.heartbeats.lost += 1;
         let attempt = Attempt { latency: Some(waited), ..Attempt::default() };
         let waited = throng_base::units::format_duration(waited);
         let finding = (Cause::HeartbeatLost, say!("no matching message within {waited}"));
@@ -294,7 +294,7 @@ impl Heartbeats<'_> {
         if let Some(cause) = cause
             && self.beats().answered_at() != Time::NEVER
         {
-            self.user.shard.recorder.borrow_mut().heartbeats.lost += 1;
+            self.user.shard.recorder.borrow_mut().interval.heartbeats.lost += 1;
             let detail = say!("the connection ended before the reply arrived");
             let step = self.beats().step;
             self.failed(step, &Attempt::default(), (cause, detail));

@@ -34,9 +34,9 @@ impl Lifecycle<'_> {
     /// A life starts with the first attempt to open a long-lived connection.
     pub(super) fn begins(&mut self) {
         let mut recorder = self.user.shard.recorder.borrow_mut();
-        recorder.connections.reconnects += u64::from(self.user.fell_out);
+        recorder.interval.connections.counts.reconnects += u64::from(self.user.fell_out);
         if !std::mem::replace(&mut self.user.lines.get_mut(self.line).alive, true) {
-            recorder.lifecycle.begun += 1;
+            recorder.interval.lifecycle.begun += 1;
         }
         drop(recorder);
         self.user.shard.strives(self.user.slot, self.user.id, UserState::Connecting);
@@ -45,7 +45,7 @@ impl Lifecycle<'_> {
     /// A life has ended, as the scenario intended or not.
     pub(super) fn ends(&mut self, complete: bool) {
         if std::mem::take(&mut self.user.lines.get_mut(self.line).alive) {
-            let lifecycle = &mut self.user.shard.recorder.borrow_mut().lifecycle;
+            let lifecycle = &mut self.user.shard.recorder.borrow_mut().interval.lifecycle;
             match complete {
                 true => lifecycle.complete += 1,
                 false => lifecycle.broken += 1,
@@ -89,7 +89,7 @@ impl Lifecycle<'_> {
             if let Some(since) = slots.is_back(self.user.slot) {
                 recorder.stage_ok(Stage::Away, self.user.now.since(since));
             }
-            recorder.gauges.users_online += 1;
+            recorder.interval.gauges.users_online += 1;
             slots.connected(self.user.slot, true);
             if let Some(presence) = &self.user.shard.presence {
                 let target =
@@ -173,7 +173,7 @@ impl Lifecycle<'_> {
         departures.into_iter().for_each(|one| one.enter(&shard, self.user.id, self.user.now));
         self.user.online = self.user.online.saturating_sub(1);
         if self.user.online == 0 {
-            self.user.shard.recorder.borrow_mut().gauges.users_online -= 1;
+            self.user.shard.recorder.borrow_mut().interval.gauges.users_online -= 1;
             self.user.shard.slots.borrow_mut().connected(self.user.slot, false);
             self.user.shard.comes_to(self.user.slot, self.user.id, UserState::Disconnected);
             if let Some(presence) = &self.user.shard.presence {
@@ -270,7 +270,7 @@ impl State {
 
     /// Unexpected bytes arrived: the connection can no longer be trusted.
     pub(super) fn unasked(&mut self, line: u8) {
-        self.shard.recorder.borrow_mut().messages.unasked += 1;
+        self.shard.recorder.borrow_mut().interval.traffic.messages.unasked += 1;
         self.drop_connection(line, Ended::ByUs);
     }
 
@@ -316,7 +316,7 @@ impl State {
             self.memory().keep_resume(line, Some(resume));
         }
         let mut recorder = self.shard.recorder.borrow_mut();
-        recorder.gauges.connections_open -= 1;
+        recorder.interval.gauges.connections_open -= 1;
         let ending = match connection.life {
             // However the target reacts to our close, the end was ours.
             Life::Ending { .. } => Ending::ClosedByUs,
@@ -380,7 +380,7 @@ impl State {
         let Some(agenda) = &mut self.agenda else { return };
         let (over, skipped) = agenda.end_of(line);
         self.forget_agenda();
-        self.shard.recorder.borrow_mut().messages.skipped += skipped;
+        self.shard.recorder.borrow_mut().interval.traffic.messages.skipped += skipped;
         for task in over {
             self.end_body(task, line, cause);
         }
@@ -401,7 +401,7 @@ impl State {
         }
         let Some((step, place)) = active.take_begun() else { return };
         let mut recorder = shard.recorder.borrow_mut();
-        recorder.gauges.in_flight -= u64::from(task.in_flight);
+        recorder.interval.gauges.in_flight -= u64::from(task.in_flight);
         match cause {
             Some(cause) => {
                 let detail = || say!("the connection ended before the reply arrived");
@@ -416,7 +416,7 @@ impl State {
             None => {
                 recorder.interrupted(step);
                 recorder.targets.interrupted(place);
-                recorder.population.interrupted += 1;
+                recorder.interval.population.interrupted += 1;
             }
         }
     }

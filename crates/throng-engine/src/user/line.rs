@@ -316,8 +316,10 @@ pub(super) fn count_unasked(kept: &Backlog<Later>, shard: &Lane) {
     let mut recorder = shard.recorder.borrow_mut();
     for one in kept.iter() {
         match one {
-            Later::Message { is_reply: true, .. } => recorder.messages.unasked += 1,
-            Later::Message { .. } => recorder.messages.pushes += 1,
+            Later::Message { is_reply: true, .. } => {
+                recorder.interval.traffic.messages.unasked += 1;
+            }
+            Later::Message { .. } => recorder.interval.traffic.messages.pushes += 1,
             Later::Surplus(_) | Later::Bytes { .. } => {}
         }
     }

@@ -175,7 +175,8 @@ impl<'u> Inbound<'u, '_> {
                             self.ended_by_target(false);
                         }
                         Ok(Received { bytes, stamp }) => {
-                            self.shard.recorder.borrow_mut().bytes_in += bytes as u64;
+                            self.shard.recorder.borrow_mut().interval.traffic.bytes_in +=
+                                bytes as u64;
                             // The exchange is timed by the arrival of the bytes, and what follows
                             // starts now. On a connection that is slow on purpose, bytes arrive
                             // when they are read.

@@ -184,7 +184,7 @@ impl Outbound<'_> {
             return Err(io::ErrorKind::NotConnected.into());
         };
         let sent = connection.send(own, shared, (waiting_bytes(agenda), &shard.purse), *now, cx)?;
-        shard.recorder.borrow_mut().bytes_out += sent as u64;
+        shard.recorder.borrow_mut().interval.traffic.bytes_out += sent as u64;
         Ok(())
     }
 
@@ -193,7 +193,7 @@ impl Outbound<'_> {
         let State { lines, shard, agenda, now, .. } = &mut *self.user;
         let Some(connection) = lines.connection_mut(self.line) else { return Ok(()) };
         let sent = connection.push((waiting_bytes(agenda), &shard.purse), *now, cx)?;
-        shard.recorder.borrow_mut().bytes_out += sent;
+        shard.recorder.borrow_mut().interval.traffic.bytes_out += sent;
         Ok(())
     }
 
@@ -248,7 +248,7 @@ impl Outbound<'_> {
         cx: &mut Context<'_>,
     ) -> io::Result<u64> {
         let shard = Rc::clone(&self.user.shard);
-        shard.recorder.borrow_mut().messages.sent += 1;
+        shard.recorder.borrow_mut().interval.traffic.messages.sent += 1;
         let cut_to = |bytes: &[u8]| cut.map_or(bytes.len(), |cut| bytes.len().min(cut as usize));
         self.user.tell(|| What::Sent(self.user.shown(self.line, content)));
         let Some(connection) = self.user.lines.connection_mut(self.line) else {

@@ -111,7 +111,7 @@ impl Opening {
 
     /// The connection attempt is abandoned.
     fn given_up(&self, shard: &Lane) {
-        shard.recorder.borrow_mut().gauges.connections_opening -= 1;
+        shard.recorder.borrow_mut().interval.gauges.connections_opening -= 1;
         self.failed(shard, None);
     }
 
@@ -291,7 +291,7 @@ impl Task {
     /// A try of the step ends.
     pub(super) fn flight_ends(&mut self, shard: &Lane) {
         if std::mem::take(&mut self.in_flight) {
-            shard.recorder.borrow_mut().gauges.in_flight -= 1;
+            shard.recorder.borrow_mut().interval.gauges.in_flight -= 1;
         }
     }
 }
@@ -368,7 +368,7 @@ impl<'a> Active<'a> {
     pub(super) fn flight_begins(&mut self, step: StepId) {
         self.begin(step);
         if !std::mem::replace(&mut self.task.in_flight, true) {
-            self.shard.recorder.borrow_mut().gauges.in_flight += 1;
+            self.shard.recorder.borrow_mut().interval.gauges.in_flight += 1;
         }
     }
 
@@ -386,7 +386,7 @@ impl<'a> Active<'a> {
             let mut recorder = self.shard.recorder.borrow_mut();
             recorder.interrupted(step);
             recorder.targets.interrupted(place);
-            recorder.population.interrupted += 1;
+            recorder.interval.population.interrupted += 1;
         }
     }
 

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_base::{Random, ShardId, Share, StepId, Time};
+use throng_base::{Random, Share, StepId, Time};
 use throng_data::{Reader, Source, Table};
 use throng_expression::{Expression, Name, Names, UnknownName};
 use throng_metrics::{Cause, Interval, Stage, StepInterval};
@@ -300,8 +300,7 @@ impl Play {
             let done = Rc::new(Cell::new(false));
             for index in 0..self.shards {
                 let tracer = self.traced.then(|| Tracer::new(tracer.clone()));
-                let share = Share::WHOLE.thread(index, self.shards);
-                let mut parts = parts(Arc::clone(&program), share, &hand, &world);
+                let mut parts = parts(&program, Share::WHOLE.thread(index, self.shards));
                 parts.budget = Arc::clone(&budget);
                 parts.lookups = lookups.clone();
                 if let Some(addresses) = &self.addresses {
@@ -310,13 +309,12 @@ impl Play {
                 if self.traced {
                     Arc::get_mut(&mut parts.prepared).unwrap().keep_bodies();
                 }
-                let shard = Shard::new(Parts {
-                    control: self.control.clone(),
-                    places: places.clone(),
-                    tracer,
-                    gate: self.gate.clone(),
-                    ..parts
-                });
+                let readers = program.data.iter().map(|source| reader(source, program.seed));
+                parts.control = self.control.clone();
+                parts.places = places.clone();
+                parts.tracer = tracer;
+                parts.gate = self.gate.clone();
+                let shard = simulated(parts, readers.collect(), (&hand, &world));
                 let (driven, left) = (Rc::clone(&done), Rc::clone(&left));
                 let reports = reports.clone();
                 tokio::task::spawn_local(async move {
@@ -346,28 +344,32 @@ impl Play {
     }
 }
 
-/// The parts of a shard in a simulated world.
-fn parts(program: Arc<Program>, share: Share, hand: &Rc<Hand>, world: &Rc<World>) -> Parts {
+/// A shard in a simulated world.
+fn simulated(
+    parts: Parts,
+    readers: Vec<Reader>,
+    (hand, world): (&Rc<Hand>, &Rc<World>),
+) -> Rc<Shard> {
+    let connector = Connector::World(Rc::clone(world));
+    let alarm = Alarm::simulated(Rc::clone(hand));
+    Shard::new(parts, hand.clock.clone(), readers, connector, alarm)
+}
+
+fn parts(program: &Arc<Program>, share: Share) -> Parts {
     let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
     let targets = program.targets.len();
     Parts {
-        id: ShardId(share.place().0 as u16),
         share,
-        clock: hand.clock.clone(),
         ledgers: Vec::new(),
         presence: None,
         budget: Budget::new(None, 1),
-        readers: program.data.iter().map(|source| reader(source, program.seed)).collect(),
-        prepared: Prepared::new(program, &vec![vec![address]; targets]).into(),
+        prepared: Prepared::new(Arc::clone(program), &vec![vec![address]; targets]).into(),
         lookups: None,
-        connector: Connector::World(Rc::clone(world)),
-        alarm: Alarm::simulated(Rc::clone(hand)),
         control: Control::default(),
         places: Places::default(),
         tracer: None,
         gate: None,
         keep: None,
-        start: Time::ZERO,
         give_back: None,
     }
 }

@@ -96,7 +96,7 @@ impl Active<'_> {
         if self.task.is_body() {
             return;
         }
-        self.shard.recorder.borrow_mut().population.paused_us += time.as_micros() as u64;
+        self.shard.recorder.borrow_mut().interval.population.paused_us += time.as_micros() as u64;
         if let Some(transactions) = &mut self.task.transactions {
             transactions.paused += time;
         }

@@ -61,8 +61,8 @@ pub fn generate(mut conduct: Conduct<'_>, part: &Assignment) -> Exit {
         Ok(ready) => ready,
         Err(error) => return not_started(&error, errors),
     };
-    let Spare { users: users_spare, limit: spare_limit } = ready.users_spare;
-    tell(&Message::Ready { shards: ready.shards as u64, users_spare, spare_limit });
+    let Spare { users: users_spare, limit: spare_limit } = ready.run.users_spare;
+    tell(&Message::Ready { shards: ready.run.shards as u64, users_spare, spare_limit });
     // Without a start message, the controller was lost, and nothing was sent.
     let Some(start) = read::<Start>() else { return Exit::Success };
     tell(&Message::Begun(start));

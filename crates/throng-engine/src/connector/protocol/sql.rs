@@ -13,7 +13,7 @@ use tokio_rustls::TlsConnector;
 use super::{Missing, Opens, violation_failure};
 use crate::connector::{Opened, Order, Pulled, pull, write_all};
 use crate::failure::{Failure, io_failure};
-use crate::network::Network;
+use crate::network::{Network, tls};
 use crate::shard::Lane;
 use crate::transport::Transport;
 
@@ -107,7 +107,7 @@ pub(super) async fn tls<'n>(
     write_all(carrier, &postgres::SSL_REQUEST).await?;
     match (byte(carrier).await?, database.tls) {
         (None, _) => Err(Failure::new(Cause::ClosedEarly, NO_ANSWER)),
-        (Some(b'S'), _) => Ok(network.tls_of(Scheme::Postgres)),
+        (Some(b'S'), _) => Ok(Scheme::Postgres.alpn().and_then(|own| network.tls(&[own]))),
         (Some(b'N'), SslMode::Prefer) => Ok(None),
         (Some(b'N'), _) => Err(Failure::new(Cause::WrongScheme, NO_TLS)),
         (Some(first), _) => Err(failure(&SqlError::NotPostgres(first))),
@@ -133,7 +133,7 @@ async fn tls_of_mysql<'n>(
         (true, _) => {
             write_all(carrier, &mysql::SSL_REQUEST).await?;
             before.bytes_out += mysql::SSL_REQUEST.len() as u64;
-            Ok(network.tls.as_ref())
+            Ok(network.tls(tls::HTTP1))
         }
         (false, SslMode::Prefer) => Ok(None),
         (false, _) => Err(Failure::new(Cause::WrongScheme, NO_MYSQL_TLS)),

@@ -48,7 +48,7 @@ impl Inbound<'_, '_> {
             false => place.beats.is_answered_by_pong(payload),
         };
         if is_its {
-            self.shard.recorder.borrow_mut().messages.received += 1;
+            self.shard.recorder.borrow_mut().interval.traffic.messages.received += 1;
             self.beat_answered(payload.len() as u64);
         }
     }
@@ -66,7 +66,7 @@ impl Inbound<'_, '_> {
         let latency = (!is_unsure).then(|| self.user.state.now - due);
         let attempt = Attempt { latency, bytes_in, ..Attempt::default() };
         let mut recorder = self.shard.recorder.borrow_mut();
-        recorder.heartbeats.answered += 1;
+        recorder.interval.heartbeats.answered += 1;
         recorder.ok(heartbeat.step, &attempt);
         drop(recorder);
         self.user.state.lines.get(self.line).sample(self.shard);
@@ -78,7 +78,7 @@ impl Inbound<'_, '_> {
         self.shard.rearm(self.user.state.slot, self.user.alarm());
         let latency = Some(self.user.state.now - due);
         let attempt = Attempt { latency, ..Attempt::default() };
-        self.shard.recorder.borrow_mut().heartbeats.lost += 1;
+        self.shard.recorder.borrow_mut().interval.heartbeats.lost += 1;
         let step = self.user.state.lines.get_mut(self.line).beats.step;
         self.user.state.heartbeats(self.line).failed(step, &attempt, finding);
     }

@@ -60,7 +60,7 @@ impl User {
 
 impl Inbound<'_, '_> {
     pub(super) fn ping(&mut self, payload: &[u8]) {
-        self.shard.recorder.borrow_mut().messages.pings += 1;
+        self.shard.recorder.borrow_mut().interval.traffic.messages.pings += 1;
         if let Err(error) = self.user.state.outbound(self.line).pong(payload, self.cx) {
             self.broken(&error);
         }
@@ -76,7 +76,7 @@ impl Inbound<'_, '_> {
             let _ = self.user.state.outbound(self.line).close(code, self.cx);
         }
         if matches!(violation, Violation::Declared(_)) {
-            self.shard.recorder.borrow_mut().messages.broken += 1;
+            self.shard.recorder.borrow_mut().interval.traffic.messages.broken += 1;
             // A task that waits for a message fails with the connection, for this reason.
             if self.user.awaiting(self.line).next().is_none() {
                 self.count_broken(&failure.detail);
@@ -138,7 +138,7 @@ impl Inbound<'_, '_> {
             return;
         }
         if matches!(from, From::Target | From::Packet) {
-            self.shard.recorder.borrow_mut().messages.received += 1;
+            self.shard.recorder.borrow_mut().interval.traffic.messages.received += 1;
         }
         let packet = match (read, packets) {
             (None, _) => None,
@@ -197,7 +197,7 @@ impl Inbound<'_, '_> {
         if first == message && begun.is_some() {
             // The rest of the push before never arrives.
             packets.clear();
-            self.shard.recorder.borrow_mut().messages.pushes += 1;
+            self.shard.recorder.borrow_mut().interval.traffic.messages.pushes += 1;
             state.life(self.line).first_message();
         }
         protocol.join(&mut packets, bytes);
@@ -211,7 +211,7 @@ impl Inbound<'_, '_> {
     /// A packet violates the declaration; the next one can be read. If the task that waits for it
     /// is known, its step has failed; otherwise the packet is only counted.
     fn packet_broken(&mut self, broken: &Broken, read: Read) {
-        self.shard.recorder.borrow_mut().messages.broken += 1;
+        self.shard.recorder.borrow_mut().interval.traffic.messages.broken += 1;
         let detail = in_words(broken);
         let finding = (Cause::Malformed, detail.clone());
         if let Some(which) = self.who_awaits_broken(read) {

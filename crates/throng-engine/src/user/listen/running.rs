@@ -178,7 +178,8 @@ impl User {
             };
             let runs = self.state.is_running(body);
             let from = shard.recurs_late(from, now);
-            shard.recorder.borrow_mut().messages.overdue += skipped + u64::from(runs);
+            shard.recorder.borrow_mut().interval.traffic.messages.overdue +=
+                skipped + u64::from(runs);
             // A user that has to leave starts nothing new.
             if !runs && !shard.slots.borrow().must_leave(self.state.slot) {
                 self.resume(shard, Task::body(body, of, from, false), cx, |_| {});
@@ -350,7 +351,7 @@ impl User {
             Ok(()) => self.answer(shard, *line, *body, cx),
             // It was valid on arrival, and is counted as such; a value that the body needs is
             // missing.
-            Err(_) => shard.recorder.borrow_mut().messages.skipped += 1,
+            Err(_) => shard.recorder.borrow_mut().interval.traffic.messages.skipped += 1,
         }
     }
 

@@ -53,7 +53,7 @@ impl Outbound<'_> {
         cx: &mut Context<'_>,
     ) -> Result<io::Result<Sent>, Finding> {
         let shard = Rc::clone(&self.user.shard);
-        shard.recorder.borrow_mut().messages.sent += 1;
+        shard.recorder.borrow_mut().interval.traffic.messages.sent += 1;
         let Some(Connection { machine: Machine::Mqtt(client), .. }) =
             self.user.lines.connection_mut(self.line)
         else {

@@ -37,7 +37,7 @@ impl Outbound<'_> {
         };
         let is_traced = shard.is_traced();
         self.user.tell(|| What::Sent(Shown::of(&in_lines(bytes))));
-        shard.recorder.borrow_mut().messages.sent += u64::from(commands.count);
+        shard.recorder.borrow_mut().interval.traffic.messages.sent += u64::from(commands.count);
         let Some(Connection { machine: Machine::Redis(client), .. }) =
             self.user.lines.connection_mut(self.line)
         else {

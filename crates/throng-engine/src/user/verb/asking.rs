@@ -1,6 +1,7 @@
 //! How a request gets its connection: a free one of its link, or a new one.
 
 use std::cell::Cell;
+use std::io;
 use std::rc::Rc;
 use std::task::Context;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use throng_protocol::machine::Machine;
 
 use crate::connector;
 use crate::connector::{Handshake, Order, Progress};
-use crate::failure::{Ended, lost_failure};
+use crate::failure::{Ended, Finding, lost_failure};
 use crate::recorder::Attempt;
 use crate::system::Received;
 use crate::user::State;
@@ -67,6 +68,17 @@ pub(in crate::user) struct Asking<'v, 'a> {
 }
 
 impl Asking<'_, '_> {
+    /// Starts a try of the request to the target of its line, with its deadline. `None` if the task
+    /// has to wait for a connection first.
+    pub(in crate::user) fn starts(&mut self, cx: &mut Context<'_>) -> Option<(Exchange, Time)> {
+        if !self.takes_line() {
+            return None;
+        }
+        let target = self.active.user.lines.get(self.active.task.line).target;
+        let exchange = self.begins(target, cx)?;
+        Some((exchange, self.until()))
+    }
+
     /// Takes a line of the link for a request. False if all are in use: then the task waits.
     pub(in crate::user) fn takes_line(&mut self) -> bool {
         let own = self.active.task.line;
@@ -174,6 +186,60 @@ impl Asking<'_, '_> {
     }
 }
 
+/// Waits for the response to a request, unless that could not be written. If it could not be sent,
+/// the response of the target is read first.
+pub(in crate::user) fn asked(
+    active: &mut Active<'_>,
+    step: StepId,
+    (mut exchange, until): (Exchange, Time),
+    sent: Result<io::Result<()>, Finding>,
+) {
+    match sent {
+        Err(finding) => {
+            active.task.detour = None;
+            exchange.forget(active.shard);
+            return active.step_failed(step, &Attempt::default(), finding, Onward::NextStep);
+        }
+        Ok(Err(error)) => {
+            exchange.scratch(active.shard).unsendable = Some(error);
+            if let Some(connection) = active.user.lines.connection_mut(active.task.line) {
+                connection.forget_unsent();
+            }
+        }
+        Ok(Ok(())) => {}
+    }
+    active.wait_for(Doing::Exchange(exchange), until);
+}
+
+/// The response to a request is judged: its step ends.
+pub(in crate::user) fn judged(
+    active: &mut Active<'_>,
+    exchange: Exchange,
+    attempt: &Attempt,
+    verdict: Result<(), Finding>,
+) {
+    let instruction = active.instruction();
+    let Some(step) = instruction.step() else { return };
+    match verdict {
+        Ok(()) => {
+            // A login that gets a response is not enough if the connection it is for is then
+            // refused.
+            if active.user.is_online() || !active.user.connects() {
+                active.user.refusals = 0;
+            }
+            active.saved(instruction.saves());
+            active.step_ok(step, attempt);
+            active.next_step();
+        }
+        Err((cause, detail)) => {
+            exchange.withdraw(active.shard, active.user.now);
+            let finding = (cause, exchange.traced(detail));
+            active.step_failed(step, attempt, finding, Onward::NextStep);
+        }
+    }
+    exchange.forget(active.shard);
+}
+
 /// All connections were in use until the request timed out.
 pub(super) fn queued_in_vain(active: &mut Active<'_>, since: Time) {
     let instruction = active.instruction();
@@ -230,8 +296,8 @@ pub(in crate::user) fn open(
     if let Some(row) = recorder.targets.of(place) {
         row.connections_attempted += 1;
     }
-    recorder.connections.attempted += 1;
-    recorder.gauges.connections_opening += 1;
+    recorder.interval.connections.counts.attempted += 1;
+    recorder.interval.gauges.connections_opening += 1;
     drop(recorder);
     let (work, begun) = (Box::pin(work), active.user.now);
     let opening = Opening { work, progress, begun, target, missing };
@@ -264,7 +330,7 @@ fn is_still_good(user: &mut State, line: u8, cx: &mut Context<'_>) -> bool {
     match read {
         Ok(Received { bytes: 0, .. }) => user.drop_connection(line, Ended::ByTarget),
         Ok(Received { bytes, .. }) => {
-            user.shard.recorder.borrow_mut().bytes_in += bytes as u64;
+            user.shard.recorder.borrow_mut().interval.traffic.bytes_in += bytes as u64;
             user.unasked(line);
         }
         Err(error) => {

@@ -1,5 +1,6 @@
 //! gRPC calls from their first message to their status: each is an HTTP/2 stream.
 
+use std::io;
 use std::task::Context;
 use std::time::Duration;
 
@@ -17,7 +18,6 @@ use crate::failure::{Failure, Finding};
 use crate::looked::Looked;
 use crate::prepared::code::Instruction;
 use crate::prepared::{CallHead, CallPlan, Plan};
-use crate::recorder::Attempt;
 use crate::recorder::evidence;
 use crate::recorder::evidence::EVIDENCE_BYTES_MAX;
 use crate::scope::{UserScope, scope};
@@ -26,11 +26,10 @@ use crate::shard::scratch::Scratch;
 use crate::trace::{Shown, What};
 use crate::user::State;
 use crate::user::exchange::Exchange;
-use crate::user::outcome::Onward;
 use crate::user::send::encode_proto;
 use crate::user::streams::Asked;
-use crate::user::task::{Active, Doing, Task};
-use crate::user::verb::asking::Asking;
+use crate::user::task::{Active, Task};
+use crate::user::verb::asking::{Asking, asked, judged};
 use crate::verify::look_at_headers;
 
 /// State needed to read the responses of a call.
@@ -59,20 +58,11 @@ pub(in crate::user) fn ask(
     cx: &mut Context<'_>,
 ) {
     let Call { link, step, timeout, .. } = *call;
-    let mut asking = Asking { active, link, step, timeout };
-    if !asking.takes_line() {
-        return;
-    }
-    let target = asking.active.user.lines.get(asking.active.task.line).target;
-    let Some(mut exchange) = asking.begins(target, cx) else { return };
-    let until = asking.until();
+    let started = Asking { active, link, step, timeout }.starts(cx);
+    let Some((mut exchange, until)) = started else { return };
+    let target = active.user.lines.get(active.task.line).target;
     let sent = Calling::of(active, call, plan).send(target, &mut exchange, cx);
-    if let Err(finding) = sent {
-        exchange.forget(active.shard);
-        let nothing = Attempt::default();
-        return active.step_failed(call.step, &nothing, finding, Onward::NextStep);
-    }
-    active.wait_for(Doing::Exchange(exchange), until);
+    asked(active, step, (exchange, until), sent);
 }
 
 /// The request of a call that stays open.
@@ -121,22 +111,10 @@ pub(in crate::user) fn call_complete(active: &mut Active<'_>) {
         None => Ok(()),
     };
     let attempt = exchange.attempt(now, due);
-    match verdict {
-        Ok(()) => {
-            if active.user.is_online() || !active.user.connects() {
-                active.user.refusals = 0;
-            }
-            active.saved(&call.saves);
-            active.step_ok(call.step, &attempt);
-            active.next_step();
-        }
-        Err((cause, detail)) => {
-            Calling::of(active, call, plan).witness(cause, &mut exchange);
-            exchange.withdraw(active.shard, active.user.now);
-            active.step_failed(call.step, &attempt, (cause, detail), Onward::NextStep);
-        }
+    if let Err((cause, _)) = &verdict {
+        Calling::of(active, call, plan).witness(*cause, &mut exchange);
     }
-    exchange.forget(shard);
+    judged(active, exchange, &attempt, verdict);
 }
 
 impl Listened<'_> {
@@ -297,7 +275,7 @@ impl<'a> Calling<'a> {
         target: u16,
         exchange: &mut Exchange,
         cx: &mut Context<'_>,
-    ) -> Result<(), Finding> {
+    ) -> Result<io::Result<()>, Finding> {
         let (call, plan) = (self.call, self.plan);
         let (shard, line) = (self.shard, self.task.line);
         let again = self.task.take_again();
@@ -318,7 +296,7 @@ impl<'a> Calling<'a> {
         block.clear();
         messages.clear();
         self.write(target, replayed.as_mut(), (&mut block, &mut messages))?;
-        exchange.bytes_out += (block.len() + length(plan, &messages)) as u64;
+        exchange.bytes_out += (block.len() + body_of(plan, &messages).len()) as u64;
         let text = || text_of_call(shard, call, body_of(plan, &messages));
         self.user.tell(|| What::Sent(Shown::of(&text())));
         self.enter(again.and_then(|again| again.sent), &messages, exchange);
@@ -327,18 +305,8 @@ impl<'a> Calling<'a> {
             None => Body::Bytes(&messages),
         };
         let kind = RequestKind::Normal;
-        let asked = Asked { kind, block: &block, body, body_bytes_max: u64::MAX };
-        match self.user.outbound(line).ask(&asked, cx) {
-            Ok(stream) => exchange.number = stream,
-            // The response of the target is read first.
-            Err(error) => {
-                exchange.scratch(shard).unsendable = Some(error);
-                if let Some(connection) = self.user.lines.connection_mut(line) {
-                    connection.forget_unsent();
-                }
-            }
-        }
-        Ok(())
+        let request = Asked { kind, block: &block, body, body_bytes_max: u64::MAX };
+        Ok(self.user.outbound(line).ask(&request, cx).map(|stream| exchange.number = stream))
     }
 
     /// Writes the header block, and the messages if they differ per user; from the random state of
@@ -433,10 +401,6 @@ fn failure_of(violation: &grpc::Violation) -> Failure {
 
 fn body_of<'a>(plan: &'a CallPlan, messages: &'a [u8]) -> &'a [u8] {
     plan.body.as_deref().unwrap_or(messages)
-}
-
-fn length(plan: &CallPlan, messages: &[u8]) -> usize {
-    body_of(plan, messages).len()
 }
 
 /// The messages in a request body, if they are not compressed.

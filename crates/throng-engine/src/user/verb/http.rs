@@ -42,21 +42,14 @@ use crate::user::exchange::answer::coding_failed;
 use crate::user::outcome::Onward;
 use crate::user::redirect::{Again, Redirect, path_of};
 use crate::user::streams::Asked;
-use crate::user::task::{Active, Doing, Task};
-use crate::user::verb::asking::Asking;
+use crate::user::task::{Active, Task};
+use crate::user::verb::asking::{Asking, asked, judged};
 use crate::user::{State, jar, redirect, watched};
 use crate::verify::look_at_headers;
 
 /// After this status, the connection speaks another protocol (RFC 9110, 15.2.2).
 const SWITCHING_PROTOCOLS: u16 = 101;
 const UNAUTHORIZED: u16 = 401;
-
-/// Why a request was not sent.
-enum Unsent {
-    /// It could not be written.
-    EvaluationError(Finding),
-    Broken(io::Error),
-}
 
 /// A running request: the task that sends it, and its step. The request is written and its response
 /// judged here; the task decides how the step ends.
@@ -107,28 +100,16 @@ pub(in crate::user) fn ask(
         exchange.sent = redirect.sent.min(exchange.sent);
     }
     let sent = Request::of(active, http, plan).send_request(target, &mut exchange, cx);
-    if let Err(Unsent::EvaluationError(finding)) = sent {
-        active.task.detour = None;
-        exchange.forget(active.shard);
-        let nothing = Attempt::default();
-        return active.step_failed(http.step, &nothing, finding, Onward::NextStep);
-    }
-    if let Some(Connection { machine: Machine::Http1(reader), .. }) =
-        active.user.lines.connection_mut(line)
+    if sent.is_ok()
+        && let Some(Connection { machine: Machine::Http1(reader), .. }) =
+            active.user.lines.connection_mut(line)
     {
         reader.expect(plan.kind);
         if !plan.needs_body {
             reader.expect_any_size();
         }
     }
-    if let Err(Unsent::Broken(error)) = sent {
-        // The response of the target is read first.
-        exchange.scratch(active.shard).unsendable = Some(error);
-        if let Some(connection) = active.user.lines.connection_mut(line) {
-            connection.forget_unsent();
-        }
-    }
-    active.wait_for(Doing::Exchange(exchange), until);
+    asked(active, step, (exchange, until), sent);
 }
 
 /// The response is complete; its body is in `whole`, or was kept.
@@ -183,30 +164,13 @@ pub(in crate::user) fn answer_complete(
         Err((cause, _)) => asking.witness(*cause, &exchange, whole),
     }
     active.task.detour = None;
-    match verdict {
-        Ok(()) => {
-            // A login that gets a response is not enough if the connection it is for is then
-            // refused.
-            if active.user.is_online() || !active.user.connects() {
-                active.user.refusals = 0;
-            }
-            if let Some(sample) =
-                exchange.scratch.as_mut().and_then(|scratch| scratch.sample.take())
-            {
-                let digest = sample.digest.finish();
-                shard.recorder.borrow_mut().samples.sampled(http.step, digest, sample.cached);
-            }
-            active.saved(&http.saves);
-            active.step_ok(http.step, &attempt);
-            active.next_step();
-        }
-        Err((cause, detail)) => {
-            exchange.withdraw(active.shard, active.user.now);
-            let finding = (cause, exchange.traced(detail));
-            active.step_failed(http.step, &attempt, finding, Onward::NextStep);
-        }
+    if verdict.is_ok()
+        && let Some(sample) = exchange.scratch.as_mut().and_then(|scratch| scratch.sample.take())
+    {
+        let digest = sample.digest.finish();
+        shard.recorder.borrow_mut().samples.sampled(http.step, digest, sample.cached);
     }
-    exchange.forget(shard);
+    judged(active, exchange, &attempt, verdict);
     keep_connection(active.user, line, keeps, reusable);
 }
 
@@ -373,7 +337,7 @@ impl<'a> Request<'a> {
         target: u16,
         exchange: &mut Exchange,
         cx: &mut Context<'_>,
-    ) -> Result<(), Unsent> {
+    ) -> Result<io::Result<()>, Finding> {
         let (http, plan) = (self.http, self.plan);
         let (shard, line) = (self.shard, self.task.line);
         let again = self.task.take_again();
@@ -384,7 +348,6 @@ impl<'a> Request<'a> {
         let is_same = again.is_none() && http.digest.is_none();
         let plain = is_same && shard.prepared.program.trace.is_none();
         let has_cookies = self.user.jar.as_ref().is_some_and(|jar| !jar.is_empty());
-        let broken = Unsent::Broken;
         let body = plan.body.as_ref().filter(|_| !self.goes_as_get());
         if let (Some(fixed), true, false) = (fixed, plain, has_cookies) {
             exchange.bytes_out = (fixed.bytes.len() + length(body)) as u64;
@@ -393,9 +356,9 @@ impl<'a> Request<'a> {
             self.enter_request((&fixed.bytes, body), None, exchange);
             if self.user.lines.get(line).multiplexes() {
                 let (bytes, block) = (&fixed.bytes[fixed.parts.head_end + 2..], &*fixed.block);
-                return self.send_block(block, (bytes, body), exchange, cx);
+                return Ok(self.send_block(block, (bytes, body), exchange, cx));
             }
-            return self.user.outbound(line).send_with(&fixed.bytes, body, cx).map_err(broken);
+            return Ok(self.user.outbound(line).send_with(&fixed.bytes, body, cx));
         }
         let mut buffer = shard.write_buffer.borrow_mut();
         buffer.clear();
@@ -404,11 +367,9 @@ impl<'a> Request<'a> {
             exchange.goes_again(again.bytes_out, again.resends, shard);
             shard.recorder.borrow_mut().resent(http.step);
         }
-        let written = self.write_request(target, again, exchange, &mut buffer);
-        written.map_err(Unsent::EvaluationError)?;
+        self.write_request(target, again, exchange, &mut buffer)?;
         if let Some(digest) = http.digest.as_deref() {
-            self.authorize(digest, target, exchange, &mut buffer)
-                .map_err(Unsent::EvaluationError)?;
+            self.authorize(digest, target, exchange, &mut buffer)?;
         }
         exchange.bytes_out += (buffer.len() + length(body)) as u64;
         self.user.tell(|| What::Sent(self.user.shown(line, &whole(&buffer, body))));
@@ -421,9 +382,9 @@ impl<'a> Request<'a> {
             block.clear();
             http2::write_block(&mut block, scheme, &buffer[..end]);
             let bytes = buffer.get(end + 4..).unwrap_or_default();
-            return self.send_block(&block, (bytes, body), exchange, cx);
+            return Ok(self.send_block(&block, (bytes, body), exchange, cx));
         }
-        self.user.outbound(line).send_with(&buffer, body, cx).map_err(broken)
+        Ok(self.user.outbound(line).send_with(&buffer, body, cx))
     }
 
     /// Sends it as an HTTP/2 stream.
@@ -433,7 +394,7 @@ impl<'a> Request<'a> {
         (own, shared): (&[u8], Option<&Arc<[u8]>>),
         exchange: &mut Exchange,
         cx: &mut Context<'_>,
-    ) -> Result<(), Unsent> {
+    ) -> io::Result<()> {
         let plan = self.plan;
         let body = match (own, shared) {
             (_, Some(shared)) => Body::Shared(shared),
@@ -444,9 +405,8 @@ impl<'a> Request<'a> {
             true => self.shard.prepared.program.limits.body_bytes_max,
             false => u64::MAX,
         };
-        let asked = Asked { kind: plan.kind, block, body, body_bytes_max };
-        let stream = self.user.outbound(self.task.line).ask(&asked, cx).map_err(Unsent::Broken)?;
-        exchange.number = stream;
+        let request = Asked { kind: plan.kind, block, body, body_bytes_max };
+        exchange.number = self.user.outbound(self.task.line).ask(&request, cx)?;
         Ok(())
     }
 
@@ -603,21 +563,12 @@ impl<'a> Request<'a> {
             Some(redirect) if redirect.is_followed() => redirect.before.clone(),
             _ => exchange.scratch.as_ref().and_then(|scratch| scratch.before.clone()),
         };
-        let (sent, challenged) = (exchange.sent, false);
         let first = self.task.redirect().map_or(here, |redirect| redirect.first);
         let elsewhere = !redirect::is_same_origin(first, target, targets);
-        let redirect = Redirect {
-            target,
-            first,
-            elsewhere,
-            path,
-            as_get,
-            count,
-            bytes,
-            before,
-            sent,
-            challenged,
-        };
+        let sent = exchange.sent;
+        let redirect = Redirect::to(target, path);
+        let redirect =
+            Redirect { first, elsewhere, as_get, count, bytes, before, sent, ..redirect };
         self.task.detour.get_or_insert_default().redirect = Some(redirect);
         Ok(())
     }

@@ -77,7 +77,7 @@ fn forget_kept(active: &mut Active<'_>, line: u8) {
     let mut later = active.user.lines.get_mut(line).take_kept();
     while let Some(one) = later.pop() {
         debug_assert!(!matches!(one, Later::Surplus(_)), "it is read before any step");
-        active.shard.recorder.borrow_mut().messages.pushes += 1;
+        active.shard.recorder.borrow_mut().interval.traffic.messages.pushes += 1;
     }
 }
 
@@ -186,7 +186,7 @@ pub(in crate::user) fn stream_came(active: &mut Active<'_>, bytes: &[u8], answer
     let mut scope = scope!(active.user, active.shard);
     let verdict =
         looking(instruction, plan).map_or(Ok(()), |looking| looking.judge(&looked, &mut scope));
-    active.shard.recorder.borrow_mut().messages.received += 1;
+    active.shard.recorder.borrow_mut().interval.traffic.messages.received += 1;
     message_came(active, verdict);
 }
 

@@ -222,7 +222,7 @@ impl OpeningEnd<'_, '_> {
     /// The address it went to is known, past those that refused it.
     fn settles(&mut self) {
         let OpeningEnd { active, opening } = self;
-        active.shard.recorder.borrow_mut().gauges.connections_opening -= 1;
+        active.shard.recorder.borrow_mut().interval.gauges.connections_opening -= 1;
         let line = active.task.line;
         active.user.lines.get_mut(line).place = opening.progress.place();
         // It did not open.
@@ -251,19 +251,19 @@ impl OpeningEnd<'_, '_> {
         let (target, line) = (self.opening.target, task.line);
         let scheme = shard.prepared.targets[usize::from(target)].target.scheme;
         let mut recorder = shard.recorder.borrow_mut();
-        recorder.connections.opened += 1;
+        recorder.interval.connections.counts.opened += 1;
         if let Some(row) = recorder.targets.of(user.lines.get(line).place) {
             row.connections_opened += 1;
         }
-        recorder.connections.http2 += u64::from(opened.multiplexes);
+        recorder.interval.connections.counts.http2 += u64::from(opened.multiplexes);
         match opened.transport.resumes_tls() {
-            Some(true) => recorder.connections.tls_resumed += 1,
-            Some(false) => recorder.connections.tls_full += 1,
+            Some(true) => recorder.interval.connections.counts.tls_resumed += 1,
+            Some(false) => recorder.interval.connections.counts.tls_full += 1,
             None => {}
         }
-        recorder.gauges.connections_open += 1;
-        recorder.bytes_in += opened.bytes_in;
-        recorder.bytes_out += opened.bytes_out;
+        recorder.interval.gauges.connections_open += 1;
+        recorder.interval.traffic.bytes_in += opened.bytes_in;
+        recorder.interval.traffic.bytes_out += opened.bytes_out;
         drop(recorder);
         let own = opened.machine.or_else(|| machine_of(scheme));
         let machine = own.unwrap_or_else(|| match scheme {

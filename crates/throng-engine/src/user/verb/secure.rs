@@ -59,7 +59,9 @@ fn forget_plain(user: &mut State, line: u8) -> Result<(), Failure> {
     let mut later = user.lines.get_mut(line).take_kept();
     while let Some(one) = later.pop() {
         match one {
-            Later::Message { .. } => user.shard.recorder.borrow_mut().messages.pushes += 1,
+            Later::Message { .. } => {
+                user.shard.recorder.borrow_mut().interval.traffic.messages.pushes += 1;
+            }
             Later::Surplus(bytes) => unread += bytes.len(),
             Later::Bytes { bytes, from } => unread += bytes.len() - from,
         }

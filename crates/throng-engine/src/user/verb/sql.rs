@@ -14,7 +14,6 @@ use crate::failure::Finding;
 use crate::looked::{Looked, value_of};
 use crate::prepared::code::Instruction;
 use crate::prepared::{Plan, SqlPlan};
-use crate::recorder::Attempt;
 use crate::recorder::evidence;
 use crate::recorder::evidence::EVIDENCE_BYTES_MAX;
 use crate::scope::{UserScope, scope};
@@ -22,9 +21,8 @@ use crate::shard::Lane;
 use crate::trace::{Shown, What};
 use crate::user::connection::Connection;
 use crate::user::exchange::Exchange;
-use crate::user::outcome::Onward;
-use crate::user::task::{Active, Doing};
-use crate::user::verb::asking::Asking;
+use crate::user::task::Active;
+use crate::user::verb::asking::{Asking, asked, judged};
 use crate::user::{State, Waits};
 
 /// The database of a target that speaks SQL.
@@ -46,29 +44,10 @@ pub(in crate::user) fn execute(
     cx: &mut Context<'_>,
 ) {
     let Sql { link, step, timeout, .. } = *sql;
-    let mut asking = Asking { active, link, step, timeout };
-    if !asking.takes_line() {
-        return;
-    }
-    let target = asking.active.user.lines.get(asking.active.task.line).target;
-    let Some(mut exchange) = asking.begins(target, cx) else { return };
-    let until = asking.until();
-    match send(active, sql, plan, &mut exchange, cx) {
-        Err(finding) => {
-            exchange.forget(active.shard);
-            let nothing = Attempt::default();
-            return active.step_failed(sql.step, &nothing, finding, Onward::NextStep);
-        }
-        // The response of the target is read first.
-        Ok(Err(error)) => {
-            exchange.scratch(active.shard).unsendable = Some(error);
-            if let Some(connection) = active.user.lines.connection_mut(active.task.line) {
-                connection.forget_unsent();
-            }
-        }
-        Ok(Ok(())) => {}
-    }
-    active.wait_for(Doing::Exchange(exchange), until);
+    let started = Asking { active, link, step, timeout }.starts(cx);
+    let Some((mut exchange, until)) = started else { return };
+    let sent = send(active, sql, plan, &mut exchange, cx);
+    asked(active, step, (exchange, until), sent);
 }
 
 fn send(
@@ -148,29 +127,16 @@ pub(in crate::user) fn done(active: &mut Active<'_>, reply: &Reply<'_>) {
             plan.check_plan.judge(&sql.checks, &sql.saves, &looked, &mut scope)
         }
     };
-    match verdict {
-        Ok(()) => {
-            if active.user.is_online() || !active.user.connects() {
-                active.user.refusals = 0;
-            }
-            active.saved(&sql.saves);
-            active.step_ok(sql.step, &attempt);
-            active.next_step();
-        }
-        Err((cause, detail)) => {
-            if shard.recorder.borrow().is_new(sql.step, cause, exchange.status) {
-                let dialect = dialect_of(active);
-                let mut scope = scope!(active.user, shard);
-                let text = sql.text.as_literal().unwrap_or_default();
-                let text = shown(text, sql, dialect, &mut scope);
-                let sent = Some(Shown::first(&text, EVIDENCE_BYTES_MAX));
-                let received = None;
-                shard.recorder.borrow_mut().exchange = evidence::Exchange { sent, received };
-            }
-            active.step_failed(sql.step, &attempt, (cause, detail), Onward::NextStep);
-        }
+    if let Err((cause, _)) = &verdict
+        && shard.recorder.borrow().is_new(sql.step, *cause, exchange.status)
+    {
+        let dialect = dialect_of(active);
+        let text = sql.text.as_literal().unwrap_or_default();
+        let text = shown(text, sql, dialect, &mut scope!(active.user, shard));
+        let sent = Some(Shown::first(&text, EVIDENCE_BYTES_MAX));
+        shard.recorder.borrow_mut().exchange = evidence::Exchange { sent, received: None };
     }
-    exchange.forget(shard);
+    judged(active, exchange, &attempt, verdict);
 }
 
 #[cold]

@@ -12,7 +12,7 @@ use throng_base::grpc::Code;
 use throng_base::units::format_duration;
 use throng_base::{Clock, Said, Time};
 use throng_metrics::Cause;
-use throng_program::{HttpVersion, Program, Target, UnixSocket};
+use throng_program::{Program, Target, UnixSocket};
 use throng_protocol::grpc::reflection::{Discovery, FILES_BYTES_MAX, METHOD, METHOD_ALPHA};
 use throng_protocol::grpc::{self, Encoding, Response, Status, metadata};
 use throng_protocol::http1::{Event as Part, RequestKind};
@@ -207,7 +207,7 @@ fn secured(
         let reason = StartError::Tls(reason);
         ReflectError::Start(reason)
     })?;
-    let config = tls::agreeing(&config, HttpVersion::Http2).unwrap_or(config);
+    let config = tls::offering(&config, tls::HTTP2);
     let Some(name) = network::server_name(&program.tls, target) else {
         let message = say!("`{}` is not a valid TLS server name", target.host);
         return Err(failed(message, say!("give another name with --server-name NAME")));

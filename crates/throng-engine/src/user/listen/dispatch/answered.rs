@@ -26,8 +26,8 @@ pub(in crate::user) fn answered(inbound: &mut Inbound<'_, '_>, answer: &Answered
     };
     let mut recorder = shard.recorder.borrow_mut();
     match which {
-        Some(_) => recorder.messages.received += u64::from(answer.received()),
-        None => recorder.messages.unasked += u64::from(answer.unasked()),
+        Some(_) => recorder.interval.traffic.messages.received += u64::from(answer.received()),
+        None => recorder.interval.traffic.messages.unasked += u64::from(answer.unasked()),
     }
     drop(recorder);
     let Some(which) = which else { return };

@@ -35,7 +35,7 @@ impl<'u> Message<'_, '_, 'u, '_> {
         let (shard, line) = (*shard, *line);
         if user.session.is_closing(line) {
             // No task can take it anymore.
-            shard.recorder.borrow_mut().messages.pushes += 1;
+            shard.recorder.borrow_mut().interval.traffic.messages.pushes += 1;
             return;
         }
         // If messages do not say what they answer, handlers go before a task that takes any
@@ -158,7 +158,7 @@ impl<'u> Message<'_, '_, 'u, '_> {
         // Values for a body are saved when the body starts.
         let saves = if busy.is_some() { &[][..] } else { &handler.saves };
         let mut verdict = plan.check_plan.judge(&handler.checks, saves, looked, &mut scope);
-        shard.recorder.borrow_mut().messages.pushes += 1;
+        shard.recorder.borrow_mut().interval.traffic.messages.pushes += 1;
         state.follow_audiences();
         state.life(line).first_message();
         if let (Some(body), Ok(())) = (busy, &verdict) {
@@ -217,15 +217,15 @@ impl<'u> Message<'_, '_, 'u, '_> {
         match (&mut place.connection, left) {
             (Some(connection), _) if keeps => {
                 let dropped = connection.keep_message(looked.whole(), is_reply);
-                shard.recorder.borrow_mut().messages.dropped += dropped;
+                shard.recorder.borrow_mut().interval.traffic.messages.dropped += dropped;
             }
             // The connection is gone: a later step may still take the message.
             (None, Some(left)) if keeps => {
                 left.later.push(Later::Message { payload: looked.whole().to_vec(), is_reply });
             }
-            _ if is_reply => shard.recorder.borrow_mut().messages.unasked += 1,
+            _ if is_reply => shard.recorder.borrow_mut().interval.traffic.messages.unasked += 1,
             _ => {
-                shard.recorder.borrow_mut().messages.pushes += 1;
+                shard.recorder.borrow_mut().interval.traffic.messages.pushes += 1;
                 user.state.life(line).first_message();
             }
         }
@@ -297,7 +297,7 @@ fn takes_any(instruction: &Instruction) -> bool {
 /// Keeps a message until the body is free. A user that has to leave keeps none.
 fn wait_for_body(state: &mut State, line: u8, body: u32, payload: &[u8]) -> Result<(), Finding> {
     if state.shard.slots.borrow().must_leave(state.slot) {
-        state.shard.recorder.borrow_mut().messages.skipped += 1;
+        state.shard.recorder.borrow_mut().interval.traffic.messages.skipped += 1;
         return Ok(());
     }
     let waiting = &mut state.agenda.get_or_insert_default().waiting;
@@ -305,6 +305,6 @@ fn wait_for_body(state: &mut State, line: u8, body: u32, payload: &[u8]) -> Resu
         waiting.push(Waiting { line, body, payload: payload.to_vec() });
         return Ok(());
     }
-    state.shard.recorder.borrow_mut().messages.dropped += 1;
+    state.shard.recorder.borrow_mut().interval.traffic.messages.dropped += 1;
     Err((Cause::MessagesDropped, no_room(say!("the steps of this handler take too long"))))
 }

@@ -156,7 +156,7 @@ impl<'a> Together<'_, 'a> {
         let is_plain = connection.transport.is_plain();
         let (sent, written) = connection.write(Pieces { own: out, shared: &[] }, now, cx);
         let is_flushed = connection.is_sent();
-        shard.recorder.borrow_mut().bytes_out += sent as u64;
+        shard.recorder.borrow_mut().interval.traffic.bytes_out += sent as u64;
         // TLS may have taken bytes that the socket has not.
         let taken = if is_plain || written.is_ok() { sent } else { 0 };
         if written.is_ok() && !is_flushed && taken == out.len() {
@@ -204,7 +204,7 @@ impl<'a> Together<'_, 'a> {
         let active = &mut *self.active;
         active.flight_begins(says.step);
         active.goes_out();
-        active.shard.recorder.borrow_mut().messages.sent += 1;
+        active.shard.recorder.borrow_mut().interval.traffic.messages.sent += 1;
         let mut delivery = None;
         if active.shard.prepared.delivery_of(says.step).is_some() && !bytes.is_empty() {
             bytes.clone_into(&mut active.shard.content_buffer.borrow_mut());
