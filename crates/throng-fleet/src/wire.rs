@@ -288,18 +288,12 @@ const LEVEL: i32 = 3;
 
 impl Batch {
     pub fn to_bytes(&self) -> Bytes {
-        let mut bytes = to_json(&self.head);
-        bytes.push(b'\n');
-        // Writing to memory does not fail.
-        bytes.extend(zstd::bulk::compress(&self.lines, LEVEL).unwrap_or_default());
-        bytes.into()
+        compressed(&self.head, &self.lines)
     }
 
     /// None if it is not a valid batch.
     pub fn from_bytes(bytes: &[u8]) -> Option<Batch> {
-        let end = bytes.iter().position(|byte| *byte == b'\n')?;
-        let head: Head = serde_json::from_slice(&bytes[..end]).ok()?;
-        let lines = zstd::bulk::decompress(&bytes[end + 1..], BATCH_BYTES_MAX).ok()?;
+        let (head, lines): (Head, _) = decompressed(bytes)?;
         let count = lines.iter().filter(|byte| **byte == b'\n').count();
         let is_whole = lines.last().is_none_or(|last| *last == b'\n');
         let is_so = is_whole && head.count == count as u64;
@@ -319,22 +313,31 @@ pub struct Announcement<A = String> {
 
 impl Announcement {
     pub fn to_bytes(&self) -> Bytes {
-        let mut bytes = to_json(&self.error_ns);
-        bytes.push(b'\n');
-        // Writing to memory does not fail.
-        bytes.extend(zstd::bulk::compress(self.announced.as_bytes(), LEVEL).unwrap_or_default());
-        bytes.into()
+        compressed(&self.error_ns, self.announced.as_bytes())
     }
 
     /// None if it is not a valid announcement.
     pub fn from_bytes(bytes: &[u8]) -> Option<Announcement> {
-        let end = bytes.iter().position(|byte| *byte == b'\n')?;
-        let error_ns = serde_json::from_slice(&bytes[..end]).ok()?;
-        let text = zstd::bulk::decompress(&bytes[end + 1..], BATCH_BYTES_MAX).ok()?;
+        let (error_ns, text) = decompressed(bytes)?;
         // Truncated input can decompress to nothing.
         let text = String::from_utf8(text).ok().filter(|text| !text.is_empty())?;
         Some(Announcement { announced: text, error_ns })
     }
+}
+
+/// A line of JSON, and compressed text.
+fn compressed(head: &impl Serialize, text: &[u8]) -> Bytes {
+    let mut bytes = to_json(head);
+    bytes.push(b'\n');
+    // Writing to memory does not fail.
+    bytes.extend(zstd::bulk::compress(text, LEVEL).unwrap_or_default());
+    bytes.into()
+}
+
+fn decompressed<T: DeserializeOwned>(bytes: &[u8]) -> Option<(T, Vec<u8>)> {
+    let end = bytes.iter().position(|byte| *byte == b'\n')?;
+    let text = zstd::bulk::decompress(&bytes[end + 1..], BATCH_BYTES_MAX).ok()?;
+    Some((serde_json::from_slice(&bytes[..end]).ok()?, text))
 }
 
 /// JSON that is forwarded unchanged.

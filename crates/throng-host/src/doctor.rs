@@ -65,10 +65,10 @@ words! {
 
 impl Finding {
     /// Without values.
-    fn new(rule: &'static str, detail: Said) -> Finding {
+    fn new(rule: &'static str, title: Said, detail: Said) -> Finding {
         Finding {
             rule,
-            title: Said::default(),
+            title,
             value: Said::default(),
             needed: Said::default(),
             ceiling: None,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::Root;
+use crate::kernel::{OPEN_FILES, limits as limits_of};
 
 /// The properties of a host. A value that could not be read is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -51,7 +52,9 @@ impl HostFacts {
     pub fn read(root: &Root, throng_version: &str) -> HostFacts {
         let cpuinfo = root.read("proc/cpuinfo").unwrap_or_default();
         let status = root.read("proc/self/status").unwrap_or_default();
-        let (descriptors_soft_max, descriptors_hard_max) = descriptor_limits(root);
+        let limits = root.read("proc/self/limits").unwrap_or_default();
+        let descriptors = limits_of(&limits, OPEN_FILES);
+        let descriptors = |which: usize| Some(descriptors?[which]).filter(|it| *it < u64::MAX);
         HostFacts {
             hostname: root.line("proc/sys/kernel/hostname"),
             kernel: root.line("proc/sys/kernel/osrelease"),
@@ -62,14 +65,14 @@ impl HostFacts {
             cgroup_cores_max: cgroup_cores(root),
             memory_bytes: root.read("proc/meminfo").and_then(|text| kilobytes(&text, "MemTotal")),
             cgroup_memory_bytes_max: cgroup_memory(root),
-            descriptors_soft_max,
-            descriptors_hard_max,
+            descriptors_soft_max: descriptors(0),
+            descriptors_hard_max: descriptors(1),
             nr_open: root.number("proc/sys/fs/nr_open"),
             file_max: root.number("proc/sys/fs/file-max"),
             port_range: port_range(root),
             tcp_tw_reuse: root.number("proc/sys/net/ipv4/tcp_tw_reuse"),
             somaxconn: root.number("proc/sys/net/core/somaxconn"),
-            tcp_mem_pages: tcp_mem(root),
+            tcp_mem_pages: root.numbers("proc/sys/net/ipv4/tcp_mem"),
             clock_source: root
                 .line("sys/devices/system/clocksource/clocksource0/current_clocksource"),
             virtualisation: virtualisation(root, &cpuinfo),
@@ -118,30 +121,8 @@ fn listed(list: &str) -> Option<u64> {
     })
 }
 
-/// The soft and hard limit of open files; absent if unlimited.
-fn descriptor_limits(root: &Root) -> (Option<u64>, Option<u64>) {
-    descriptor_limits_in(&root.read("proc/self/limits").unwrap_or_default())
-}
-
-/// From the text of a process's `limits`.
-pub(crate) fn descriptor_limits_in(limits: &str) -> (Option<u64>, Option<u64>) {
-    let Some(line) = limits.lines().find_map(|line| line.strip_prefix("Max open files")) else {
-        return (None, None);
-    };
-    let mut words = line.split_whitespace().map(|word| word.parse().ok());
-    (words.next().flatten(), words.next().flatten())
-}
-
 pub(crate) fn port_range(root: &Root) -> Option<(u16, u16)> {
-    let line = root.line("proc/sys/net/ipv4/ip_local_port_range")?;
-    let mut words = line.split_whitespace();
-    Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
-}
-
-fn tcp_mem(root: &Root) -> Option<[u64; 3]> {
-    let line = root.line("proc/sys/net/ipv4/tcp_mem")?;
-    let marks: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
-    marks.try_into().ok()
+    root.numbers::<u16, 2>("proc/sys/net/ipv4/ip_local_port_range").map(Into::into)
 }
 
 /// The directories of a control group from its own up to the root: a limit in any of them applies.

@@ -89,6 +89,22 @@ pub(crate) fn named(text: &str) -> impl Iterator<Item = (&str, u64)> {
     })
 }
 
+/// The value of one of these lines.
+pub(crate) fn value(text: &str, name: &str) -> Option<u64> {
+    named(text).find(|(it, _)| *it == name).map(|(_, value)| value)
+}
+
+/// The line of the limit of open files.
+pub(crate) const OPEN_FILES: &str = "Max open files";
+
+/// The soft and hard limit in a line of `/proc/PID/limits`; [`u64::MAX`] means no limit.
+pub(crate) fn limits(text: &str, name: &str) -> Option<[u64; 2]> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let value = |word: &str| if word == "unlimited" { Some(u64::MAX) } else { word.parse().ok() };
+    let mut words = line.split_whitespace().map(value);
+    Some([words.next()??, words.next()??])
+}
+
 /// An interface in `/proc/net/dev`: received and sent bytes, packets, errors and drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interface<'a> {

@@ -35,6 +35,7 @@ pub mod usage;
 mod windows;
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 pub use facts::{HostFacts, facts};
 pub use listening::Listening;
@@ -82,6 +83,13 @@ impl Root {
 
     fn number(&self, relative: impl AsRef<Path>) -> Option<u64> {
         self.line(relative)?.parse().ok()
+    }
+
+    /// A line of this many numbers.
+    fn numbers<T: FromStr, const N: usize>(&self, relative: impl AsRef<Path>) -> Option<[T; N]> {
+        let line = self.line(relative)?;
+        let numbers: Vec<T> = line.split_whitespace().map_while(|it| it.parse().ok()).collect();
+        numbers.try_into().ok()
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::Root;
 use crate::facts::{cgroup_directories, kilobytes, memory_limit};
+use crate::kernel::{limits, value};
 
 /// The minimum that must stay free for the kernel and other processes, on a host of any size.
 const FLOOR_BYTES: u64 = 256 << 20;
@@ -17,7 +18,7 @@ const FLOOR_PART_MAX: u64 = 8;
 const NEAR_FLOORS: u64 = 16;
 
 /// A line of `/proc/self/limits`.
-const ADDRESS_SPACE: &str = "Max address space";
+pub(crate) const ADDRESS_SPACE: &str = "Max address space";
 
 /// Memory that is still available, and the floor that must stay free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,9 +89,8 @@ pub fn address_space_limit() -> Option<u64> {
 }
 
 fn space_limit(root: &Root) -> Option<u64> {
-    let limits = root.read("proc/self/limits")?;
-    let rest = limits.lines().find_map(|line| line.strip_prefix(ADDRESS_SPACE))?;
-    rest.split_whitespace().next()?.parse().ok()
+    let [limit, _] = limits(&root.read("proc/self/limits")?, ADDRESS_SPACE)?;
+    (limit < u64::MAX).then_some(limit)
 }
 
 /// What this process could allocate now, limited by the host, its control groups and its address
@@ -112,10 +112,8 @@ impl Group {
         // so it is read only near the limit.
         if available_bytes < floor_bytes.saturating_mul(NEAR_FLOORS) {
             let cached = root.read(self.directory.join("memory.stat")).unwrap_or_default();
-            let cached = ["total_inactive_file ", "inactive_file "].into_iter().find_map(|name| {
-                let line = cached.lines().find_map(|line| line.strip_prefix(name))?;
-                line.trim().parse::<u64>().ok()
-            });
+            let names = ["total_inactive_file", "inactive_file"];
+            let cached = names.into_iter().find_map(|name| value(&cached, name));
             let cached = cached.unwrap_or(0).min(used);
             available_bytes = available_bytes.saturating_add(cached).min(self.limit_bytes);
         }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use crate::Root;
 use crate::facts::cgroup_directories;
+use crate::kernel::value;
 
 /// Counters of one control group since its creation, or between two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,15 +59,11 @@ impl Throttled {
     /// `cpu.stat`: `nr_periods`, `nr_throttled`, and `throttled_usec` (version 2) or
     /// `throttled_time` in nanoseconds (version 1). `None` if the group does not count them.
     pub(crate) fn parse(text: &str) -> Option<Throttled> {
-        let value = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
-            line.trim().parse::<u64>().ok()
-        };
-        let micros = value("throttled_usec").map(|micros| micros.saturating_mul(1_000));
+        let micros = value(text, "throttled_usec").map(|micros| micros.saturating_mul(1_000));
         Some(Throttled {
-            periods: value("nr_periods")?,
-            throttled: value("nr_throttled")?,
-            time_ns: micros.or_else(|| value("throttled_time"))?,
+            periods: value(text, "nr_periods")?,
+            throttled: value(text, "nr_throttled")?,
+            time_ns: micros.or_else(|| value(text, "throttled_time"))?,
         })
     }
 }

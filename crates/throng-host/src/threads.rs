@@ -7,6 +7,7 @@ use std::io::Read as _;
 use std::path::PathBuf;
 
 use crate::Root;
+use crate::kernel::process;
 
 /// The maximum size of a thread's file.
 const FILE_BYTES_MAX: usize = 1024;
@@ -138,11 +139,9 @@ fn schedstat(text: &str) -> Option<Times> {
     Some(Times { cpu_ns: numbers.next()??, waited_ns: numbers.next()?? })
 }
 
-/// Fields 14 and 15 of `/proc/*/stat`, in ticks. The second field is a name that may contain
-/// anything.
+/// The times of `/proc/*/stat`.
 fn stat(text: &str) -> Option<Times> {
-    let (_, rest) = text.rsplit_once(')')?;
-    let mut words = rest.split_whitespace().skip(11).map(|word| word.parse::<u64>().ok());
-    let ticks = words.next()??.saturating_add(words.next()??);
+    let stat = process(text)?;
+    let ticks = stat.user_ticks.saturating_add(stat.system_ticks);
     Some(Times { cpu_ns: ticks.saturating_mul(TICK_NS), waited_ns: 0 })
 }

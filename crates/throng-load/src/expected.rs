@@ -105,7 +105,7 @@ impl Default for Expected {
 const NORMAL_DEVIATIONS: f64 = 3.0;
 
 /// A product in which zero times infinity is zero.
-fn product(one: f64, other: f64) -> f64 {
+pub(crate) fn product(one: f64, other: f64) -> f64 {
     if one == 0.0 || other == 0.0 { 0.0 } else { one * other }
 }
 

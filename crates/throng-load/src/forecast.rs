@@ -230,7 +230,7 @@ impl<'p> Forecast<'p> {
         let of = |(number, part): (usize, &ForecastPart<'_>)| {
             let mut parts: Vec<(f64, f64)> = Vec::new();
             let arriving = part.users().1.max(1) as f64;
-            let users = users_of_sessions(self.program, number, arriving);
+            let users = self.program.users_of_sessions(number, arriving);
             let all: f64 = users.iter().sum();
             for (own, expected) in users.into_iter().zip(&self.sessions) {
                 let seconds = there(expected, assumed);
@@ -293,11 +293,6 @@ type Presence = (Flow, Vec<(f64, f64)>);
 fn rates(profile: Option<&Profile>, length: f64) -> Vec<(f64, f64, (f64, f64))> {
     let Some(profile) = profile else { return vec![(0.0, length, (0.0, 0.0))] };
     profile.pieces(length).into_iter().map(|it| (it.begin, it.length, it.rates)).collect()
-}
-
-/// How many of the first `users` users of a load run each session.
-fn users_of_sessions(program: &Program, load: usize, users: f64) -> Vec<f64> {
-    program.users_of_sessions(load, users)
 }
 
 /// How long an arrived user is present.

@@ -47,14 +47,8 @@ pub fn searching(
             conduct.search = Some(wanted);
             then(conduct)
         }
-        Err(told) => refused(&told, conduct.operator),
+        Err(told) => conduct.operator.refuse(&told, Exit::Usage),
     }
-}
-
-fn refused(told: &Diagnostic, errors: &dyn Operator) -> Exit {
-    errors.diagnostic(told);
-    errors.say(say!("nothing was sent"));
-    Exit::Usage
 }
 
 fn mistake(message: Said, help: Said) -> Box<Diagnostic> {
@@ -77,7 +71,7 @@ fn guarded(program: &Program, options: &SearchOptions, errors: &dyn Operator) ->
                 "if you own the service, add --yes, or add the target to the list of allowed \
                      targets"
             );
-            Err(refused(&mistake(message, help), errors))
+            Err(errors.refuse(&mistake(message, help), Exit::Usage))
         }
     }
 }

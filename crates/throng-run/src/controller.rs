@@ -37,6 +37,7 @@ use crate::control::socket::{Asked, Socket};
 use crate::ending::Ending;
 use crate::live::Live;
 use crate::once::tear_down;
+use crate::operator::next;
 use crate::running::Running;
 use crate::wire::{Message, Order, Past};
 use crate::{Conduct, Line, Operator, StopRequests};
@@ -68,6 +69,18 @@ pub(crate) struct Posts {
     pub(crate) redistributes: bool,
     /// Ends when the generators of a fleet know that no orders follow.
     pub(crate) closing: Option<JoinHandle<()>>,
+}
+
+impl Posts {
+    pub(crate) fn new(
+        clock: Clock,
+        orders: Orders,
+        lines: UnboundedReceiver<(u16, Message)>,
+        users_spare: impl Iterator<Item = Spare>,
+    ) -> Posts {
+        let users_spare = users_spare.min().unwrap_or(Spare::NONE);
+        Posts { clock, orders, lines, users_spare, redistributes: false, closing: None }
+    }
 }
 
 /// Delivers orders to the generators.
@@ -260,15 +273,15 @@ impl<'a> Controller<'a> {
                     let (command, load) = (&request.command, request.load.as_deref());
                     answer(command.refusal().unwrap_or_else(|| self.command(command, load)));
                 }
-                Some(key) = pressed(&mut keys) => self.key(key),
-                Some(ask) = Audits::next(&mut self.audits) => self.asks(ask),
-                Some(told) = Monitors::next(&mut monitors) => {
+                key = next(keys.as_mut()) => self.key(key),
+                ask = next(self.audits.as_mut().map(|it| &mut it.asked)) => self.asks(ask),
+                told = next(monitors.as_mut().map(|it| &mut it.told)) => {
                     let told = monitors.as_mut().map(|monitors| monitors.take(told));
                     let (events, text) = told.unwrap_or_default();
                     rules::read(&mut self, &events);
                     text.into_iter().for_each(|text| self.say(text));
                 }
-                Some(told) = Events::next(&mut self.events) => self.act(told),
+                told = next(self.events.as_mut().map(|it| &mut it.told)) => self.act(told),
                 _ = redraw.tick() => self.tell_progress(),
             }
         }
@@ -369,7 +382,7 @@ impl<'a> Controller<'a> {
                 self.conduct.operator.tell(Line::Text(Cow::Owned(text)));
             }
             Message::StopWanted => self.interrupted(),
-            Message::Ready { .. } | Message::Begun(_) => {}
+            Message::Ready(_) | Message::Begun(_) => {}
         }
         while let Some((machine, line)) = self.merge.pop() {
             match line {
@@ -560,16 +573,4 @@ fn losses(exports: Exports) -> impl Iterator<Item = Said> {
         let (all, export) = (seconds + lost, wanted.to_string());
         Some(say!("`--export {export}` failed for {lost} of {all} seconds: {trouble}"))
     })
-}
-
-/// The next key; pending if no keys are read.
-async fn pressed(keys: &mut Option<UnboundedReceiver<u8>>) -> Option<u8> {
-    match keys {
-        Some(keys) => match keys.recv().await {
-            Some(key) => Some(key),
-            // The operator's terminal is closed.
-            None => std::future::pending().await,
-        },
-        None => std::future::pending().await,
-    }
 }

@@ -16,27 +16,25 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use throng_base::units::format_count;
-use throng_base::{Clock, Diagnostic, Exit, LoadPart, Said, clock::wall_now, random};
+use throng_base::{Clock, Diagnostic, Exit, LoadPart, Said, clock::wall_now};
 use throng_bus::Bus as _;
-use throng_bus::keys::{Keys, Signer};
-use throng_bus::nats::{Nats, Room};
-use throng_engine::{Spare, addresses, sizes, source_count, source_ports};
+use throng_bus::nats::Nats;
+use throng_engine::{addresses, sizes, source_count, source_ports};
 use throng_fleet::assign::{Capacity, Need, Scarce, Shortage, assign};
-use throng_fleet::controller::{self, Controller, Input, Output};
-use throng_fleet::orphan::Patience;
+use throng_fleet::controller::{Input, Output};
 use throng_fleet::wire::{Assigned, FileRef, Plan, Raw, Registered, WIRE};
 use throng_load::Forecast;
 use throng_program::{Program, SourceBlock, Target};
 use throng_results::{MachineInfo, OnceRun, RunInfo};
-use tokio::sync::mpsc::{Receiver, UnboundedSender, unbounded_channel};
-use tokio::task::LocalSet;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::time::{Instant, sleep_until};
 
 use crate::controller::audits::BooksBefore;
 use crate::controller::{Orders, Posts};
-use crate::wire::{Inputs, Message, PlanDetails};
+use crate::wire::{Inputs, Message, PlanDetails, Ready};
 use crate::{Conduct, Operator, Settings, StopRequests};
 use bridge::Bridge;
+use bus::Access;
 pub(crate) use collect::collect;
 pub use collect::{BUNDLE, Kept, LINES_FILE, PART_FILE};
 pub(crate) use takeover::resume;
@@ -75,10 +73,7 @@ pub struct Collect {
 
 /// A fleet whose agents wait for a plan.
 pub(crate) struct Fleet {
-    keys: Keys,
-    bus: Nats,
-    inputs: UnboundedSender<Input>,
-    outputs: Receiver<Output>,
+    access: Access,
     members: Vec<Member>,
     need: Need,
 }
@@ -118,29 +113,17 @@ impl Fleet {
         wanted: &Wanted,
         (signals, errors): (&mut StopRequests, &dyn Operator),
     ) -> Result<Fleet, Exit> {
-        let refused = |exit: Exit| {
-            move |diagnostic: Box<Diagnostic>| {
-                errors.diagnostic(&diagnostic);
-                errors.say(say!("nothing was sent"));
-                exit
-            }
-        };
-        parcel::has_no_key(&conduct.recorded).map_err(refused(Exit::Usage))?;
-        let keys = bus::opened(directory).map_err(refused(Exit::Usage))?;
-        let bus = bus::connected(&keys).await.map_err(refused(Exit::HostUnfit))?;
-        let furnished = bus.furnish(Room::default()).await;
-        let failed = |error| bus::bus_failed(keys.address(), &bus::told(&error));
-        furnished.map_err(failed).map_err(refused(Exit::HostUnfit))?;
-        let signer = keys.signer().map_err(bus::wrong_keys).map_err(refused(Exit::Usage))?;
-        let (inputs, outputs) = control(&bus, signer);
-        let need = need(conduct);
-        let mut fleet = Fleet { keys, bus, inputs, outputs, members: Vec::new(), need };
+        let refused = |told: Box<Diagnostic>| errors.refuse(&told, bus::exit_of(&told));
+        let sendable = parcel::has_no_key(&conduct.recorded);
+        sendable.map_err(|told| errors.refuse(&told, Exit::Usage))?;
+        let access = Access::open(directory).await.map_err(refused)?;
+        let mut fleet = Fleet { access, members: Vec::new(), need: need(conduct) };
         let gathered = tokio::select! {
             gathered = fleet.gathered(wanted, errors) => gathered,
             () = signals.next() => return Err(Exit::Interrupted),
         };
-        let agents = gathered.map_err(refused(Exit::HostUnfit))?;
-        fleet.members = members(agents, &fleet.need).map_err(refused(Exit::HostUnfit))?;
+        let agents = gathered.map_err(refused)?;
+        fleet.members = members(agents, &fleet.need).map_err(refused)?;
         let names: Vec<&str> = fleet.members.iter().map(|it| it.name.as_str()).collect();
         errors.say(say!("{} agents generate the load: {}", names.len(), listed(&names, ", ")));
         Ok(fleet)
@@ -163,9 +146,9 @@ impl Fleet {
             }
             let next = if commands { until } else { commands_until };
             tokio::select! {
-                output = self.outputs.recv() => match output {
-                    Some(Output::Commands) => commands = true,
-                    Some(Output::Agent { name, registered }) => {
+                output = self.access.next() => match output? {
+                    Output::Commands => commands = true,
+                    Output::Agent { name, registered } => {
                         let is_wanted = wanted.labels.iter().all(|(label, value)| {
                             registered.labels.get(label) == Some(value)
                         });
@@ -178,9 +161,7 @@ impl Fleet {
                             None => drop(others.insert(name, other_labels(&registered.labels))),
                         }
                     }
-                    Some(Output::Failed(why)) => return Err(self.bus_failed(&why)),
-                    Some(_) => {}
-                    None => return Err(self.bus_failed(&say!("the connection to the bus is permanently lost"))),
+                    _ => {}
                 },
                 () = sleep_until(next) => if !commands {
                     let message = say!("another controller is using this fleet");
@@ -207,12 +188,8 @@ impl Fleet {
         }))
     }
 
-    fn bus_failed(&self, why: &Said) -> Box<Diagnostic> {
-        bus::bus_failed(self.keys.address(), why)
-    }
-
     pub(crate) fn bus(&self) -> Nats {
-        self.bus.clone()
+        self.access.bus.clone()
     }
 
     /// The machines of the run, for the run directory.
@@ -236,37 +213,30 @@ impl Fleet {
         before: Before<'_>,
         (signals, errors): (&mut StopRequests, &dyn Operator),
     ) -> Result<Posts, Exit> {
-        let refused = |diagnostic: Box<Diagnostic>| {
-            errors.diagnostic(&diagnostic);
-            errors.say(say!("nothing was sent"));
-        };
         let begun = tokio::select! {
-            begun = self.begin(conduct, info, before) => begun,
-            () = signals.next() => {
-                call_off(&self.inputs, &mut self.outputs).await;
-                return Err(Exit::Interrupted);
+            begun = self.begin(conduct, info, before) => {
+                begun.map_err(|told| errors.refuse(&told, Exit::HostUnfit))
             }
+            () = signals.next() => Err(Exit::Interrupted),
         };
         let ready = match begun {
             Ok(ready) => ready,
-            Err(diagnostic) => {
-                refused(diagnostic);
-                call_off(&self.inputs, &mut self.outputs).await;
-                return Err(Exit::HostUnfit);
+            Err(exit) => {
+                self.access.call_off().await;
+                return Err(exit);
             }
         };
         let unix_ns = u64::try_from((wall_now() + AHEAD).as_nanos()).unwrap_or(u64::MAX);
         let clock = Clock::start_in(AHEAD);
-        let _ = self.inputs.send(Input::Start { unix_ns });
+        let _ = self.access.inputs.send(Input::Start { unix_ns });
         for (machine, ready) in info.generator.machines.iter_mut().zip(&ready) {
             machine.shards = ready.shards;
         }
         info.generator.shards = info.generator.machines.iter().map(|machine| machine.shards).sum();
         info.time.zero_unix_ns = unix_ns;
-        let users_spare = ready.iter().map(|ready| ready.users_spare).min().unwrap_or(Spare::NONE);
         let names = self.members.iter().map(|member| member.name.clone()).collect();
-        let controller = (self.inputs, self.outputs, Vec::new());
-        Ok(generators(names, controller, clock, (users_spare, conduct.settings.redistribute)))
+        let controller = (self.access, Vec::new());
+        Ok(generators(names, controller, clock, (&ready, conduct.settings.redistribute)))
     }
 
     async fn begin(
@@ -278,13 +248,13 @@ impl Fleet {
         let mut files = Vec::new();
         for (path, bytes) in parcel::pack(conduct, info)? {
             let length = bytes.len() as u64;
-            let stored = self.bus.store(bytes.into()).await;
-            let sha256 = stored.map_err(|error| self.bus_failed(&bus::told(&error)))?;
+            let stored = self.access.bus.store(bytes.into()).await;
+            let sha256 = stored.map_err(|error| self.access.failed(&error))?;
             files.push(FileRef { path, sha256, bytes: length });
         }
         let plan = self.plan(conduct, files, before);
-        let signed = bus::signed(&self.keys, &plan).map_err(|why| self.bus_failed(&why))?;
-        let _ = self.inputs.send(Input::Begin { plan: Box::new(plan), signed });
+        let signed = self.access.signed(&plan)?;
+        let _ = self.access.inputs.send(Input::Begin { plan: Box::new(plan), signed });
         self.ready().await
     }
 
@@ -333,27 +303,21 @@ impl Fleet {
         let until = Instant::now() + READY_TIME;
         while ready.iter().filter(|it| it.is_none()).count() > refusals.len() {
             let output = tokio::select! {
-                output = self.outputs.recv() => output,
+                output = self.access.next() => output?,
                 () = sleep_until(until) => break,
             };
             match output {
-                Some(Output::Lines { agent, lines }) => {
+                Output::Lines { agent, lines } => {
                     if let Some(it) = lines.split(|byte| *byte == b'\n').find_map(ready_of) {
                         ready[agent] = Some(it);
                     }
                 }
-                Some(Output::Ended { agent, end }) => {
+                Output::Ended { agent, end } => {
                     let why = end.cut_short.unwrap_or_default().spoken();
                     refusals.push(format!("{}: {why}", self.members[agent].name));
                     ready[agent] = None;
                 }
-                Some(Output::Failed(why)) => return Err(self.bus_failed(&why)),
-                Some(_) => {}
-                None => {
-                    return Err(
-                        self.bus_failed(&say!("the connection to the bus is permanently lost"))
-                    );
-                }
+                _ => {}
             }
         }
         if !refusals.is_empty() {
@@ -392,45 +356,24 @@ fn listed(names: &[impl AsRef<str>], between: &str) -> String {
 /// Connects the controller of a run to its controller, including the lines received earlier.
 fn generators(
     names: Vec<String>,
-    (inputs, outputs, early): (UnboundedSender<Input>, Receiver<Output>, Vec<Output>),
+    (access, early): (Access, Vec<Output>),
     clock: Clock,
-    (users_spare, redistributes): (Spare, bool),
+    (ready, redistributes): (&[Ready], bool),
 ) -> Posts {
     let (lines, told) = unbounded_channel();
     let (orders, ordered) = unbounded_channel();
     let orders = Orders::Fleet(names.len(), orders);
+    let Access { inputs, outputs, .. } = access;
     let mut bridge = Bridge::new(names, inputs, lines, clock.clone());
     early.into_iter().for_each(|output| bridge.heard(output));
     let closing = Some(tokio::spawn(bridge.work(outputs, ordered)));
-    Posts { clock, orders, lines: told, users_spare, redistributes, closing }
-}
-
-/// Cancels the start.
-async fn call_off(inputs: &UnboundedSender<Input>, outputs: &mut Receiver<Output>) {
-    let _ = inputs.send(Input::Over);
-    let _ = inputs.send(Input::Close);
-    let closed = async {
-        while let Some(output) = outputs.recv().await {
-            if output == Output::Closed {
-                return;
-            }
-        }
-    };
-    let _ = timeout(Duration::from_secs(3), closed).await;
-}
-
-/// The message of a child that is ready.
-struct Ready {
-    shards: u64,
-    users_spare: Spare,
+    let spare = ready.iter().map(Ready::spare);
+    Posts { redistributes, closing, ..Posts::new(clock, orders, told, spare) }
 }
 
 fn ready_of(line: &[u8]) -> Option<Ready> {
     match serde_json::from_slice(line) {
-        Ok(Message::Ready { shards, users_spare, spare_limit }) => {
-            let users_spare = Spare { users: users_spare, limit: spare_limit };
-            Some(Ready { shards, users_spare })
-        }
+        Ok(Message::Ready(ready)) => Some(ready),
         _ => None,
     }
 }
@@ -454,24 +397,6 @@ fn why_not(registered: &Registered, own: &str) -> Option<Said> {
             registered.version
         )
     })
-}
-
-/// Starts a controller on a separate thread.
-fn control(bus: &Nats, signer: Signer) -> (UnboundedSender<Input>, Receiver<Output>) {
-    let (inputs, given) = unbounded_channel();
-    let (tell, outputs) = controller::outputs();
-    let bus = bus.clone();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let Ok(runtime) = runtime else { return };
-        let unix_ns = Box::new(|| u64::try_from(wall_now().as_nanos()).unwrap_or(u64::MAX));
-        // Agents reject an unsigned order.
-        let sign = Box::new(move |text: &str| signer.sign(text.as_bytes()).unwrap_or_default());
-        let (own, patience) = (random::fresh(), Patience::default());
-        let controller = Controller::new((bus, sign), own, patience, unix_ns, tell);
-        LocalSet::new().block_on(&runtime, controller.work(given));
-    });
-    (inputs, outputs)
 }
 
 /// What the run needs from all agents together.

@@ -37,14 +37,9 @@ impl Guard {
     /// An unreadable list allows nothing.
     pub fn read(errors: &dyn Operator) -> Result<Guard, Exit> {
         let budget = Budget::of_environment();
-        match read().and_then(|lists| Ok((lists, budget?))) {
-            Ok((lists, budget)) => Ok(Guard { lists, budget, has_warned: Cell::new(false) }),
-            Err(diagnostic) => {
-                errors.diagnostic(&diagnostic);
-                errors.say(say!("nothing was sent"));
-                Err(Exit::Usage)
-            }
-        }
+        let guard = read()
+            .and_then(|lists| Ok(Guard { lists, budget: budget?, has_warned: Cell::new(false) }));
+        guard.map_err(|told| errors.refuse(&told, Exit::Usage))
     }
 
     /// Warns about the first public address if no list exists.

@@ -49,7 +49,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use throng_base::{Clock, Diagnostic, Exit, LoadPart, Said, Secrets, Share, Side, clock::wall_now};
-use throng_engine::{Options, Run, Spare, StartError, prepare};
+use throng_engine::{Options, Run, StartError, prepare};
 use throng_export::Opened;
 use throng_metrics::capacity::LoadUnit;
 use throng_plan::budget::Searched;
@@ -96,12 +96,9 @@ fn with_files(
     errors: &dyn Operator,
     work: impl Future<Output = Exit>,
 ) -> Exit {
-    if let Err(diagnostic) = files::tried(settings) {
-        errors.diagnostic(&diagnostic);
-        return Exit::Usage;
-    }
-    let Some(runtime) = runtime(errors) else { return Exit::HostUnfit };
-    runtime.block_on(work)
+    let tried = files::tried(settings).map_err(|told| errors.fail(&told, Exit::Usage));
+    let runtime = tried.and_then(|()| runtime(errors));
+    runtime.map_or_else(|exit| exit, |runtime| runtime.block_on(work))
 }
 
 /// Records the start of the load, and its number of shards.
@@ -158,36 +155,24 @@ impl<'a> Conduct<'a> {
 
     /// Conducts the run in this thread, up to its end.
     pub fn run(self) -> Exit {
+        self.permitted().unwrap_or_else(|exit| exit)
+    }
+
+    /// Conducts the run if this host and its owner allow it.
+    fn permitted(self) -> Result<Exit, Exit> {
         let errors = self.operator;
-        if let Err(diagnostic) = be_nice(&self.limits) {
-            errors.diagnostic(&diagnostic);
-            errors.say(say!("nothing was sent"));
-            return Exit::HostUnfit;
-        }
-        if let Err(diagnostic) = files::tried(&self.settings) {
-            errors.diagnostic(&diagnostic);
-            errors.say(say!("nothing was sent"));
-            return Exit::Usage;
-        }
+        let unfit = |told: Box<Diagnostic>| errors.refuse(&told, Exit::HostUnfit);
+        let refused = |told: Box<Diagnostic>| errors.refuse(&told, Exit::Usage);
+        be_nice(&self.limits).map_err(unfit)?;
+        files::tried(&self.settings).map_err(refused)?;
         // Agents check their own host.
-        let fit = match self.settings.fleet.is_some() {
-            true => Ok(()),
-            false => self.preflight(errors),
-        };
-        let guard = match fit.and_then(|()| Guard::read(errors)) {
-            Ok(guard) => guard,
-            Err(exit) => return exit,
-        };
-        let within = guard.budget.permit(&self.program, self.searched().as_ref());
-        let permitted =
-            within.and_then(|()| permit(&self.program, self.settings.allow_commands, &guard.lists));
-        if let Err(diagnostic) = permitted {
-            errors.diagnostic(&diagnostic);
-            errors.say(say!("nothing was sent"));
-            return Exit::Usage;
+        if self.settings.fleet.is_none() {
+            self.preflight(errors)?;
         }
-        let Some(runtime) = runtime(errors) else { return Exit::HostUnfit };
-        runtime.block_on(self.conduct(&guard, errors))
+        let guard = Guard::read(errors)?;
+        guard.budget.permit(&self.program, self.searched().as_ref()).map_err(refused)?;
+        permit(&self.program, self.settings.allow_commands, &guard.lists).map_err(refused)?;
+        runtime(errors)?.block_on(self.conduct(&guard, errors))
     }
 
     /// Checks that this host meets the requirements of the run, and reports what is missing.
@@ -212,54 +197,28 @@ impl<'a> Conduct<'a> {
         })
     }
 
-    async fn conduct(mut self, guard: &Guard, errors: &dyn Operator) -> Exit {
+    async fn conduct(mut self, guard: &Guard, errors: &dyn Operator) -> Result<Exit, Exit> {
+        let refused = |told: Box<Diagnostic>| errors.refuse(&told, Exit::Usage);
         let processes = self.settings.processes.unwrap_or(1);
         let is_shared = processes > 1 || self.settings.fleet.is_some();
         let is_apart = !is_shared && self.settings.part.is_some();
         let unbridged = (is_shared || is_apart).then(|| processes::unbridged(&self, is_shared));
-        if let Some(diagnostic) = unbridged.flatten() {
-            errors.diagnostic(&diagnostic);
-            errors.say(say!("nothing was sent"));
-            return Exit::Usage;
-        }
+        unbridged.flatten().map_or(Ok(()), |told| Err(refused(told)))?;
         // Signals are caught before anything is written, and handled once the run exists.
-        let mut signals = match hear(errors) {
-            Ok(signals) => signals,
-            Err(exit) => return exit,
-        };
-        let fleet = match self.fleet(&mut signals, errors).await {
-            Ok(fleet) => fleet,
-            Err(exit) => return exit,
-        };
+        let mut signals = hear(errors)?;
+        let fleet = self.fleet(&mut signals, errors).await?;
         let mut info = self.describe();
         let mut conditions = self.duel.iter().flat_map(|duel| &duel.plan.conditions);
-        if let Err(diagnostic) = conditions.try_for_each(|one| one.check(&info)) {
-            errors.diagnostic(&diagnostic);
-            errors.say(say!("nothing was sent"));
-            return Exit::Usage;
-        }
+        conditions.try_for_each(|one| one.check(&info)).map_err(refused)?;
         if let Some(fleet) = &fleet {
             info.generator.machines = fleet.machines();
         }
-        let (exports, live) = match self.open(&info, errors) {
-            Ok(opened) => opened,
-            Err(diagnostic) => {
-                errors.diagnostic(&diagnostic);
-                errors.say(say!("nothing was sent"));
-                return Exit::Usage;
-            }
-        };
-        let recorder = match self.record(&mut info) {
-            Ok(recorder) => recorder,
-            Err(diagnostic) => {
-                errors.diagnostic(&diagnostic);
-                return Exit::Usage;
-            }
-        };
+        let (exports, live) = self.open(&info, errors).map_err(refused)?;
+        let recorder = self.record(&mut info).map_err(|it| errors.fail(&it, Exit::Usage))?;
         let options = self.options(guard, self.programs().count() as u64);
         let setup = match do_once(&self, OncePart::Setup, &options, &mut signals).await {
             Ok(setup) => setup,
-            Err(error) => return unbegun(&error, recorder, errors),
+            Err(error) => return Err(unbegun(&error, recorder, errors)),
         };
         let mut told = None;
         if let Some(setup) = setup {
@@ -267,7 +226,7 @@ impl<'a> Conduct<'a> {
             self.program = Arc::new(program);
             if !setup.told.is_done() {
                 let ends = (recorder, live);
-                return not_begun(&self, setup.told, info, ends, (&options, signals)).await;
+                return Ok(not_begun(&self, setup.told, info, ends, (&options, signals)).await);
             }
             told = Some(setup.told);
             // The clock of the load starts now.
@@ -278,10 +237,10 @@ impl<'a> Conduct<'a> {
         let before = audits::books_before(&self.program.audits);
         let outlets = Outlets { recorder, exports, live, hosts, before };
         let beside = (&options, signals);
-        match is_shared {
+        Ok(match is_shared {
             true => self.elsewhere(told, (fleet, info), outlets, beside).await,
             false => self.here(told, info, outlets, (guard, beside)).await,
-        }
+        })
     }
 
     /// Generates the load in this process.
@@ -304,7 +263,7 @@ impl<'a> Conduct<'a> {
         let (lines, told) = unbounded_channel();
         let (mut orders, mut generators) = (Vec::new(), Vec::new());
         let clock = runs[0].clock.clone();
-        let users_spare = runs.iter().map(|run| run.users_spare).reduce(Ord::min);
+        let users_spare: Vec<_> = runs.iter().map(|run| run.users_spare).collect();
         for (number, (program, run)) in (0..).zip(self.programs().zip(runs)) {
             info.targets.same_host |= here::is_same_host(program, &run.addresses);
             guard.warn(program, &run, errors);
@@ -315,14 +274,7 @@ impl<'a> Conduct<'a> {
         }
         drop(lines);
         self.program.changes.iter().for_each(|change| errors.say(change.clone()));
-        let of_posts = Posts {
-            clock,
-            orders: Orders::Here(orders),
-            lines: told,
-            users_spare: users_spare.unwrap_or(Spare::NONE),
-            redistributes: false,
-            closing: None,
-        };
+        let of_posts = Posts::new(clock, Orders::Here(orders), told, users_spare.into_iter());
         let controller = Controller::new(self, of_posts, info, outlets);
         let mut generators = generators.into_iter();
         let (first, second) = (generators.next(), generators.next());
@@ -613,22 +565,20 @@ fn be_nice(limits: &HostLimits) -> Result<(), Box<Diagnostic>> {
 ///
 /// It must be built before any shard has its own descriptor table: shards wake this runtime through
 /// a descriptor that must also exist in their tables.
-fn runtime(errors: &dyn Operator) -> Option<Runtime> {
+fn runtime(errors: &dyn Operator) -> Result<Runtime, Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let told = |error: &std::io::Error| {
-        let message = say!("cannot start an event loop: {error}", error = Said::of_error(error));
+    runtime.map_err(|error| {
+        let message = say!("cannot start an event loop: {error}", error = Said::of_error(&error));
         let help =
             say!("raise the limit named above, for example with `ulimit -n 1024` for descriptors");
-        errors.diagnostic(&Diagnostic::error("host-unfit", message).help(help));
-    };
-    runtime.inspect_err(told).ok()
+        errors.fail(&Diagnostic::error("host-unfit", message).help(help), Exit::HostUnfit)
+    })
 }
 
 fn hear(errors: &dyn Operator) -> Result<StopRequests, Exit> {
     errors.stop_requests().map_err(|error| {
         let message = say!("cannot listen for signals: {error}", error = Said::of_error(&error));
-        errors.diagnostic(&Diagnostic::error("host-unfit", message));
-        Exit::HostUnfit
+        errors.fail(&Diagnostic::error("host-unfit", message), Exit::HostUnfit)
     })
 }
 
@@ -640,9 +590,7 @@ fn step_info(step: &throng_program::Step) -> StepInfo {
 /// Reports why the run did not start and nothing was sent.
 pub fn not_started(error: &StartError, errors: &dyn Operator) -> Exit {
     let (exit, diagnostic) = start_failed(error);
-    errors.diagnostic(&diagnostic);
-    errors.say(say!("nothing was sent"));
-    exit
+    errors.refuse(&diagnostic, exit)
 }
 
 fn networks(sessions: &[Session]) -> Vec<NetworkInfo> {

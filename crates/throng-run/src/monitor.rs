@@ -335,16 +335,14 @@ fn join(token: Token, readings: &Readings, idle: &Idle, errors: &dyn Operator) -
             ended = answer(&bus, &name, readings, idle) => ended,
         }
     };
-    let Some(runtime) = crate::runtime(errors) else { return Exit::HostUnfit };
-    match runtime.block_on(answered) {
-        Ok(()) => Exit::Success,
-        Err(why) => {
+    let ended = crate::runtime(errors).and_then(|runtime| {
+        runtime.block_on(answered).map_err(|why| {
             let message = say!("monitor `{name}` cannot continue: {why}");
             let help = say!("ask the fleet's operator what has changed, or request a new token");
-            errors.diagnostic(&Diagnostic::error("fleet-unfit", message).help(help));
-            Exit::HostUnfit
-        }
-    }
+            errors.fail(&Diagnostic::error("fleet-unfit", message).help(help), Exit::HostUnfit)
+        })
+    });
+    ended.map_or_else(|exit| exit, |()| Exit::Success)
 }
 
 /// Reports the state of the connection until the bus rejects it permanently.
@@ -425,8 +423,7 @@ fn write(readings: Readings, clock: &Clock, every: Duration, errors: &dyn Operat
     let name = std::thread::Builder::new().name("readings".into());
     if let Err(error) = name.spawn(work) {
         let message = say!("the monitor cannot start a thread: {}", Said::of_error(&error));
-        errors.diagnostic(&Diagnostic::error("host-unfit", message));
-        return Exit::HostUnfit;
+        return errors.fail(&Diagnostic::error("host-unfit", message), Exit::HostUnfit);
     }
     loop {
         match told.recv_timeout(IDLE_MAX + every) {

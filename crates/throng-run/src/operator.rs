@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::io;
 
-use throng_base::{Clock, Diagnostic, Said, Time};
+use throng_base::{Clock, Diagnostic, Exit, Said, Time};
 use throng_metrics::{Gauges, Interval};
 use throng_results::terminal::Progress;
 use throng_results::{Event, RunInfo, Summary};
@@ -93,13 +93,19 @@ impl StopRequests {
 
     /// The next request; pending forever if none can arrive.
     pub async fn next(&mut self) {
-        if let Some(requests) = &mut self.0
-            && requests.recv().await.is_some()
-        {
-            return;
-        }
-        self.0 = None;
-        std::future::pending::<()>().await;
+        next(self.0.as_mut()).await;
+    }
+}
+
+/// The next message; pending forever if none can arrive.
+pub(crate) async fn next<T>(from: Option<&mut UnboundedReceiver<T>>) -> T {
+    let message = match from {
+        Some(from) => from.recv().await,
+        None => None,
+    };
+    match message {
+        Some(message) => message,
+        None => std::future::pending().await,
     }
 }
 
@@ -117,6 +123,19 @@ impl dyn Operator + '_ {
     pub async fn stop_requested(&self) {
         let mut requests = self.stop_requests().unwrap_or_else(|_| StopRequests::none());
         requests.next().await;
+    }
+
+    /// Reports why a command fails, with this exit code.
+    pub fn fail(&self, diagnostic: &Diagnostic, exit: Exit) -> Exit {
+        self.diagnostic(diagnostic);
+        exit
+    }
+
+    /// Reports why a run does not start, and that nothing was sent.
+    pub fn refuse(&self, diagnostic: &Diagnostic, exit: Exit) -> Exit {
+        self.diagnostic(diagnostic);
+        self.say(say!("nothing was sent"));
+        exit
     }
 
     pub fn diagnostic(&self, diagnostic: &Diagnostic) {

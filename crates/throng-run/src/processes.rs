@@ -6,17 +6,15 @@ pub(crate) mod child;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::Shutdown;
-use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use serde::Serialize;
 use serde_json::value::RawValue;
 use throng_base::system::{LocalStream, in_own_group, signal_of, to_child};
 use throng_base::{Clock, Diagnostic, Exit, LoadPart, Said, clock::wall_now};
-use throng_engine::Spare;
 use throng_fleet::wire::{Announcement, Start};
 use throng_program::Source;
 use throng_results::{MachineInfo, RunInfo};
@@ -25,7 +23,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use crate::controller::{Orders, Posts};
 use crate::generator::Lines;
 use crate::here;
-use crate::wire::{Assignment, Heard, Inputs, Message, Order};
+use crate::wire::{Assignment, Heard, Inputs, Message, Order, Ready, read_line, write_line};
 use crate::{Conduct, Line, Operator};
 
 /// Delay between the readiness of the last process and the start of the load, so that all have
@@ -46,7 +44,7 @@ type Word = Arc<[u8]>;
 
 /// A process that waits for its start.
 struct Waiting {
-    users_spare: Spare,
+    ready: Ready,
     child: Child,
     input: LocalStream,
     output: BufReader<ChildStdout>,
@@ -121,14 +119,14 @@ pub(crate) fn start(
     info.generator.shards = info.generator.machines.iter().map(|machine| machine.shards).sum();
     info.time.zero_unix_ns = unix_ns;
     let (lines, told) = unbounded_channel();
-    let (mut orders, mut users_spare) = (Vec::new(), None::<Spare>);
+    let mut orders = Vec::new();
+    let users_spare: Vec<_> = all.iter().map(|one| one.ready.spare()).collect();
     let sockets: Vec<_> = all.iter().map(|one| one.input.try_clone()).collect();
     let mut words = Vec::new();
     for (machine, waiting) in (0..).zip(all) {
-        let Waiting { users_spare: spare, child, mut input, output, errors } = waiting;
-        users_spare = Some(users_spare.map_or(spare, |least| least.min(spare)));
+        let Waiting { child, mut input, output, errors, .. } = waiting;
         // A process that has exited is reported as lost.
-        let _ = write(&mut input, &Start { unix_ns });
+        let _ = write_line(&mut input, &Start { unix_ns });
         let (order, ordered) = unbounded_channel();
         orders.push(order);
         let input = Arc::new(Mutex::new(input));
@@ -148,14 +146,7 @@ pub(crate) fn start(
             std::thread::spawn(move || carry(socket, &others));
         }
     }
-    Ok(Posts {
-        clock,
-        orders: Orders::Here(orders),
-        lines: told,
-        users_spare: users_spare.unwrap_or(Spare::NONE),
-        redistributes: false,
-        closing: None,
-    })
+    Ok(Posts::new(clock, Orders::Here(orders), told, users_spare.into_iter()))
 }
 
 fn one(
@@ -167,9 +158,7 @@ fn one(
         let error = Said::of_error(error);
         let message = say!("cannot start a process of this run: {error}");
         let help = say!("raise `ulimit -u`, or use fewer --processes");
-        errors.diagnostic(&Diagnostic::error("host-unfit", message).help(help));
-        errors.say(say!("nothing was sent"));
-        Exit::HostUnfit
+        errors.refuse(&Diagnostic::error("host-unfit", message).help(help), Exit::HostUnfit)
     };
     let program = std::env::current_exe().map_err(|error| failed(&error))?;
     // A separate process group: an interrupt from the keyboard goes only to the controller, which
@@ -193,13 +182,12 @@ fn one(
         neighbours: machine.part.of,
         audits: false,
     };
-    let told = write(&mut input, &part);
+    let told = write_line(&mut input, &part);
     let mut output = BufReader::new(output);
-    match told.ok().and_then(|()| read(&mut output)) {
-        Some(Message::Ready { shards, users_spare, spare_limit }) => {
-            machine.shards = shards;
-            let users_spare = Spare { users: users_spare, limit: spare_limit };
-            Ok(Waiting { users_spare, child, input, output, errors: said })
+    match told.and_then(|()| read_line(&mut output)) {
+        Ok(Message::Ready(ready)) => {
+            machine.shards = ready.shards;
+            Ok(Waiting { ready, child, input, output, errors: said })
         }
         // The process has printed the reason.
         _ => {
@@ -211,18 +199,6 @@ fn one(
             Err(exit.unwrap_or(Exit::Bug))
         }
     }
-}
-
-fn write(input: &mut LocalStream, line: &impl Serialize) -> std::io::Result<()> {
-    let mut line = serde_json::to_vec(line)?;
-    line.push(b'\n');
-    input.write_all(&line)
-}
-
-fn read(output: &mut BufReader<ChildStdout>) -> Option<Message> {
-    let mut line = Vec::new();
-    output.read_until(b'\n', &mut line).ok()?;
-    serde_json::from_slice(&line).ok()
 }
 
 fn listen(said: ChildStderr) -> Vec<u8> {
@@ -245,7 +221,7 @@ fn locked(input: &Input) -> MutexGuard<'_, LocalStream> {
 /// Forwards orders until no more follow.
 fn give(input: &Input, mut orders: UnboundedReceiver<Order>) {
     while let Some(order) = orders.blocking_recv() {
-        if write(&mut locked(input), &Heard::<()>::Order(order)).is_err() {
+        if write_line(&mut *locked(input), &Heard::<()>::Order(order)).is_err() {
             return;
         }
     }
@@ -284,7 +260,7 @@ fn take(
     machine: u16,
     lines: &Lines,
 ) {
-    while let Some(message) = read(&mut output) {
+    while let Ok(message) = read_line(&mut output) {
         let is_over = matches!(message, Message::Over { .. });
         let _ = lines.send((machine, message));
         if is_over {
@@ -296,11 +272,14 @@ fn take(
     let _ = child.kill();
     let status = child.wait();
     let _ = lines.send((machine, Message::Said { text: heard(said) }));
-    let signal = status.as_ref().ok().and_then(|status| signal_of(*status));
-    let detail = match (signal, status.ok().and_then(|status| status.code())) {
-        (Some(signal), _) => say!("it was terminated by signal {signal}"),
-        (None, Some(code)) => say!("it exited with code {code}"),
-        (None, None) => say!("it ended"),
-    };
+    let detail = status.ok().and_then(how_it_ended).unwrap_or(say!("it ended"));
     let _ = lines.send((machine, Message::Lost { detail }));
+}
+
+/// How a process ended, if the system tells.
+pub(crate) fn how_it_ended(status: ExitStatus) -> Option<Said> {
+    match (signal_of(status), status.code()) {
+        (Some(signal), _) => Some(say!("it was terminated by signal {signal}")),
+        (None, code) => code.map(|code| say!("it exited with code {code}")),
+    }
 }

@@ -42,8 +42,8 @@ pub fn reflect(bench: &Bench, services: &[String], errors: &dyn Operator) -> Res
         Ok(discovery) => Ok(discovery.descriptor_set()),
         Err(ReflectError::Start(error)) => Err(not_started(&error, errors)),
         Err(ReflectError::Failed { message, help }) => {
-            errors.diagnostic(&Diagnostic::error("reflection-failed", message).help(help));
-            Err(Exit::TargetUnreachable)
+            let told = Diagnostic::error("reflection-failed", message).help(help);
+            Err(errors.fail(&told, Exit::TargetUnreachable))
         }
     }
 }
@@ -86,10 +86,7 @@ pub fn write_descriptors(
     let set = reflect(bench, &[], errors)?;
     let Some(path) = file else { return Ok(Some(set)) };
     let written = write_whole(path, &mut OpenOptions::new(), |file| file.write_all(&set));
-    written.map_err(|error| {
-        errors.diagnostic(&unwritable(path, &error));
-        Exit::Usage
-    })?;
+    written.map_err(|error| errors.fail(&unwritable(path, &error), Exit::Usage))?;
     let size = units::format_bytes(set.len() as f64);
     let (path, proto) = (path.display(), tell!("use it in a scenario with `proto`"));
     errors.line(&format!("{path}: {size}; {proto}"));

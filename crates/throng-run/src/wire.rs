@@ -3,11 +3,13 @@
 //! JSON.
 
 use std::collections::BTreeMap;
+use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use throng_base::Said;
-use throng_engine::SpareLimit;
+use throng_engine::{Spare, SpareLimit};
 use throng_expression::Value;
 use throng_fleet::wire::{Announcement, Start};
 use throng_metrics::Interval;
@@ -142,6 +144,20 @@ pub enum Heard<A> {
     Announced(Announcement<A>),
 }
 
+/// Writes a value as a line.
+pub(crate) fn write_line(to: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    to.write_all(&line)
+}
+
+/// Reads a line as a value.
+pub(crate) fn read_line<T: DeserializeOwned>(from: &mut impl BufRead) -> io::Result<T> {
+    let mut line = Vec::new();
+    from.read_until(b'\n', &mut line)?;
+    Ok(serde_json::from_slice(&line)?)
+}
+
 /// An order of an earlier controller, and its time on the clock of the run.
 pub struct Past {
     pub at_ns: u64,
@@ -155,13 +171,7 @@ pub struct Past {
 #[serde(rename_all = "kebab-case")]
 pub enum Message {
     /// The generator waits for the start.
-    Ready {
-        shards: u64,
-        /// Maximum number of additional users, and what limits it.
-        users_spare: u64,
-        #[serde(default)]
-        spare_limit: SpareLimit,
-    },
+    Ready(Ready),
     /// The load has started.
     Begun(Start),
     Interval(Box<Interval>),
@@ -197,6 +207,26 @@ pub enum Message {
     Lost {
         detail: Said,
     },
+}
+
+/// A generator that waits for the start.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Ready {
+    pub shards: u64,
+    /// Maximum number of additional users, and what limits it.
+    users_spare: u64,
+    #[serde(default)]
+    spare_limit: SpareLimit,
+}
+
+impl Ready {
+    pub(crate) fn new(shards: u64, Spare { users, limit }: Spare) -> Ready {
+        Ready { shards, users_spare: users, spare_limit: limit }
+    }
+
+    pub(crate) fn spare(&self) -> Spare {
+        Spare { users: self.users_spare, limit: self.spare_limit }
+    }
 }
 
 /// A round of a presence audit over the users of one generator.
@@ -310,7 +340,7 @@ mod tests {
         }
     }
 
-    fn same<T: Serialize + serde::de::DeserializeOwned>(text: &str) -> T {
+    fn same<T: Serialize + DeserializeOwned>(text: &str) -> T {
         let read: T = serde_json::from_str(text).expect(text);
         assert_eq!(serde_json::to_string(&read).expect("JSON"), text);
         read

@@ -37,10 +37,7 @@ fn planned(arguments: &PlanArguments, errors: Screen) -> Result<Planned, Exit> {
     });
     let rate = arguments.rate.or(peak.map(|peak| peak.rate()));
     let program = program(arguments, rate.is_some(), errors)?;
-    let told = |diagnostic: Box<Diagnostic>| {
-        errors.diagnostic(&diagnostic);
-        Exit::Usage
-    };
+    let told = |diagnostic: Box<Diagnostic>| errors.refused(&diagnostic);
     let run = match &arguments.from {
         Some(directory) => Some(Run::open(directory).map_err(told)?),
         None if arguments.file.is_some() => newest(&program.name),

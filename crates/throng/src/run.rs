@@ -61,7 +61,7 @@ pub(crate) fn attempt(arguments: &TryArguments) -> Ended {
         input: arguments.step.then(input),
         style: Screen::output(arguments.no_color).style,
     };
-    Ok(tried(&loaded.program, wanted, &mut StandardOutput, &errors))
+    tried(&loaded.program, wanted, &mut StandardOutput, &errors)
 }
 
 /// Calls `then` with the run of a scenario file or a log.

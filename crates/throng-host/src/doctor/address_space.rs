@@ -4,10 +4,10 @@
 use super::memory::Cost;
 use super::{Finding, Fix, Host, Needs, Severity, descriptors, in_bytes};
 use crate::facts::kilobytes;
+use crate::memory::ADDRESS_SPACE;
 
 pub(super) const RULE: &str = "address-space";
 
-const LIMIT: &str = "Max address space";
 /// What each shard takes in addition to its users: its thread's stack.
 const SHARD_BYTES: u64 = 2 << 20;
 
@@ -15,7 +15,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     // The service under test has its own limit.
     let limit = match needs.is_target() {
         true => return None,
-        false => host.limits(LIMIT)?.0,
+        false => host.limits(ADDRESS_SPACE)?.0,
     };
     if limit == u64::MAX {
         return None;
@@ -31,12 +31,11 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
          memory"
     );
     let finding = Finding {
-        title: say!("address space"),
         value: say!("{} allowed", in_bytes(limit)),
         needed: say!("{}", in_bytes(of_users(most))),
         ceiling: Some(limit.saturating_sub(taken) / most.max(1)),
         fixes: vec![Fix::Command { now: "ulimit -v unlimited".into(), for_good: String::new() }],
-        ..Finding::new(RULE, detail)
+        ..Finding::new(RULE, say!("address space"), detail)
     };
     let bad = match of_users(least) <= limit {
         true => Severity::Warn,

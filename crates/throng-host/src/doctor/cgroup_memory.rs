@@ -22,11 +22,10 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
          its kernel sockets"
     );
     let mut finding = Finding {
-        title: say!("control group memory"),
         value: say!("{} allowed", in_bytes(limit)),
         needed: say!("{}", in_bytes(cost.most_of(needs.users))),
         ceiling: Some(cost.ceiling(limit)),
-        ..Finding::new(RULE, detail)
+        ..Finding::new(RULE, say!("control group memory"), detail)
     };
     let wanted = cost.most_of(needs.users).saturating_mul(5) / 4;
     finding.fixes = vec![Fix::Command { now: String::new(), for_good: memory_max(wanted) }];

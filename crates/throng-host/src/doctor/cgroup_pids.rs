@@ -20,12 +20,11 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
          threads, and each shard is a thread"
     );
     let finding = Finding {
-        title: say!("control group threads"),
         value: say!("{}", format_count(max)),
         needed: say!("{}", format_count(wanted)),
         ceiling: Some(max.saturating_sub(OTHERS).saturating_mul(usable)),
         fixes: vec![Fix::Command { now: String::new(), for_good: tasks_max(wanted) }],
-        ..Finding::new(RULE, detail)
+        ..Finding::new(RULE, say!("control group threads"), detail)
     };
     Some(finding.judge(wanted <= max, Severity::Unfit))
 }

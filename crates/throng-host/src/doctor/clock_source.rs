@@ -26,7 +26,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         "throng reads the clock for every message; a clock that requires a device access or a \
          system call costs CPU time and makes measured times less precise"
     );
-    let mut finding = Finding { title: say!("clock"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding::new(RULE, say!("clock"), detail);
     let Some(clock) = host.root.line(format!("{DIRECTORY}/current_clocksource")) else {
         return Some(finding);
     };

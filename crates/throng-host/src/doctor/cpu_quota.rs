@@ -20,9 +20,8 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
          caused by throng"
     );
     let mut finding = Finding {
-        title: say!("CPU quota"),
         value: say!("{allowed:.2} of {processors:.0} processors"),
-        ..Finding::new(RULE, detail)
+        ..Finding::new(RULE, say!("CPU quota"), detail)
     };
     let is_fit = allowed >= processors;
     if !is_fit {

@@ -4,9 +4,9 @@ use throng_base::units::format_count;
 
 use throng_base::Said;
 
-use super::host::OPEN_FILES;
 use super::{Finding, Fix, Host, Needs, Severity};
 use crate::costs::{DESCRIPTORS_RESERVED, SHARDS_MAX, connections_of_table, kept_of_table};
+use crate::kernel::OPEN_FILES;
 
 pub(super) const RULE: &str = "descriptors";
 
@@ -26,8 +26,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
             )
         }
     };
-    let mut finding =
-        Finding { title: say!("open files per process"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding::new(RULE, say!("open files per process"), detail);
     let Some((soft, hard)) = host.limits(OPEN_FILES) else { return Some(finding) };
     finding.value = say!("{} (hard limit {})", limit(soft), limit(hard));
     let wanted = needs.connections().saturating_add(DESCRIPTORS_RESERVED);

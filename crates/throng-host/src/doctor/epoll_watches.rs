@@ -12,7 +12,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         "every connection is watched with epoll; this is the maximum number of watches per \
          account, including root; by default, watches may use 4 % of the memory"
     );
-    let mut finding = Finding { title: say!("epoll watches"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding::new(RULE, say!("epoll watches"), detail);
     let Some(max) = host.number(KEY) else { return Some(finding) };
     let wanted = needs.connections().saturating_mul(needs.ends());
     finding.value = say!("{}", format_count(max));

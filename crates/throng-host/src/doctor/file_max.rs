@@ -12,8 +12,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         "every socket is an open file, and this limit applies to the whole host; only root \
          (CAP_SYS_ADMIN) can exceed it, and other processes can then no longer open files"
     );
-    let mut finding =
-        Finding { title: say!("open files on the host"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding::new(RULE, say!("open files on the host"), detail);
     let (Some(max), Some([open, _, _])) =
         (host.number("fs.file-max"), host.numbers::<3>("fs.file-nr"))
     else {

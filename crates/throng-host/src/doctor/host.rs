@@ -2,13 +2,13 @@
 
 use crate::Root;
 use crate::facts::{cgroup_directories, field, kilobytes};
+use crate::kernel::limits;
 
 /// capabilities(7), the numbers of linux/capability.h.
 pub(super) const CAP_SYS_ADMIN: u32 = 21;
 pub(super) const CAP_SYS_RESOURCE: u32 = 24;
 
-/// Lines of /proc/self/limits.
-pub(super) const OPEN_FILES: &str = "Max open files";
+/// A line of /proc/self/limits.
 pub(super) const PROCESSES: &str = "Max processes";
 
 /// A host as its files describe it.
@@ -33,20 +33,12 @@ impl Host {
 
     /// A setting of several numbers.
     pub(super) fn numbers<const N: usize>(&self, key: &str) -> Option<[u64; N]> {
-        let line = self.setting(key)?;
-        let numbers: Vec<u64> =
-            line.split_whitespace().map_while(|word| word.parse().ok()).collect();
-        numbers.try_into().ok()
+        self.root.numbers(setting_path(key))
     }
 
     /// The soft and the hard limit of this process; [`u64::MAX`] means no limit.
     pub(super) fn limits(&self, name: &str) -> Option<(u64, u64)> {
-        let text = self.root.read("proc/self/limits")?;
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        let value =
-            |word: &str| if word == "unlimited" { Some(u64::MAX) } else { word.parse().ok() };
-        let mut words = line.split_whitespace().map(value);
-        Some((words.next()??, words.next()??))
+        limits(&self.root.read("proc/self/limits")?, name).map(Into::into)
     }
 
     /// True if this process has a capability; false if that cannot be read.

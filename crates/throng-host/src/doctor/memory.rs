@@ -67,7 +67,7 @@ impl Cost {
 
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let cost = Cost::of(host, needs);
-    let mut finding = Finding { title: say!("memory"), ..Finding::new(RULE, detail(needs)) };
+    let mut finding = Finding::new(RULE, say!("memory"), detail(needs));
     let (all, each) = (in_bytes(cost.most_of(needs.users)), in_bytes(cost.most()));
     finding.needed = match descriptors::kept(host, needs) {
         0 => say!("{all} ({each} per user)"),

@@ -16,8 +16,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
             )
         }
     };
-    let mut finding =
-        Finding { title: say!("maximum open-file limit"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding::new(RULE, say!("maximum open-file limit"), detail);
     let Some(nr_open) = host.number("fs.nr_open") else { return Some(finding) };
     finding.value = say!("{}", format_count(nr_open));
     if !needs.is_target() {

@@ -22,7 +22,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         "this virtual machine returns free memory to its hypervisor and gets it back page by page, \
          which slows down adding users"
     );
-    let mut finding = Finding { title: say!("free page reporting"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding::new(RULE, say!("free page reporting"), detail);
     let Ok(order) = order.parse::<i64>() else { return Some(finding) };
     let most = order_max(host);
     // A negative value: not requested yet; above the maximum, there are no such blocks.

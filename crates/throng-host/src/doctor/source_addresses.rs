@@ -34,7 +34,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
             )
         }
     };
-    let mut finding = Finding { title: say!("source addresses"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding::new(RULE, say!("source addresses"), detail);
     let ports = ports(host, needs);
     let Some((count, wanted)) = tightest(host, needs, ports) else { return Some(finding) };
     let named = addresses::named(needs);

@@ -17,7 +17,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         "the kernel picks source ports from this range; it prefers ports of the same parity as \
          the first one and uses the others when those run out, so the whole range is usable"
     );
-    let mut finding = Finding { title: say!("source ports"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding::new(RULE, say!("source ports"), detail);
     let range = needs.ports.or_else(|| crate::facts::port_range(&host.root));
     let (Some((first, last)), Some(ports)) = (range, count(host, needs)) else {
         return Some(finding);

@@ -11,7 +11,7 @@ pub(super) fn examine(host: &Host, _: &Needs) -> Option<Finding> {
         "time that the hypervisor gave to other virtual machines; during that time, this virtual \
          machine can neither send nor measure"
     );
-    let mut finding = Finding { title: say!("CPU steal time"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding::new(RULE, say!("CPU steal time"), detail);
     let Some(share) = since_start(host) else { return Some(finding) };
     finding.value = say!("{:.1} % since boot", share * 100.0);
     let is_fit = share <= SHARE_MAX;

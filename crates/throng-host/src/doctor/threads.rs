@@ -17,7 +17,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         "each shard is a thread; the kernel limits the number of threads on the host, the thread \
          IDs, and the threads per account"
     );
-    let mut finding = Finding { title: say!("threads"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding::new(RULE, say!("threads"), detail);
     let (Some(all), Some(numbers), Some((shards, usable))) = (
         host.number("kernel.threads-max"),
         host.number("kernel.pid_max"),

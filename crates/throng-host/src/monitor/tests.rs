@@ -50,7 +50,9 @@ fn the_busiest_shard_and_waiting_threads_are_found() {
 #[test]
 fn kernels_without_schedstat_use_ticks() {
     let (_directory, root) = computer(&[("proc/self/status", &status(1))]);
-    let stat = |user: u64| format!("7 (shard-0 (a) 1) S 1 1 1 0 -1 4 1 0 0 0 {user} 5 0 0 20\n");
+    let stat = |user: u64| {
+        format!("7 (shard-0 (a) 1) S 1 1 1 0 -1 4 1 0 0 0 {user} 5 0 0 20 0 1 0 9 0 0\n")
+    };
     write(&root, "proc/self/task/7/comm", "shard-0\n");
     write(&root, "proc/self/task/7/stat", &stat(100));
     let mut monitor = Monitor::new(&root, Duration::ZERO);

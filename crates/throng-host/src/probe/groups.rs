@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::series::Figures;
 use crate::Root;
 use crate::facts::{cgroup_directories_in, cores_limit_of, memory_limit_of};
-use crate::kernel::{named, pressures};
+use crate::kernel::{pressures, value};
 use crate::quota::Throttled;
 
 const GROUPS_MAX: usize = 16;
@@ -55,8 +55,7 @@ impl Group<'_> {
         }
         let text = self.text(directories, "cpu.stat");
         for (word, mode) in [("user_usec", "user"), ("system_usec", "system")] {
-            let value = named(&text).find(|(name, _)| *name == word).map(|(_, value)| value);
-            self.cpu_time(mode, value.map(|micros| micros as f64 / 1e6), figures);
+            self.cpu_time(mode, value(&text, word).map(|micros| micros as f64 / 1e6), figures);
         }
         if let Some(throttled) = Throttled::parse(&text) {
             let rows = [
@@ -89,8 +88,8 @@ impl Group<'_> {
         let limit = memory_limit_of(self.root, directories);
         figures.maybe("throng_cgroup_memory_limit_bytes", &self.labels, limit);
         let texts = ["memory.events", "memory.oom_control"].map(|it| self.text(directories, it));
-        let kills = texts.iter().flat_map(|text| named(text)).find(|(name, _)| *name == "oom_kill");
-        figures.maybe("throng_cgroup_oom_kills_total", &self.labels, kills.map(|(_, value)| value));
+        let kills = texts.iter().find_map(|text| value(text, "oom_kill"));
+        figures.maybe("throng_cgroup_oom_kills_total", &self.labels, kills);
     }
 
     fn processes(&self, directories: &[PathBuf], figures: &mut Figures) {

@@ -9,8 +9,7 @@ use throng_base::Said;
 
 use super::series::Figures;
 use crate::Root;
-use crate::facts::descriptor_limits_in;
-use crate::kernel::{ProcessStat, named, process};
+use crate::kernel::{OPEN_FILES, ProcessStat, limits, process, value};
 use crate::system::{page_bytes, ticks_per_second};
 
 /// Bytes of a program's name that the kernel keeps (proc(5), `comm`).
@@ -113,7 +112,7 @@ impl Processes {
             self.look_for_new(is_first);
         }
         let stat = self.root.read("proc/stat").unwrap_or_default();
-        let boot = named(&stat).find(|(name, _)| *name == "btime").map_or(0, |(_, value)| value);
+        let boot = value(&stat, "btime").unwrap_or(0);
         for watched in &self.all {
             watched.tell(&self.root, boot as f64, figures);
         }
@@ -241,8 +240,7 @@ impl Watched {
 /// The size of the directory is the number of descriptors since Linux 6.2; before, it is 0 and they
 /// are counted, which requires the owner of the process or root.
 fn descriptors(root: &Root, number: u32) -> Option<Descriptors> {
-    let limits = root.read(format!("proc/{number}/limits"))?;
-    let limit = descriptor_limits_in(&limits).0?;
+    let [limit, _] = limits(&root.read(format!("proc/{number}/limits"))?, OPEN_FILES)?;
     let directory = root.path(format!("proc/{number}/fd"));
     let size = std::fs::metadata(&directory).ok()?.len();
     let open = match size {

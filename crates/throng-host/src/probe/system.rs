@@ -4,7 +4,7 @@ use throng_base::Clock;
 
 use super::series::Figures;
 use crate::facts::HostFacts;
-use crate::kernel::{MODES, disks, named, pressures, processor_times};
+use crate::kernel::{MODES, disks, named, pressures, processor_times, value};
 use crate::system::ticks_per_second;
 use crate::{ProcessUsage, Root};
 
@@ -62,10 +62,9 @@ pub(super) fn read(root: &Root, throng_version: &str, figures: &mut Figures) {
             figures.add(name, &[], row.total_us as f64 / 1e6);
         }
     }
-    let files = root.line("proc/sys/fs/file-nr").unwrap_or_default();
-    let mut files = files.split_whitespace().map(|word| word.parse().ok());
-    figures.maybe("node_filefd_allocated", &[], files.next().flatten());
-    figures.maybe("node_filefd_maximum", &[], files.nth(1).flatten());
+    let files = root.numbers::<u64, 3>("proc/sys/fs/file-nr");
+    figures.maybe("node_filefd_allocated", &[], files.map(|files| files[0]));
+    figures.maybe("node_filefd_maximum", &[], files.map(|files| files[2]));
     disk(&root.read("proc/diskstats").unwrap_or_default(), figures);
     own(root, figures);
 }
@@ -103,8 +102,7 @@ fn processors(text: &str, figures: &mut Figures) {
         ("processes", "node_forks_total"),
     ];
     for (word, name) in rows {
-        let value = named(text).find(|(it, _)| *it == word).map(|(_, value)| value);
-        figures.maybe(name, &[], value);
+        figures.maybe(name, &[], value(text, word));
     }
 }
 

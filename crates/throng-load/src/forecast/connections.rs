@@ -4,7 +4,7 @@
 use throng_program::{Amount, Churn, CloseMode, Coming, Drive, Phase, Rate, Session, Statement};
 
 use super::course::falling_out;
-use super::{Forecast, connects, rates, users_of_sessions};
+use super::{Forecast, connects, rates};
 use crate::expected::passes;
 use crate::flow::Flow;
 use crate::plan::Planned;
@@ -107,7 +107,7 @@ impl Forecast<'_> {
             |step: &Statement| matches!(step, Statement::Disconnect { how: CloseMode::Vanish, .. });
         let (staying, arriving) = self.loads[load].users();
         let users = staying.saturating_add(arriving).max(1) as f64;
-        let own = users_of_sessions(self.program, load, users);
+        let own = self.program.users_of_sessions(load, users);
         let sessions = self.program.sessions.iter().zip(own);
         sessions.map(|(session, own)| own / users * passes(session, &vanishes)).sum()
     }

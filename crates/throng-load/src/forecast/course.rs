@@ -3,10 +3,8 @@
 
 use throng_program::{Amount, Arrivals, Churn, Drive, Iterations, Program, Session, Statement};
 
-use super::{
-    Assumed, Bound, Forecast, ForecastPart, connects, pauses, rates, there, users_of_sessions,
-};
-use crate::expected::SessionExpected;
+use super::{Assumed, Bound, Forecast, ForecastPart, connects, pauses, rates, there};
+use crate::expected::{SessionExpected, product};
 use crate::flow::Flow;
 use crate::plan::Planned;
 use crate::profile::Profile;
@@ -287,11 +285,6 @@ fn begun_freely(drops: bool, one: &Planned, all_free: f64, time: f64) -> f64 {
     begun
 }
 
-/// A product in which zero times infinity is zero.
-fn product(one: f64, other: f64) -> f64 {
-    if one == 0.0 || other == 0.0 { 0.0 } else { one * other }
-}
-
 /// A walk through the phases of a load. Its users are numbered in the order in which they start.
 struct Walk<'w> {
     program: &'w Program,
@@ -332,7 +325,7 @@ struct Working {
 impl Walk<'_> {
     /// How many users of a range of numbers run each session.
     fn between(&self, from: f64, to: f64) -> Vec<f64> {
-        let of = |users| users_of_sessions(self.program, self.number, users);
+        let of = |users| self.program.users_of_sessions(self.number, users);
         of(to).iter().zip(of(from)).map(|(all, before)| all - before).collect()
     }
 

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::{Arc, OnceLock};
 
-use throng_base::{Said, system::signal_of};
+use throng_base::Said;
 use throng_fleet::agent::{Finish, Spool};
 
 use crate::fleet::LINES_FILE;
+use crate::processes::how_it_ended;
 
 /// The error message of a part that could not start.
 pub(super) const ERRORS_FILE: &str = "errors.txt";
@@ -80,11 +81,8 @@ impl Spooled {
 
     fn cut_short(&self) -> Option<Said> {
         let status = self.status.as_ref().and_then(|status| status.get());
-        let how = match (status.and_then(|it| signal_of(*it)), status.and_then(|it| it.code())) {
-            (Some(signal), _) => say!("it was terminated by signal {signal}"),
-            (None, Some(code)) => say!("it exited with code {code}"),
-            (None, None) => say!("its agent was no longer running"),
-        };
+        let how = status.copied().and_then(how_it_ended);
+        let how = how.unwrap_or(say!("its agent was no longer running"));
         let errors = self.errors();
         Some(match errors.is_empty() {
             true => how,

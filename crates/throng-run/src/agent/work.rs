@@ -86,16 +86,13 @@ pub fn agent(
         Err(why) => {
             let message = say!("{}: {why}", options.directory.display());
             let help = say!("set --dir to a writable directory");
-            errors.diagnostic(&Diagnostic::error("fleet-unfit", message).help(help));
-            return Exit::HostUnfit;
+            let told = Diagnostic::error("fleet-unfit", message).help(help);
+            return errors.fail(&told, Exit::HostUnfit);
         }
     };
     let bus = match Nats::connect(token.identity.clone()) {
         Ok(bus) => bus,
-        Err(why) => {
-            errors.diagnostic(&Diagnostic::error("fleet-keys", why));
-            return Exit::Usage;
-        }
+        Err(why) => return errors.fail(&Diagnostic::error("fleet-keys", why), Exit::Usage),
     };
     let ceiling = Ceiling { users: options.users_max, rate: options.rate_max };
     let flags = options.limits.flags();
@@ -131,10 +128,7 @@ pub fn agent(
                     heard.await;
                     Exit::Success
                 }
-                Err(why) => {
-                    errors.diagnostic(&cut_off(&name, &why));
-                    Exit::HostUnfit
-                }
+                Err(why) => errors.fail(&cut_off(&name, &why), Exit::HostUnfit),
             },
             () = leave_now => Exit::Success,
             () = &mut heard => Exit::Success,

@@ -51,26 +51,20 @@ pub struct Attempt {
     pub style: Style,
 }
 
-/// Runs each session of a program once and prints every step. Errors go to the operator, which can
-/// stop the attempt.
+/// Runs each session of a program once and prints every step. The operator can stop the attempt.
+///
+/// # Errors
+/// The exit code; the operator has received the error.
 pub fn attempt(
     program: &Program,
     mut wanted: Attempt,
     out: &mut dyn Write,
     operator: &dyn Operator,
-) -> Exit {
-    let guard = match Guard::read(operator) {
-        Ok(guard) => guard,
-        Err(exit) => return exit,
-    };
-    let sessions = match chosen(program, wanted.session.as_deref()) {
-        Ok(sessions) => sessions,
-        Err(diagnostic) => {
-            operator.diagnostic(&diagnostic);
-            return Exit::Usage;
-        }
-    };
-    let Some(runtime) = crate::runtime(operator) else { return Exit::HostUnfit };
+) -> Result<Exit, Exit> {
+    let guard = Guard::read(operator)?;
+    let sessions = chosen(program, wanted.session.as_deref());
+    let sessions = sessions.map_err(|told| operator.fail(&told, Exit::Usage))?;
+    let runtime = crate::runtime(operator)?;
     let page = Page::new(out, wanted.style);
     let gate = wanted.input.take().map(|input| ask_at_each_step(input, &page));
     let mut look = Look {
@@ -84,9 +78,7 @@ pub fn attempt(
         is_unreachable: false,
         is_reached: false,
     };
-    if let Err(exit) = look.all(program.clone(), &sessions) {
-        return exit;
-    }
+    look.all(program.clone(), &sessions)?;
     let (tally, is_unreachable) = (look.tally, look.is_unreachable && !look.is_reached);
     page.line("");
     let result = match (tally.steps, tally.failed) {
@@ -97,11 +89,11 @@ pub fn attempt(
     };
     page.say(&say!("seed {}; to reproduce this run, add --seed {}", program.seed, program.seed));
     page.line(&result);
-    match tally.failed {
+    Ok(match tally.failed {
         0 => Exit::Success,
         _ if is_unreachable => Exit::TargetUnreachable,
         _ => Exit::ThresholdsNotMet,
-    }
+    })
 }
 
 /// Destination of the output.

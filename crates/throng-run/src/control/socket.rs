@@ -1,7 +1,7 @@
 //! The control socket of a run (`throng control`): one line of JSON per request and reply. Only the
 //! owner of the run can use it. A client that is slow or sends invalid lines delays nothing.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,6 +14,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::system;
 use crate::control::command::{Answer, LINE_BYTES_MAX, Request, SOCKET, VERSION};
+use crate::wire::{read_line, write_line};
 
 /// Timeout for a request to arrive.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -77,12 +78,8 @@ pub fn ask(directory: &Path, request: &Request) -> Result<Answer, Box<Diagnostic
         let mut stream = system::in_directory(directory, SOCKET, throng_base::system::connect)?;
         stream.set_read_timeout(Some(ANSWER_MAX))?;
         stream.set_write_timeout(Some(ANSWER_MAX))?;
-        let mut line = serde_json::to_vec(request)?;
-        line.push(b'\n');
-        stream.write_all(&line)?;
-        let mut answer = Vec::new();
-        BufReader::new(stream.take(LINE_BYTES_MAX)).read_until(b'\n', &mut answer)?;
-        Ok(serde_json::from_slice(&answer)?)
+        write_line(&mut stream, request)?;
+        read_line(&mut BufReader::new(stream.take(LINE_BYTES_MAX)))
     };
     exchange().map_err(failed)
 }
@@ -110,12 +107,10 @@ fn hear(listener: &LocalListener, asked: &UnboundedSender<Asked>) {
 }
 
 /// Serves one request.
-fn serve(stream: &LocalStream, asked: &UnboundedSender<Asked>) -> std::io::Result<()> {
+fn serve(mut stream: &LocalStream, asked: &UnboundedSender<Asked>) -> std::io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let mut line = Vec::new();
-    BufReader::new(stream.take(LINE_BYTES_MAX)).read_until(b'\n', &mut line)?;
-    let answer = match serde_json::from_slice::<Request>(&line) {
+    let answer = match read_line::<Request>(&mut BufReader::new(stream.take(LINE_BYTES_MAX))) {
         Ok(request) if request.version == VERSION => {
             let (sender, answered) = mpsc::channel();
             // The client may have disconnected.
@@ -129,8 +124,5 @@ fn serve(stream: &LocalStream, asked: &UnboundedSender<Asked>) -> std::io::Resul
         message: say!("the run did not accept this command, or has ended"),
         help: say!("use the version of throng that started the run"),
     });
-    let mut line = serde_json::to_vec(&answer)?;
-    line.push(b'\n');
-    let mut stream = stream;
-    stream.write_all(&line)
+    write_line(&mut stream, &answer)
 }

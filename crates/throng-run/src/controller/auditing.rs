@@ -6,7 +6,7 @@ use throng_results::Event;
 
 use super::Controller;
 use crate::StopRequests;
-use crate::controller::audits::Audits;
+use crate::operator::next;
 use crate::wire::Order;
 
 impl Controller<'_> {
@@ -51,13 +51,10 @@ impl Controller<'_> {
             tokio::select! {
                 biased;
                 () = signals.next() => break,
-                ask = Audits::next(&mut self.audits) => match ask {
-                    Some(ask) => self.asks(ask),
-                    None => break,
-                },
+                ask = next(self.audits.as_mut().map(|it| &mut it.asked)) => self.asks(ask),
             }
         }
-        while let Some(ask) = self.audits.as_mut().and_then(Audits::left) {
+        while let Some(ask) = self.audits.as_mut().and_then(|it| it.asked.try_recv().ok()) {
             self.asks(ask);
         }
         let events = self.audits.as_mut().map(|audits| audits.judged(true)).unwrap_or_default();

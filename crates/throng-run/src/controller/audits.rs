@@ -24,7 +24,7 @@ const KEPT_MAX: usize = 64;
 
 /// The audits of a run that has any.
 pub(crate) struct Audits {
-    asked: UnboundedReceiver<Ask>,
+    pub(super) asked: UnboundedReceiver<Ask>,
     /// Receives the sums, like the findings of a worker.
     tell: UnboundedSender<Ask>,
     workers: Workers,
@@ -145,14 +145,6 @@ impl Audits {
         })
     }
 
-    /// The next request; pending forever if there are no audits.
-    pub(crate) async fn next(audits: &mut Option<Audits>) -> Option<Ask> {
-        match audits {
-            Some(audits) => audits.asked.recv().await,
-            None => std::future::pending().await,
-        }
-    }
-
     /// An event requests an audit round. Returns true if the generators must run it, false if the
     /// controller does.
     pub(crate) fn wants(&mut self, audit: u16, event: u16) -> bool {
@@ -177,11 +169,6 @@ impl Audits {
     fn summed(&mut self, found: impl FnOnce(&mut Sums) -> Vec<Found>) {
         let all = self.sums.as_mut().map(found).unwrap_or_default();
         all.into_iter().for_each(|found| drop(self.tell.send(Ask::Found(found))));
-    }
-
-    /// The next finding that was not processed yet.
-    pub(crate) fn left(&mut self) -> Option<Ask> {
-        self.asked.try_recv().ok()
     }
 
     /// An event requests a round of this audit. Returns false if the audit has ended.

@@ -55,7 +55,8 @@ pub(crate) enum EventReport {
 /// The events of a run.
 pub(crate) struct Events {
     heard: Sender<Heard>,
-    told: UnboundedReceiver<EventReport>,
+    /// Messages of the thread.
+    pub(super) told: UnboundedReceiver<EventReport>,
     thread: Option<JoinHandle<()>>,
     /// Conditions that have not been true yet, with their events.
     rules: Vec<(u16, AbortRules)>,
@@ -109,17 +110,6 @@ impl Events {
         let going = vec![true; program.loads.len()];
         let last = last.map(|(first, count)| first + count.saturating_sub(1)).collect();
         Some(Events { heard, told, thread, rules, going, last })
-    }
-
-    /// The next message of the thread; pending forever if there are no events.
-    pub(crate) async fn next(events: &mut Option<Events>) -> Option<EventReport> {
-        match events {
-            Some(events) => match events.told.recv().await {
-                Some(told) => Some(told),
-                None => std::future::pending().await,
-            },
-            None => std::future::pending().await,
-        }
     }
 
     /// Processes an event that a generator reported.

@@ -18,7 +18,7 @@ const REACH_MAX: Duration = Duration::from_secs(20);
 
 /// The monitors of a run; absent if the scenario names no source.
 pub(crate) struct Monitors {
-    told: UnboundedReceiver<Polled>,
+    pub(super) told: UnboundedReceiver<Polled>,
     sources: Vec<Source>,
     _polls: Polls,
 }
@@ -97,14 +97,6 @@ impl Monitors {
         };
         let sources = (0..).zip(monitors).map(source).collect();
         Some(Monitors { told, sources, _polls: polls })
-    }
-
-    /// The next reading; pending forever if there is no source.
-    pub(crate) async fn next(monitors: &mut Option<Monitors>) -> Option<Polled> {
-        match monitors {
-            Some(monitors) => monitors.told.recv().await,
-            None => std::future::pending().await,
-        }
     }
 
     /// The events of a reading, and a message that the operator must see immediately.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_base::{Clock, Exit, clock::wall_now};
+use throng_base::{Clock, Diagnostic, Exit, clock::wall_now};
 use throng_fleet::wire::{Ordered, Plan};
 use throng_host::HostFacts;
 use throng_results::{MachineInfo, Run, RunInfo, timestamp};
@@ -94,16 +94,12 @@ impl Begun {
             settings: settings.clone(),
             ..Conduct::new(Arc::new(program), loaded.recorded, errors)
         };
-        let refused = |diagnostic| {
-            errors.diagnostic(&diagnostic);
-            Exit::Usage
-        };
+        let refused = |told: Box<Diagnostic>| errors.fail(&told, Exit::Usage);
         let guard = Guard::read(errors)?;
-        permit(&conduct.program, settings.allow_commands, &guard.lists)
-            .map_err(|it| refused(*it))?;
+        permit(&conduct.program, settings.allow_commands, &guard.lists).map_err(refused)?;
         let options = conduct.options(&guard, 1);
-        let (exports, live) = conduct.open(&info, errors).map_err(|it| refused(*it))?;
-        let recorder = conduct.record(&mut info).map_err(|it| refused(*it))?;
+        let (exports, live) = conduct.open(&info, errors).map_err(refused)?;
+        let recorder = conduct.record(&mut info).map_err(refused)?;
         // A run that has ended ignores later readings of the target's counts.
         let books = self.told.books.iter().filter(|_| !self.is_over);
         let before = books.map(|said| said.map(Ok)).collect();

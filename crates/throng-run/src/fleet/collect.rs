@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use throng_base::{Diagnostic, Exit, Said, plain};
-use throng_engine::Spare;
 use throng_fleet::wire::{Plan, Raw, from_json};
 use throng_results::Run;
 use tokio::sync::mpsc::unbounded_channel;
@@ -58,10 +57,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Box<Diagnostic> {
 pub(crate) async fn collect(asked: &Collect, errors: &dyn Operator) -> Exit {
     let collected = async {
         let signals = hear(errors)?;
-        let refused = |diagnostic: Box<Diagnostic>| {
-            errors.diagnostic(&diagnostic);
-            Exit::Usage
-        };
+        let refused = |told: Box<Diagnostic>| errors.fail(&told, Exit::Usage);
         let parts = found(&asked.directories).map_err(refused)?;
         let parts = of_one_run(parts, asked.run.as_deref()).map_err(refused)?;
         let (begun, paths) = begun(parts).map_err(refused)?;
@@ -70,14 +66,7 @@ pub(crate) async fn collect(asked: &Collect, errors: &dyn Operator) -> Exit {
         let (orders, _) = unbounded_channel();
         let orders = Orders::Fleet(paths.len(), orders);
         let clock = begun.clock();
-        let generators = Posts {
-            clock,
-            orders,
-            lines: told,
-            users_spare: Spare::NONE,
-            redistributes: false,
-            closing: None,
-        };
+        let generators = Posts::new(clock, orders, told, std::iter::empty());
         tokio::spawn(async move { tell_all(&paths, &lines).await });
         let hosts = Hosts::default();
         begun.goes_on((generators, hosts), (&asked.settings, signals), errors).await
@@ -186,7 +175,7 @@ fn said_first(lines: &Path) -> std::io::Result<(u64, Option<u64>)> {
     let mut shards = 0;
     for line in BufReader::new(plain::open(lines)?).split(b'\n').take(2) {
         match serde_json::from_slice(&line?) {
-            Ok(Message::Ready { shards: told, .. }) => shards = told,
+            Ok(Message::Ready(ready)) => shards = ready.shards,
             Ok(Message::Begun(start)) => return Ok((shards, Some(start.unix_ns))),
             _ => break,
         }

@@ -5,22 +5,18 @@ use std::path::Path;
 use std::time::Duration;
 
 use throng_base::{Diagnostic, Exit};
-use throng_bus::keys::{Keys, is_signed};
-use throng_bus::nats::{Nats, Room};
-use throng_bus::{Bus as _, BusError};
-use throng_engine::Spare;
+use throng_bus::Bus as _;
+use throng_bus::keys::is_signed;
 use throng_fleet::controller::{Input, Output};
 use throng_fleet::wire::{Desired, Ordered, Plan, Registered, Signed, from_json, names};
 use throng_results::Run;
-use tokio::sync::mpsc::{Receiver, UnboundedSender};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::begun::{Begun, Machine, past};
-use super::{
-    COMMAND_TIME, READY_TIME, Ready, Resume, bus, call_off, control, generators, parcel, ready_of,
-    unfit,
-};
+use super::bus::Access;
+use super::{COMMAND_TIME, READY_TIME, Resume, bus, generators, parcel, ready_of, unfit};
 use crate::controller::monitors::Hosts;
+use crate::wire::Ready;
 use crate::{FLEET, Operator, Settings, StopRequests, hear};
 
 /// Timeout for rereading the first messages of the agents.
@@ -30,17 +26,11 @@ const REPLAY_BYTES_MAX: usize = 64 << 20;
 
 /// Continues a run that another controller started, up to its end.
 pub(crate) async fn resume(asked: &Resume, errors: &dyn Operator) -> Exit {
-    let mut signals = match hear(errors) {
-        Ok(signals) => signals,
-        Err(exit) => return exit,
-    };
     let directory = asked.settings.fleet.as_deref().unwrap_or(Path::new(FLEET));
-    let refused = |diagnostic: Box<Diagnostic>| {
-        errors.diagnostic(&diagnostic);
-        if diagnostic.code == "fleet-keys" { Exit::Usage } else { Exit::HostUnfit }
-    };
+    let refused = |told: Box<Diagnostic>| errors.fail(&told, bus::exit_of(&told));
     let begun = async {
-        let mut takeover = Takeover::open(directory).await.map_err(refused)?;
+        let mut signals = hear(errors)?;
+        let mut takeover = Takeover(Access::open(directory).await.map_err(refused)?);
         let run = takeover.run(asked.run.as_deref()).await.map_err(refused)?;
         tokio::select! {
             done = takeover.commands(&run, asked.standby, errors) => done.map_err(refused)?,
@@ -52,12 +42,7 @@ pub(crate) async fn resume(asked: &Resume, errors: &dyn Operator) -> Exit {
     begun.await.unwrap_or_else(|exit| exit)
 }
 
-struct Takeover {
-    keys: Keys,
-    bus: Nats,
-    inputs: UnboundedSender<Input>,
-    outputs: Receiver<Output>,
-}
+struct Takeover(Access);
 
 /// The state of a run on the bus.
 struct Left {
@@ -70,24 +55,6 @@ struct Left {
 type Found<T> = Result<T, Box<Diagnostic>>;
 
 impl Takeover {
-    async fn open(directory: &Path) -> Found<Takeover> {
-        let keys = bus::opened(directory)?;
-        let bus = bus::connected(&keys).await?;
-        let failed = |error| bus::bus_failed(keys.address(), &bus::told(&error));
-        bus.furnish(Room::default()).await.map_err(failed)?;
-        let signer = keys.signer().map_err(bus::wrong_keys)?;
-        let (inputs, outputs) = control(&bus, signer);
-        Ok(Takeover { keys, bus, inputs, outputs })
-    }
-
-    fn failed(&self, error: &BusError) -> Box<Diagnostic> {
-        bus::bus_failed(self.keys.address(), &bus::told(error))
-    }
-
-    fn gone(&self) -> Box<Diagnostic> {
-        bus::bus_failed(self.keys.address(), &say!("the connection to the bus is permanently lost"))
-    }
-
     /// The named run, or the newest one that has not ended.
     async fn run(&self, named: Option<&str>) -> Found<String> {
         if let Some(run) = named {
@@ -95,7 +62,7 @@ impl Takeover {
         }
         let mut newest: Option<(u64, String)> = None;
         let pattern = names::desired("*");
-        for key in self.bus.keys(&pattern).await.map_err(|error| self.failed(&error))? {
+        for key in self.0.bus.keys(&pattern).await.map_err(|error| self.0.failed(&error))? {
             let Some(run) = key.split('.').nth(1) else { continue };
             let desired: Option<Desired> = self.register(&key).await?;
             if desired.is_none_or(|desired| desired.over) {
@@ -112,22 +79,22 @@ impl Takeover {
     }
 
     async fn register<T: serde::de::DeserializeOwned>(&self, key: &str) -> Found<Option<T>> {
-        let entry = self.bus.read(key).await.map_err(|error| self.failed(&error))?;
+        let entry = self.0.bus.read(key).await.map_err(|error| self.0.failed(&error))?;
         Ok(entry.and_then(|entry| from_json(&entry.value)))
     }
 
     /// Returns the plan only if the operator of this fleet signed it.
     async fn plan(&self, run: &str) -> Found<Option<Plan>> {
         let signed: Option<Signed> = self.register(&names::plan(run)).await?;
-        let signed =
-            signed.filter(|it| is_signed(self.keys.operator(), it.plan.as_bytes(), &it.signature));
+        let signed = signed
+            .filter(|it| is_signed(self.0.keys.operator(), it.plan.as_bytes(), &it.signature));
         Ok(signed.and_then(|signed| from_json(signed.plan.as_bytes())))
     }
 
     /// Drops orders without the operator's signature; a compromised bus may contain others.
     fn signed(&self, plan: Plan, desired: Desired) -> Left {
         let is = |text: &str, signature: &str| {
-            is_signed(self.keys.operator(), text.as_bytes(), signature)
+            is_signed(self.0.keys.operator(), text.as_bytes(), signature)
         };
         let Desired { start, orders, over, .. } = desired;
         let start = start.filter(|it| is(&it.signed_text(&plan.run), &it.signature));
@@ -152,20 +119,15 @@ impl Takeover {
         }
         loop {
             let output = tokio::select! {
-                output = self.outputs.recv() => output,
+                output = self.0.next() => output?,
                 () = sleep_until(until), if !standby => {
                     let message = say!("another controller is using this fleet");
                     let help = say!("to take over when that controller is gone: `throng resume --standby`");
                     return Err(Box::new(unfit(message, help)));
                 }
             };
-            match output {
-                Some(Output::Commands) => return Ok(()),
-                Some(Output::Failed(why)) => {
-                    return Err(bus::bus_failed(self.keys.address(), &why));
-                }
-                Some(_) => {}
-                None => return Err(self.gone()),
+            if output == Output::Commands {
+                return Ok(());
             }
         }
     }
@@ -191,16 +153,13 @@ impl Takeover {
                 say!("take over the run with the same version of throng"),
             )));
         }
-        let _ = self.inputs.send(Input::Resume { run: run.to_string() });
+        let _ = self.0.inputs.send(Input::Resume { run: run.to_string() });
         let until = Instant::now() + READY_TIME;
         let left = loop {
-            match timeout_at(until, self.outputs.recv()).await {
-                Ok(Some(Output::Resumed { desired, .. })) => break self.signed(plan, *desired),
-                Ok(Some(Output::Failed(why))) => {
-                    return Err(bus::bus_failed(self.keys.address(), &why));
-                }
-                Ok(Some(_)) => {}
-                Ok(None) | Err(_) => return Err(self.gone()),
+            let output = timeout_at(until, self.0.next()).await;
+            let output = output.unwrap_or_else(|_| Err(self.0.gone()))?;
+            if let Output::Resumed { desired, .. } = output {
+                break self.signed(plan, *desired);
             }
         };
         let mut early = Vec::new();
@@ -208,7 +167,7 @@ impl Takeover {
         let until = Instant::now() + REPLAY_TIME;
         let mut bytes = 0;
         while silent.contains(&true) && bytes < REPLAY_BYTES_MAX {
-            let Ok(Some(output)) = timeout_at(until, self.outputs.recv()).await else { break };
+            let Ok(Some(output)) = timeout_at(until, self.0.outputs.recv()).await else { break };
             if let Output::Lines { agent, .. } | Output::Ended { agent, .. } = &output {
                 silent[*agent] = false;
             }
@@ -227,13 +186,10 @@ impl Takeover {
         (settings, signals): (&Settings, StopRequests),
         errors: &dyn Operator,
     ) -> Result<Exit, Exit> {
-        let refused = |diagnostic: Box<Diagnostic>| {
-            errors.diagnostic(&diagnostic);
-            Exit::HostUnfit
-        };
+        let refused = |told: Box<Diagnostic>| errors.fail(&told, Exit::HostUnfit);
         let run = left.plan.run.clone();
         let Some(start_unix_ns) = left.start_unix_ns else {
-            call_off(&self.inputs, &mut self.outputs).await;
+            self.0.call_off().await;
             let message = say!("run {run} had not started when its controller was lost");
             let help = say!("it was canceled, and nothing was sent: start it again");
             return Err(refused(Box::new(unfit(message, help))));
@@ -252,13 +208,11 @@ impl Takeover {
             plan: left.plan,
         };
         errors.say(say!("this controller continues run {run} and rereads its earlier results"));
-        let spare = ready.iter().flatten().map(|ready| ready.users_spare).min();
-        let spare = spare.unwrap_or(Spare::NONE);
+        let ready: Vec<Ready> = ready.into_iter().flatten().collect();
         let names = begun.told.names.clone();
-        let (inputs, outputs) = (self.inputs, self.outputs);
-        let ways = (spare, begun.told.redistribute);
-        let generators = generators(names, (inputs, outputs, early), begun.clock(), ways);
-        let hosts = Hosts::of_bus(self.bus);
+        let ways = (&*ready, begun.told.redistribute);
+        let hosts = Hosts::of_bus(self.0.bus.clone());
+        let generators = generators(names, (self.0, early), begun.clock(), ways);
         begun.goes_on((generators, hosts), (settings, signals), errors).await
     }
 
@@ -277,7 +231,8 @@ impl Takeover {
     async fn bundle(&self, plan: &Plan) -> Found<parcel::TemporaryDirectory> {
         let mut files = Vec::new();
         for file in &plan.files {
-            let blob = self.bus.fetch(&file.sha256).await.map_err(|error| self.failed(&error))?;
+            let blob =
+                self.0.bus.fetch(&file.sha256).await.map_err(|error| self.0.failed(&error))?;
             let blob = blob.ok_or_else(|| unreadable(&plan.run))?;
             files.push((file.path.clone(), blob.to_vec()));
         }

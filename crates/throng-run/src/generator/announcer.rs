@@ -2,7 +2,6 @@
 //! on which the process receives its orders. Nothing waits for an announcement: the bridge detects
 //! missing ones.
 
-use std::io::Write as _;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -12,6 +11,8 @@ use throng_engine::{Announced, Bridge};
 use throng_fleet::wire::Announcement;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use crate::wire::write_line;
 
 /// Maximum number of announcements that wait to be written. Further ones are dropped; their
 /// receivers detect the gap.
@@ -86,9 +87,7 @@ impl Announcer {
 fn write_all(waiting: &Receiver<Announced>) {
     let Ok(mut socket) = to_parent() else { return };
     for announced in waiting {
-        let Ok(mut line) = serde_json::to_vec(&announced) else { continue };
-        line.push(b'\n');
-        if socket.write_all(&line).is_err() {
+        if write_line(&mut socket, &announced).is_err() {
             return;
         }
     }

@@ -3,13 +3,13 @@
 //! Its standard input is a socket, which also carries the announcements of its ledgers to other
 //! machines.
 
-use std::io::{BufRead as _, Write as _};
+use std::io::Write as _;
 use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use throng_base::{Clock, Diagnostic, Exit, clock::wall_now};
-use throng_engine::{Announced, Options, Spare, prepare};
+use throng_engine::{Announced, Options, prepare};
 use throng_fleet::wire::{Announcement, Start};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -18,7 +18,7 @@ use crate::generator::announcer::Announcer;
 use crate::generator::auditor::Auditor;
 use crate::guard::Guard;
 use crate::guard::permit::audits_reach;
-use crate::wire::{Assignment, Heard, Message, Order};
+use crate::wire::{Assignment, Heard, Message, Order, Ready, read_line, write_line};
 use crate::{Conduct, not_started};
 
 /// The part assigned to this process; `None` if no controller started it.
@@ -27,44 +27,35 @@ pub fn assignment() -> Option<Assignment> {
 }
 
 /// Generates a part of the run until its load ends.
-pub fn generate(mut conduct: Conduct<'_>, part: &Assignment) -> Exit {
+pub fn generate(conduct: Conduct<'_>, part: &Assignment) -> Exit {
+    generated(conduct, part).unwrap_or_else(|exit| exit)
+}
+
+fn generated(mut conduct: Conduct<'_>, part: &Assignment) -> Result<Exit, Exit> {
     let errors = conduct.operator;
     let wanted = part.scenario.as_ref();
     if wanted.is_some_and(|wanted| conduct.recorded.text(&[]) != *wanted) {
         let message = say!("the scenario changed while the run was starting");
-        errors.diagnostic(
-            &Diagnostic::error("scenario-changed", message).help(say!("run the command again")),
-        );
-        return Exit::Usage;
+        let told = Diagnostic::error("scenario-changed", message);
+        return Err(errors.fail(&told.help(say!("run the command again")), Exit::Usage));
     }
     conduct.program = Arc::new(part.inputs.put_into(&conduct.program));
-    let guard = match Guard::read(errors) {
-        Ok(guard) => guard,
-        Err(exit) => return exit,
-    };
+    let guard = Guard::read(errors)?;
     // An agent's own niceness is not changed: it must keep responding.
-    if let Err(diagnostic) = crate::be_nice(&conduct.limits) {
-        errors.diagnostic(&diagnostic);
-        return Exit::HostUnfit;
-    }
-    let Some(runtime) = crate::runtime(errors) else { return Exit::HostUnfit };
+    crate::be_nice(&conduct.limits).map_err(|told| errors.fail(&told, Exit::HostUnfit))?;
+    let runtime = crate::runtime(errors)?;
     // If the owner of an agent forbids the targets, its audits must not read from them either.
-    if part.audits
-        && let Err(diagnostic) = audits_reach(&conduct.program.audits, &guard.lists)
-    {
-        errors.diagnostic(&diagnostic);
-        return Exit::Usage;
+    if part.audits {
+        let reached = audits_reach(&conduct.program.audits, &guard.lists);
+        reached.map_err(|told| errors.fail(&told, Exit::Usage))?;
     }
     let options = conduct.options(&guard, part.neighbours.max(1));
     let options = Options { share: part.machine.part.share(), ..options };
-    let ready = match prepare(&conduct.program, &options) {
-        Ok(ready) => ready,
-        Err(error) => return not_started(&error, errors),
-    };
-    let Spare { users: users_spare, limit: spare_limit } = ready.run.users_spare;
-    tell(&Message::Ready { shards: ready.run.shards as u64, users_spare, spare_limit });
+    let ready = prepare(&conduct.program, &options);
+    let ready = ready.map_err(|error| not_started(&error, errors))?;
+    tell(&Message::Ready(Ready::new(ready.run.shards as u64, ready.run.users_spare)));
     // Without a start message, the controller was lost, and nothing was sent.
-    let Some(start) = read::<Start>() else { return Exit::Success };
+    let Some(start) = read::<Start>() else { return Ok(Exit::Success) };
     tell(&Message::Begun(start));
     let ahead = std::time::Duration::from_nanos(start.unix_ns).saturating_sub(wall_now());
     let mut run = ready.begin(Clock::start_in(ahead));
@@ -83,7 +74,7 @@ pub fn generate(mut conduct: Conduct<'_>, part: &Assignment) -> Exit {
         generator.announcing(announcer).work(orders).await;
     });
     let _ = teller.join();
-    Exit::Success
+    Ok(Exit::Success)
 }
 
 /// Reads orders and the announcements of other machines until the controller closes the input.
@@ -117,14 +108,10 @@ fn tell_all(mut told: UnboundedReceiver<(u16, Message)>) {
 /// Output is dropped if the controller is lost: the run then ends gracefully, because the orders
 /// end, too.
 fn tell(line: &impl Serialize) {
-    let Ok(mut line) = serde_json::to_vec(line) else { return };
-    line.push(b'\n');
     let mut output = std::io::stdout().lock();
-    let _ = output.write_all(&line).and_then(|()| output.flush());
+    let _ = write_line(&mut output, line).and_then(|()| output.flush());
 }
 
 fn read<T: DeserializeOwned>() -> Option<T> {
-    let mut line = Vec::new();
-    std::io::stdin().lock().read_until(b'\n', &mut line).ok()?;
-    serde_json::from_slice(&line).ok()
+    read_line(&mut std::io::stdin().lock()).ok()
 }

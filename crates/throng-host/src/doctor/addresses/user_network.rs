@@ -20,7 +20,7 @@ pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         "users with a `network` have a network namespace, which requires /dev/net/tun and \
          CAP_NET_ADMIN and CAP_SYS_ADMIN; this host must forward their packets to other hosts"
     );
-    let mut finding = Finding { title: say!("networks of users"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding::new(RULE, say!("networks of users"), detail);
     if !host.root.path("dev/net/tun").exists() {
         finding.value = say!("no /dev/net/tun");
         finding.fixes = vec![Fix::Command { now: "modprobe tun".into(), for_good: String::new() }];

@@ -23,7 +23,7 @@ pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
          full, clients retry after 1 s, 3 s and 7 s; the service must also request this length \
          in listen(2)"
     );
-    let mut finding = Finding { title: say!("accept queue"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding::new(RULE, say!("accept queue"), detail);
     let Some(max) = host.number(KEY) else { return Some(finding) };
     let burst = needs.opened_per_second.map_or(DEFAULT, |rate| (rate * PAUSE_SECONDS) as u64);
     let wanted = burst.min(needs.of_tcp()).min(MAX);

@@ -18,7 +18,7 @@ pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
          the data queued in one socket; with a large default, peers that do not read can use up \
          the memory"
     );
-    let mut finding = Finding { title: say!("socket buffers"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding::new(RULE, say!("socket buffers"), detail);
     let [Some(read), Some(write)] = KEYS.map(|(key, _)| host.numbers::<3>(key)) else {
         return Some(finding);
     };

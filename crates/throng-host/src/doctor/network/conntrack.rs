@@ -12,7 +12,7 @@ pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         "a stateful firewall or NAT keeps an entry for every connection and drops packets that \
          have no entry; entries for closed connections remain for up to 2 minutes"
     );
-    let mut finding = Finding { title: say!("connection tracking"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding::new(RULE, say!("connection tracking"), detail);
     let Some(max) = host.number(KEY) else {
         // If other network settings exist, the module is not loaded.
         host.setting("net.ipv4.tcp_mem")?;

@@ -18,7 +18,7 @@ pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
          page, so a message to all users may need one page per user; above the third number, \
          datagrams are dropped"
     );
-    let mut finding = Finding { title: say!("UDP queue memory"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding::new(RULE, say!("UDP queue memory"), detail);
     let Some([low, pressure, high]) = host.numbers::<3>(KEY) else { return Some(finding) };
     finding.value =
         say!("{low} {pressure} {high} pages ({})", in_bytes(high.saturating_mul(page_bytes())));

@@ -36,7 +36,7 @@ pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
             )
         }
     };
-    let mut finding = Finding { title: say!("UDP socket queue"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding::new(RULE, say!("UDP socket queue"), detail);
     let (Some(usual), Some(most)) = (host.number(DEFAULT_KEY), host.number(MAX_KEY)) else {
         return Some(finding);
     };

@@ -14,8 +14,7 @@ pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         "one processor handles all packets of a receive queue; with few queues and many \
          processors, a few processors are busy while the others are idle"
     );
-    let mut finding =
-        Finding { title: say!("network interface queues"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding::new(RULE, say!("network interface queues"), detail);
     let cores = host.cores()?;
     let queues = host.interfaces().into_iter().map(|name| (queues(host, &name), name));
     // The best interface is the one that a test uses.

@@ -16,7 +16,7 @@ pub(crate) fn examine(host: &Host, _: &Needs) -> Option<Finding> {
          this length and are dropped when it is full; a lost packet delays a new connection by a \
          second"
     );
-    let mut finding = Finding { title: say!("packet queue"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding::new(RULE, say!("packet queue"), detail);
     let Some(max) = host.number(KEY) else { return Some(finding) };
     host.root.read("proc/net/softnet_stat")?;
     let dropped = Drops::read(&host.root).packets;

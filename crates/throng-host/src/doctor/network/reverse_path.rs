@@ -17,7 +17,7 @@ pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
          would use, which can happen if source addresses are on several interfaces; loose \
          filtering (2) accepts such packets"
     );
-    let mut finding = Finding { title: say!("reverse path filter"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding::new(RULE, say!("reverse path filter"), detail);
     // The larger one of both applies (ip-sysctl).
     let all = host.number("net.ipv4.conf.all.rp_filter")?;
     let of = |name: &String| {

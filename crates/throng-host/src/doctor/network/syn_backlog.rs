@@ -19,8 +19,7 @@ pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
          limit are not lost; without it, the kernel drops new handshakes when three quarters of \
          the limit are in use"
     );
-    let mut finding =
-        Finding { title: say!("handshakes in progress"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding::new(RULE, say!("handshakes in progress"), detail);
     let (Some(max), Some(cookies)) = (host.number(KEY), host.number("net.ipv4.tcp_syncookies"))
     else {
         return Some(finding);

@@ -17,7 +17,7 @@ pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
          so a message to all users may need one page per user; above the second number, windows \
          shrink; above the third, data is dropped"
     );
-    let mut finding = Finding { title: say!("TCP queue memory"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding::new(RULE, say!("TCP queue memory"), detail);
     let Some([low, pressure, high]) = host.numbers::<3>(KEY) else { return Some(finding) };
     finding.value =
         say!("{low} {pressure} {high} pages ({})", in_bytes(high.saturating_mul(page_bytes())));

@@ -18,7 +18,7 @@ pub(crate) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
          setting shortens this time; with tcp_tw_reuse (and TCP timestamps), a new connection \
          can reuse the port after 1 s"
     );
-    let mut finding = Finding { title: say!("ports in TIME_WAIT"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding::new(RULE, say!("ports in TIME_WAIT"), detail);
     let (Some(reuse), Some(buckets)) =
         (host.number(KEY), host.number("net.ipv4.tcp_max_tw_buckets"))
     else {

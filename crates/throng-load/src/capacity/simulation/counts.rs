@@ -2,51 +2,9 @@
 
 use std::collections::VecDeque;
 
+use throng_metrics::Histogram;
+
 use crate::capacity::hold::{Percentiles, Second, Tally};
-
-/// Buckets per doubling as a power of two; the first doubling starts at 2^-20 s.
-const PARTS_BITS: u32 = 4;
-const DOUBLINGS: usize = 30;
-const LOWEST: u64 = 1023 - 20;
-
-#[derive(Clone)]
-struct Histogram {
-    counts: Vec<u32>,
-    total: u64,
-}
-
-impl Histogram {
-    fn new() -> Histogram {
-        Histogram { counts: vec![0; DOUBLINGS << PARTS_BITS], total: 0 }
-    }
-
-    fn add(&mut self, seconds: f64) {
-        // The exponent and the leading bits of the mantissa select the bucket.
-        let bits = seconds.to_bits() >> (52 - PARTS_BITS);
-        let index = bits.saturating_sub(LOWEST << PARTS_BITS) as usize;
-        let last = self.counts.len() - 1;
-        self.counts[index.min(last)] += 1;
-        self.total += 1;
-    }
-
-    fn merge(&mut self, other: &Histogram) {
-        for (sum, count) in self.counts.iter_mut().zip(&other.counts) {
-            *sum += count;
-        }
-        self.total += other.total;
-    }
-
-    fn percentile(&self, part: f64) -> Option<f64> {
-        let wanted = (self.total as f64 * part).ceil().max(1.0) as u64;
-        let mut seen = 0;
-        let index = self.counts.iter().position(|count| {
-            seen += u64::from(*count);
-            seen >= wanted
-        })?;
-        let low = f64::from_bits((index as u64 + (LOWEST << PARTS_BITS)) << (52 - PARTS_BITS));
-        Some(low * (1.0 + 0.5 / f64::from(1 << PARTS_BITS)))
-    }
-}
 
 struct Bucket {
     second: Second,
@@ -94,7 +52,7 @@ impl Counts {
             let is_slow = index == 0 && response_s > self.within_s;
             tally.add(&Tally { attempts: 1.0, bad: f64::from(!is_good || is_slow) });
         }
-        bucket.times.add(response_s);
+        bucket.times.record((response_s * 1e9) as u64);
     }
 
     /// The counts of the second that has passed.
@@ -107,18 +65,19 @@ impl Counts {
         self.unanswered -= second.ended;
         second.begun = begun;
         second.unanswered = self.unanswered;
-        second.p50_s = times.percentile(0.5);
+        second.p50_s = (!times.is_empty()).then(|| seconds_at(&times, 0.5));
         self.held.merge(&times);
         second
     }
 
     /// Response times since the last call.
     pub(super) fn percentiles(&mut self) -> Option<Percentiles> {
-        let held = std::mem::replace(&mut self.held, Histogram::new());
-        Some(Percentiles {
-            p50_s: held.percentile(0.5)?,
-            p90_s: held.percentile(0.9)?,
-            p99_s: held.percentile(0.99)?,
-        })
+        let held = std::mem::take(&mut self.held);
+        let at = |quantile| seconds_at(&held, quantile);
+        (!held.is_empty()).then(|| Percentiles { p50_s: at(0.5), p90_s: at(0.9), p99_s: at(0.99) })
     }
+}
+
+fn seconds_at(times: &Histogram, quantile: f64) -> f64 {
+    times.value_at(quantile) as f64 / 1e9
 }

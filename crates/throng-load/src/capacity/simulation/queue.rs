@@ -52,10 +52,8 @@ impl Course {
 }
 
 pub(super) struct Queue {
-    /// When each server is free.
-    free_s: BinaryHeap<Reverse<Moment>>,
-    /// The same as a number, for a single server.
-    single_s: Option<f64>,
+    /// When each server is free: the bits of times, which are in their order.
+    free_s: BinaryHeap<Reverse<u64>>,
     service_s: f64,
     is_fixed: bool,
     /// Maximum number of attempts in the system; further ones fail immediately. Followed by the
@@ -65,29 +63,10 @@ pub(super) struct Queue {
     course: Course,
 }
 
-/// A time with a total order.
-#[derive(Clone, Copy, PartialEq)]
-struct Moment(f64);
-
-impl Eq for Moment {}
-
-impl PartialOrd for Moment {
-    fn partial_cmp(&self, other: &Moment) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Moment {
-    fn cmp(&self, other: &Moment) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
-    }
-}
-
 impl Queue {
     pub(super) fn new(servers: usize, service_s: f64, course: Course) -> Queue {
         Queue {
-            free_s: (0..servers).map(|_| Reverse(Moment(0.0))).collect(),
-            single_s: (servers == 1).then_some(0.0),
+            free_s: (0..servers).map(|_| Reverse(0)).collect(),
             service_s,
             is_fixed: false,
             max: None,
@@ -114,18 +93,12 @@ impl Queue {
                 return counts.end(at_s + REFUSED_S, REFUSED_S, false);
             }
         }
-        let free_s = match self.single_s {
-            Some(free_s) => free_s,
-            None => self.free_s.pop().map_or(0.0, |Reverse(moment)| moment.0),
-        };
+        let free_s = self.free_s.pop().map_or(0.0, |Reverse(bits)| f64::from_bits(bits));
         let begins_s = free_s.max(at_s);
         let speed = self.course.speed(begins_s, random);
         let mean_s = self.service_s / speed;
         let ends_s = begins_s + if self.is_fixed { mean_s } else { random.exponential(mean_s) };
-        match &mut self.single_s {
-            Some(free_s) => *free_s = ends_s,
-            None => self.free_s.push(Reverse(Moment(ends_s))),
-        }
+        self.free_s.push(Reverse(ends_s.to_bits()));
         if self.max.is_some() {
             // Nearly sorted: several servers finish out of order by one or two service times.
             let place = self.leaves_s.iter().rposition(|leaves| *leaves <= ends_s);
