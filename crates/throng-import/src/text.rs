@@ -5,6 +5,8 @@ use std::fmt;
 
 use throng_scenario::quote;
 
+use crate::yaml::Node;
+
 /// A text in pieces. Two literals are never adjacent, and none is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Text {
@@ -155,6 +157,10 @@ impl Text {
     /// As a YAML scalar. It is quoted if it could be parsed as another type.
     pub(crate) fn scalar(&self) -> String {
         scalar(&self.template())
+    }
+
+    pub(crate) fn node(&self) -> Node {
+        Node::Scalar(self.scalar())
     }
 }
 

@@ -4,6 +4,8 @@
 
 use std::fmt::Write as _;
 
+use crate::text::scalar;
+
 /// Braces are not used if the line would be longer.
 const WIDTH: usize = 100;
 
@@ -22,6 +24,15 @@ pub(crate) enum Node {
 impl Node {
     pub(crate) fn scalar(text: impl Into<String>) -> Node {
         Node::Scalar(text.into())
+    }
+
+    /// Quoted if it could be parsed as another type than a text.
+    pub(crate) fn text(text: &str) -> Node {
+        Node::Scalar(scalar(text))
+    }
+
+    pub(crate) fn one(key: &str, value: Node) -> Node {
+        Node::Map(vec![(key.to_string(), value)])
     }
 
     pub(crate) fn block(node: Node) -> Node {

@@ -39,10 +39,8 @@ pub(super) fn take_out(recording: &mut Recording, forms: &Forms, options: &Optio
     recording.tables.push(Table {
         name: TABLE.into(),
         file: format!("{}-{FILE}", options.stem),
-        columns: Vec::new(),
-        separator: None,
-        take: None,
-        rows: Some((vec!["user".into()], vec![vec![user]])),
+        columns: vec!["user".into()],
+        row: vec![user],
     });
 }
 

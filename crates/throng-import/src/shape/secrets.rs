@@ -10,7 +10,7 @@ use super::forms::Forms;
 use crate::form::decoded;
 use crate::json::Json;
 use crate::model::{
-    Auth, Body, Exchange, LeftOut, Part, PartContent, Recording, Variable, name_of,
+    Auth, Body, Exchange, LeftOut, Part, PartContent, Recording, Variable, name_of, unique,
 };
 use crate::text::Text;
 
@@ -33,9 +33,6 @@ pub(super) fn hide(recording: &mut Recording, forms: &Forms) {
         hidden.headers(&mut socket.headers);
         socket.each_json(&mut |json| json.leaves("", &mut |name, leaf| hidden.leaf(name, leaf)));
     });
-    for session in &mut recording.sessions {
-        hidden.headers(&mut session.headers);
-    }
     for variable in &mut recording.variables {
         let is_plain =
             variable.value.as_ref().and_then(Text::as_literal).is_some_and(is_plain_word);
@@ -138,12 +135,7 @@ impl Hidden<'_> {
         if let Some(name) = self.names.get(secret) {
             return name.clone();
         }
-        let mut name = base.to_string();
-        let mut more = 2;
-        while self.taken.contains(&name) {
-            name = format!("{base}_{more}");
-            more += 1;
-        }
+        let name = unique(base, "_", |name| self.taken.iter().any(|known| known == name));
         self.taken.push(name.clone());
         self.names.insert(secret.to_string(), name.clone());
         self.variables.push(Variable::secret(&name));
