@@ -4,7 +4,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Command, ValueEnum};
 use throng_base::Said;
 use throng_base::flags::{count, duration, rate, share, size};
 
@@ -63,15 +63,15 @@ pub struct PushOptions {
 
 impl Default for PushOptions {
     fn default() -> PushOptions {
-        PushOptions {
-            redis: None,
-            redis_wait: false,
-            skip_clear: 0.0,
-            redis_timeout: Duration::from_secs(1),
-            idle_timeout: None,
-            push_every: None,
-        }
+        not_given()
     }
+}
+
+/// The options without flags.
+pub(crate) fn not_given<T: Args>() -> T {
+    let command = T::augment_args(Command::new("target").no_binary_name(true));
+    let matches = command.get_matches_from([""; 0]);
+    T::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
 impl PushOptions {
@@ -177,34 +177,11 @@ pub struct Options {
     pub told: Option<Told>,
 }
 
+/// A server of this process, on any port.
 impl Default for Options {
     fn default() -> Options {
-        Options {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            tls: false,
-            admin: None,
-            workers: None,
-            by_source: false,
-            connections: 10_000,
-            latency: Latency::None,
-            errors: 0.0,
-            resets: 0.0,
-            refuse_streams: 0.0,
-            goaway_after: None,
-            streams_max: 1_000,
-            close_after: None,
-            slow_accept: None,
-            connections_max: None,
-            accept_per_s: None,
-            capacity: CapacityOptions::default(),
-            batch: None,
-            faults: FaultOptions::default(),
-            push: PushOptions::default(),
-            broadcast_every: None,
-            body: 13,
-            seed: 1,
-            told: None,
-        }
+        let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        Options { listen, connections: 10_000, ..not_given() }
     }
 }
 

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use ring::digest::{SHA256, digest};
 use throng_base::Random;
 
-use super::{Head, Refusal};
+use super::{Head, Refusal, pairs};
 
 const REALM: &str = "throng";
 /// Length of the seal at the end of a nonce, computed from the rest.
@@ -108,8 +108,7 @@ impl Digest {
 impl<'q> Wanted<'q> {
     fn of(query: &'q str) -> Result<Wanted<'q>, Refusal> {
         let mut wanted = Wanted { user: "user", password: "pass", algorithm: None, uses: u32::MAX };
-        let pairs = query.split('&').filter(|pair| !pair.is_empty());
-        for (key, value) in pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))) {
+        for (key, value) in pairs(query) {
             match key {
                 "user" => wanted.user = value,
                 "password" => wanted.password = value,
