@@ -168,7 +168,7 @@ impl Setup {
     pub(crate) fn new(kind: Kind, options: Options, workers: usize) -> io::Result<Setup> {
         let names = vec!["localhost".to_owned(), options.listen.ip().to_string()];
         let push = (kind == Kind::Push).then(|| push::Service::new(&options.push));
-        let mqtt = (kind == Kind::Mqtt).then(Broker::new);
+        let mqtt = (kind == Kind::Mqtt).then(Broker::default);
         let protocols: &[&[u8]] = match &kind {
             Kind::Http => &[b"h2", b"http/1.1"],
             _ => &[],
@@ -185,7 +185,7 @@ impl Setup {
             faults: Faults::new(options.faults),
             options,
             mailboxes: Mailboxes::new(workers)?,
-            rooms: chat::Rooms::new(),
+            rooms: chat::Rooms::default(),
             capacity,
             door,
             push,
