@@ -3,7 +3,6 @@
 use throng_base::Time;
 
 use crate::address::Address;
-use crate::http::Tail;
 use crate::mail::Envelope;
 use crate::output::Finish;
 use crate::presence::Device;
@@ -221,8 +220,5 @@ impl Push {
 }
 
 fn say(seq: u32, answer: Answer, turn: &mut Turn<'_>) {
-    turn.answer(None, |out, _| {
-        codec::write_answer(out, seq, answer);
-        Tail::None
-    });
+    turn.reply(|out| codec::write_answer(out, seq, answer));
 }
