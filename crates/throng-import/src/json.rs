@@ -136,6 +136,15 @@ impl Json {
         }
     }
 
+    /// Each text, with the name of its field.
+    pub(crate) fn each_text(&mut self, visit: &mut dyn FnMut(&str, &mut Text)) {
+        self.leaves("", &mut |name, leaf| {
+            if let Json::Text(text) = leaf {
+                visit(name, text);
+            }
+        });
+    }
+
     pub(crate) fn node(&self) -> Node {
         match self {
             Json::Null => Node::scalar("null"),

@@ -445,7 +445,7 @@ impl LocustReader {
             return self.called(&function, arguments, line, items);
         }
         let known = self.world.value(value);
-        let is_silent = [
+        const BEGINS: [&str; 9] = [
             "print",
             "logging.",
             "logger.",
@@ -455,13 +455,10 @@ impl LocustReader {
             "int",
             "str",
             "len",
-        ]
-        .iter()
-        .any(|word| path.starts_with(word))
-            || path.ends_with(".success")
-            || path.ends_with(".failure")
-            || path.ends_with(".append")
-            || path.ends_with(".raise_for_status")
+        ];
+        const ENDS: [&str; 4] = [".success", ".failure", ".append", ".raise_for_status"];
+        let is_silent = BEGINS.iter().any(|word| path.starts_with(word))
+            || ENDS.iter().any(|word| path.ends_with(word))
             || path.is_empty();
         if known.is_unknown() && !is_silent {
             let path: String = path.chars().take(60).collect();

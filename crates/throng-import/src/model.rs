@@ -177,6 +177,20 @@ pub(crate) enum Body {
 }
 
 impl Body {
+    /// Each text of a structured body, with the name of its field.
+    pub(crate) fn each_field(&mut self, visit: &mut dyn FnMut(&str, &mut Text)) {
+        match self {
+            Body::Json(json) => json.each_text(visit),
+            Body::Form(pairs) => pairs.iter_mut().for_each(|(name, value)| visit(name, value)),
+            Body::Multipart(parts) => parts.iter_mut().for_each(|part| {
+                if let PartContent::Text(text) = &mut part.content {
+                    visit(&part.name, text);
+                }
+            }),
+            Body::None | Body::Text(_) | Body::Bytes(_) | Body::File(_) => {}
+        }
+    }
+
     /// A text with this content type, or a part of its name.
     pub(crate) fn of_text(mime: &str, text: Text) -> Body {
         if text.is_empty() {
@@ -420,13 +434,7 @@ impl Socket {
                 visit(text);
             }
         }
-        self.each_json(&mut |json| {
-            json.leaves("", &mut |_, leaf| {
-                if let Json::Text(text) = leaf {
-                    visit(text);
-                }
-            });
-        });
+        self.each_json(&mut |json| json.each_text(&mut |_, text| visit(text)));
     }
 
     pub(crate) fn each_json(&mut self, visit: &mut dyn FnMut(&mut Json)) {
@@ -458,19 +466,8 @@ impl Exchange {
             }
         }
         match &mut self.body {
-            Body::Json(json) => json.leaves("", &mut |_, leaf| {
-                if let Json::Text(text) = leaf {
-                    visit(text);
-                }
-            }),
-            Body::Form(pairs) => pairs.iter_mut().for_each(|(_, value)| visit(value)),
             Body::Text(text) => visit(text),
-            Body::Multipart(parts) => parts.iter_mut().for_each(|part| {
-                if let PartContent::Text(text) = &mut part.content {
-                    visit(text);
-                }
-            }),
-            Body::None | Body::Bytes(_) | Body::File(_) => {}
+            body => body.each_field(&mut |_, text| visit(text)),
         }
     }
 

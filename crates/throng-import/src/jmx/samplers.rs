@@ -271,56 +271,46 @@ pub(super) fn extractor(
     reader: &mut JmxReader<'_>,
     element: &Element<'_, '_>,
 ) -> Option<(String, Save)> {
-    let name = |key: &str| {
-        let name = element.prop(key)?;
-        let name = name.split(';').next()?.trim().to_string();
-        Some(name_of(&name)).filter(|_| !name.is_empty())
-    };
-    let saved = match element.class() {
+    let prop = |key: &str| element.prop(key);
+    let (key, save) = match element.class() {
         "JSONPostProcessor" => {
-            let path = element.prop("JSONPostProcessor.jsonPathExprs")?;
-            let save = path.split(';').next().and_then(|path| json_save(path.trim()));
-            name("JSONPostProcessor.referenceNames").zip(save)
+            let paths = prop("JSONPostProcessor.jsonPathExprs")?;
+            let save = paths.split(';').next().and_then(|path| json_save(path.trim()));
+            ("JSONPostProcessor.referenceNames", save)
         }
         class if class.contains("jsonpathextractor") => {
-            let save = json_save(element.prop("JSONPATH")?.trim());
-            name("VAR").zip(save)
+            ("VAR", json_save(prop("JSONPATH")?.trim()))
         }
         "RegexExtractor" => {
-            let pattern = element.prop("RegexExtractor.regex")?;
-            let is_header = element
-                .prop("RegexExtractor.useHeaders")
+            let pattern = prop("RegexExtractor.regex")?;
+            let is_header = prop("RegexExtractor.useHeaders")
                 .is_some_and(|it| it == "true" || it == "response_headers");
             let is_good = regex::Regex::new(&pattern).is_ok() && !is_header && !pattern.is_empty();
-            name("RegexExtractor.refname")
-                .filter(|_| is_good)
-                .map(|name| (name, Save::Regex(pattern)))
+            ("RegexExtractor.refname", is_good.then_some(Save::Regex(pattern)))
         }
         "XPathExtractor" => {
-            let path = element.prop("XPathExtractor.xpathQuery")?;
-            name("XPathExtractor.refname").map(|name| (name, Save::XPath(path)))
+            ("XPathExtractor.refname", prop("XPathExtractor.xpathQuery").map(Save::XPath))
         }
         "XPath2Extractor" => {
-            let path = element.prop("XPathExtractor2.xpathQuery")?;
-            name("XPathExtractor2.refname").map(|name| (name, Save::XPath(path)))
+            ("XPathExtractor2.refname", prop("XPathExtractor2.xpathQuery").map(Save::XPath))
         }
         "HtmlExtractor" => {
-            let mut css = element.prop("HtmlExtractor.expr")?;
-            if let Some(attribute) = element.given("HtmlExtractor.attribute") {
-                css = format!("{css}@{attribute}");
-            }
-            name("HtmlExtractor.refname").map(|name| (name, Save::Css(css)))
+            let attribute = element.given("HtmlExtractor.attribute");
+            let attribute = attribute.map_or(String::new(), |name| format!("@{name}"));
+            let css = prop("HtmlExtractor.expr")? + &attribute;
+            ("HtmlExtractor.refname", Some(Save::Css(css)))
         }
         "BoundaryExtractor" => {
-            let (left, right) = (
-                element.prop("BoundaryExtractor.lboundary")?,
-                element.prop("BoundaryExtractor.rboundary")?,
-            );
+            let (left, right) =
+                (prop("BoundaryExtractor.lboundary")?, prop("BoundaryExtractor.rboundary")?);
             let pattern = format!("{}(.*?){}", regex::escape(&left), regex::escape(&right));
-            name("BoundaryExtractor.refname").map(|name| (name, Save::Regex(pattern)))
+            ("BoundaryExtractor.refname", Some(Save::Regex(pattern)))
         }
         _ => return None,
     };
+    let names = prop(key).unwrap_or_default();
+    let name = names.split(';').next().map(str::trim).filter(|name| !name.is_empty());
+    let saved = name.map(name_of).zip(save);
     if saved.is_none() {
         reader.recording.left_out.push(element.left_out());
     }

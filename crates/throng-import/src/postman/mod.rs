@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use throng_base::{Diagnostic, Source};
 
-use crate::form::path_encoded;
+use crate::form::{path_encoded, text_pairs};
 use crate::json::Json;
 use crate::model::{
     Auth, Body, Exchange, Item, LeftOut, Part, Recording, Session, Variable, name_of,
@@ -231,12 +231,11 @@ impl PostmanReader {
                 exchange.body = json.map_or(Body::Text(text), Body::Json);
             }
             "urlencoded" => {
-                let pairs = match body.str("urlencoded") {
-                    Some(text) => crate::form::pairs(text),
-                    None => fields(body.list("urlencoded")),
-                };
-                let pairs = pairs.into_iter().map(|(key, value)| (key, self.text(&value)));
-                exchange.body = Body::Form(pairs.collect());
+                let fields = fields(body.list("urlencoded")).into_iter();
+                exchange.body = Body::Form(match body.str("urlencoded") {
+                    Some(text) => text_pairs(&self.text(text)),
+                    None => fields.map(|(key, value)| (key, self.text(&value))).collect(),
+                });
             }
             "formdata" => {
                 let parts = body.list("formdata").iter().filter(|one| !one.is_true("disabled"));
