@@ -131,9 +131,8 @@ impl Builder {
                 self.end(&lower);
             }
             Token::End(name) => {
-                if let Some(at) = self.find_name(name, |_| false) {
-                    self.close(at);
-                }
+                let at = self.find_name(name, |_| false);
+                self.close_found(at);
             }
             Token::Text(text) => self.text(text, true),
             Token::Plain(text) => self.text(text, false),
@@ -287,10 +286,9 @@ impl Builder {
 
     /// Closes the elements that end where this one starts. Returns whether to add the element.
     fn mend(&mut self, tag: Tag) -> bool {
-        if tag.ends_paragraph()
-            && let Some(at) = self.find(Tag::P, |tag| tag.bounds_scope() || tag == Tag::Button)
-        {
-            self.close(at);
+        if tag.ends_paragraph() {
+            let at = self.find(Tag::P, |tag| tag.bounds_scope() || tag == Tag::Button);
+            self.close_found(at);
         }
         let bounds_list =
             |tag: Tag| tag.is_special() && !matches!(tag, Tag::Address | Tag::Div | Tag::P);
@@ -307,15 +305,9 @@ impl Builder {
             _ if tag.is_heading() => self.top_like(tag),
             _ => None,
         };
-        if let Some(at) = closed {
-            self.close(at);
-        }
+        self.close_found(closed);
         match tag {
-            Tag::Optgroup => {
-                if let Some(at) = self.top_like(tag) {
-                    self.close(at);
-                }
-            }
+            Tag::Optgroup => self.close_found(self.top_like(tag)),
             Tag::Form => return self.count(Tag::Form) == 0 || self.count(Tag::Template) > 0,
             Tag::Select => {
                 if let Some(at) = self.find(Tag::Select, in_scope) {
@@ -365,10 +357,7 @@ impl Builder {
                 Tag::Td | Tag::Th => self.find(Tag::Td, is_row).max(self.find(Tag::Th, is_row)),
                 _ => self.find(tag, Tag::bounds_scope),
             };
-            if let Some(at) = at {
-                self.close(at);
-            }
-            return;
+            return self.close_found(at);
         }
         match tag {
             Tag::Td | Tag::Th => {
@@ -424,12 +413,14 @@ impl Builder {
                 }
                 None
             }
-            Tag::Table | Tag::Caption | Tag::Td | Tag::Th | Tag::Tr => {
-                self.find(tag, |tag| matches!(tag, Tag::Table | Tag::Template))
-            }
-            _ if tag.is_table_part() => {
-                self.find(tag, |tag| matches!(tag, Tag::Table | Tag::Template))
-            }
+            Tag::Table
+            | Tag::Caption
+            | Tag::Td
+            | Tag::Th
+            | Tag::Tr
+            | Tag::Tbody
+            | Tag::Tfoot
+            | Tag::Thead => self.find(tag, |tag| matches!(tag, Tag::Table | Tag::Template)),
             _ if tag.is_heading() => {
                 let levels = [Tag::H1, Tag::H2, Tag::H3, Tag::H4, Tag::H5, Tag::H6];
                 levels.into_iter().filter_map(|level| self.find(level, in_scope)).max()
@@ -446,9 +437,7 @@ impl Builder {
             Tag::Other => self.find_name(name, Tag::is_special),
             _ => self.find(tag, Tag::is_special),
         };
-        if let Some(at) = at {
-            self.close(at);
-        }
+        self.close_found(at);
     }
 
     /// An end tag that counts as a whole element, in a body; returns the index of what it opened.
@@ -467,33 +456,26 @@ impl Builder {
     /// The index of the innermost open element of a kind; the search stops at elements that match
     /// `bounds`.
     fn find(&self, wanted: Tag, bounds: impl Fn(Tag) -> bool) -> Option<usize> {
-        if self.count(wanted) == 0 {
-            return None;
-        }
-        for (at, open) in self.open.iter().enumerate().rev().take(LOOK_UP_MAX) {
-            if open.tag == wanted {
-                return Some(at);
-            }
-            if bounds(open.tag) {
-                return None;
-            }
-        }
-        None
+        self.search(wanted, |open| open.tag == wanted, bounds)
     }
 
     fn find_name(&self, name: &str, bounds: impl Fn(Tag) -> bool) -> Option<usize> {
-        if self.count(Tag::Other) == 0 {
+        let is_it = |open: &Open| open.tag == Tag::Other && self.tree.part(open.name) == name;
+        self.search(Tag::Other, is_it, bounds)
+    }
+
+    fn search(
+        &self,
+        wanted: Tag,
+        is_it: impl Fn(&Open) -> bool,
+        bounds: impl Fn(Tag) -> bool,
+    ) -> Option<usize> {
+        if self.count(wanted) == 0 {
             return None;
         }
-        for (at, open) in self.open.iter().enumerate().rev().take(LOOK_UP_MAX) {
-            if open.tag == Tag::Other && self.tree.part(open.name) == name {
-                return Some(at);
-            }
-            if bounds(open.tag) {
-                return None;
-            }
-        }
-        None
+        let inner = self.open.iter().enumerate().rev().take(LOOK_UP_MAX);
+        let mut ends = inner.filter(|(_, open)| is_it(open) || bounds(open.tag));
+        ends.next().filter(|(_, open)| is_it(open)).map(|(at, _)| at)
     }
 
     fn count(&self, tag: Tag) -> u32 {
@@ -509,6 +491,10 @@ impl Builder {
         for open in self.open.drain(at.min(self.open.len())..) {
             self.counts[open.tag as usize] -= 1;
         }
+    }
+
+    fn close_found(&mut self, at: Option<usize>) {
+        at.into_iter().for_each(|at| self.close(at));
     }
 
     /// Closes only the element at this index.
