@@ -8,6 +8,7 @@ use throng_protocol::framed::Protocol;
 use throng_protocol::framed::declaration::Transport;
 
 use crate::capture::{self, Carried, Frame, Passed};
+use crate::hex::Pasted;
 use crate::input::{Input, find};
 use crate::reading::{Found, Place, Reading, Sink, Tally};
 use crate::streams::Streams;
@@ -37,7 +38,7 @@ pub fn decode(
     let Sinks { text, warn } = sinks;
     let mut sink = |place: Place, found: Found<'_>| text(&telling.tell(place, &found));
     let (tally, passed, repeated) = match find(input, protocol.declaration())? {
-        Input::Bytes(bytes) => {
+        Input::Pasted(Pasted::Bytes(bytes)) => {
             let mut reading = Reading::new(protocol);
             reading.bytes(&bytes, &mut sink);
             (reading.end(false, &mut sink), None, 0)
@@ -48,7 +49,7 @@ pub fn decode(
             };
             of_capture(protocol, port, (&mut sink, warn), read)?
         }
-        Input::Frames(frames) => {
+        Input::Pasted(Pasted::Frames(frames)) => {
             let read = |sink: &mut dyn FnMut(Frame<'_>)| {
                 let mut passed = Passed::default();
                 for frame in &frames {

@@ -46,11 +46,8 @@ pub enum Exchange {
     Reply {
         to: MessageId,
         took_ns: Option<u64>,
-    },
-    /// A packet of a multi-packet reply to this message, which is not complete.
-    Part {
-        to: MessageId,
-        took_ns: Option<u64>,
+        /// More packets of the reply follow.
+        is_part: bool,
     },
     /// A reply to one of several requests: its content does not show to which.
     Unpaired,
@@ -364,7 +361,7 @@ impl Judge<'_> {
         let mut waiting = self.outstanding.get(key)?.iter();
         let asked = waiting.find(|one| answers.contains(&one.message))?;
         let took_ns = now_ns.zip(asked.time_ns).map(|(now, then)| now.saturating_sub(then));
-        Some(Exchange::Part { to: asked.message, took_ns })
+        Some(Exchange::Reply { to: asked.message, took_ns, is_part: true })
     }
 
     /// Takes the request that the reply answers. Without a correlation field, it is the one whose
@@ -402,7 +399,7 @@ impl Judge<'_> {
         let took_ns = now_ns.zip(found.time_ns).filter(|_| is_sure);
         let took_ns = took_ns.map(|(now, then)| now.saturating_sub(then));
         Some(match is_sure || is_one_kind {
-            true => Exchange::Reply { to: found.message, took_ns },
+            true => Exchange::Reply { to: found.message, took_ns, is_part: false },
             false => Exchange::Unpaired,
         })
     }

@@ -93,14 +93,14 @@ impl<'p> Telling<'p> {
             Found::Skipped { bytes } => {
                 let text = match bytes {
                     1 => say!("1 byte is skipped"),
-                    _ => say!("{} bytes are skipped", count(*bytes)),
+                    _ => say!("{} bytes are skipped", format_count(*bytes)),
                 };
                 out += &self.remark(place, &text);
             }
             Found::Gap { bytes } => {
                 let text = match bytes {
                     1 => say!("1 byte is missing in the capture"),
-                    _ => say!("{} bytes are missing in the capture", count(*bytes)),
+                    _ => say!("{} bytes are missing in the capture", format_count(*bytes)),
                 };
                 out += &self.remark(place, &text);
             }
@@ -155,24 +155,16 @@ impl<'p> Telling<'p> {
         match exchange {
             Exchange::Alone if info.push => parts.push(say!("a push")),
             Exchange::Alone | Exchange::Request => {}
-            Exchange::Reply { to, took_ns } => {
+            Exchange::Reply { to, took_ns, is_part } => {
                 let to = &self.protocol.info(to).name;
-                parts.push(match took_ns {
-                    Some(ns) => {
-                        let took = format_duration(Duration::from_nanos(ns));
-                        say!("reply to {to} after {took}")
-                    }
-                    None => say!("reply to {to}"),
-                });
-            }
-            Exchange::Part { to, took_ns } => {
-                let to = &self.protocol.info(to).name;
-                parts.push(match took_ns {
-                    Some(ns) => {
-                        let took = format_duration(Duration::from_nanos(ns));
+                let took = took_ns.map(|ns| format_duration(Duration::from_nanos(ns)));
+                parts.push(match (is_part, took) {
+                    (false, Some(took)) => say!("reply to {to} after {took}"),
+                    (false, None) => say!("reply to {to}"),
+                    (true, Some(took)) => {
                         say!("part of the reply to {to}, {took} after the request")
                     }
-                    None => say!("part of the reply to {to}"),
+                    (true, None) => say!("part of the reply to {to}"),
                 });
             }
             Exchange::Unpaired => parts.push(say!("reply to one of several requests")),
@@ -331,7 +323,7 @@ impl<'p> Telling<'p> {
         let mut out = format!("{}\n", self.ink.bold(&tell!("summary")));
         let names = rows.iter().map(|(name, _)| name.width()).max().unwrap_or(0);
         for (name, packets) in rows {
-            let _ = writeln!(out, "  {}  {}", left(&name, names), right(&count(packets), 9));
+            let _ = writeln!(out, "  {}  {}", left(&name, names), right(&format_count(packets), 9));
         }
         for text in remarks(tally, passed, repeated) {
             let _ = writeln!(out, "  {}", text.spoken());
@@ -363,8 +355,8 @@ impl<'p> Telling<'p> {
         match found {
             Found::Packet { bytes, decoded, packet, exchange } => {
                 let (answers, took_ns) = match exchange {
-                    Exchange::Reply { to, took_ns } | Exchange::Part { to, took_ns } => {
-                        (Some(self.protocol.info(*to).name.clone()), *took_ns)
+                    Exchange::Reply { to, took_ns, .. } => {
+                        (Some(&self.protocol.info(*to).name), *took_ns)
                     }
                     _ => (None, None),
                 };
@@ -435,7 +427,7 @@ fn remarks(tally: &Tally, passed: Option<&Passed>, repeated: u64) -> Vec<Said> {
     let mut out = Vec::new();
     let mut add = |number: u64, text: &dyn Fn(String) -> Said| {
         if number > 0 {
-            out.push(text(count(number)));
+            out.push(text(format_count(number)));
         }
     };
     add(tally.broken, &|n| say!("packets that do not match the declaration: {n}"));
@@ -478,8 +470,4 @@ fn bytes_text(bytes: usize) -> Said {
         1 => say!("1 byte"),
         _ => say!("{bytes} bytes"),
     }
-}
-
-fn count(number: u64) -> String {
-    format_count(number)
 }

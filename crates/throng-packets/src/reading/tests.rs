@@ -32,8 +32,8 @@ fn word(protocol: &Protocol, place: Place, found: &Found<'_>) -> String {
             let mark = match exchange {
                 Exchange::Alone => "",
                 Exchange::Request => "?",
-                Exchange::Reply { .. } => "!",
-                Exchange::Part { .. } => "!…",
+                Exchange::Reply { is_part: false, .. } => "!",
+                Exchange::Reply { is_part: true, .. } => "!…",
                 Exchange::Unpaired => "!~",
                 Exchange::Orphan => "!?",
             };
