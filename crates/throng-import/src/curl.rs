@@ -7,7 +7,9 @@ use throng_base::{Diagnostic, Source};
 use throng_scenario::{Bench, BenchBody, BenchRoute, FormContent, FormPart, curl};
 
 use crate::Options;
-use crate::model::{Auth, Body, Exchange, Item, LeftOut, Part, Recording, Session, Socket, Talk};
+use crate::model::{
+    Auth, Body, BodyPart, Exchange, Item, LeftOut, Recording, Session, Socket, Talk,
+};
 use crate::text::Text;
 
 pub(crate) fn read(
@@ -80,13 +82,13 @@ fn body(bench: &Bench) -> Body {
     }
 }
 
-fn part(part: &FormPart) -> Part {
+fn part(part: &FormPart) -> BodyPart {
     let name = part.name.as_str();
     let made = match &part.content {
-        FormContent::Text(text) => Part::text(name, text.as_str().into()),
-        FormContent::File(path) => Part::file(name, path.to_string_lossy()),
+        FormContent::Text(text) => BodyPart::text(name, text.as_str().into()),
+        FormContent::File(path) => BodyPart::file(name, path.to_string_lossy()),
     };
-    Part { content_type: part.content_type.clone(), ..made }
+    BodyPart { content_type: part.content_type.clone(), ..made }
 }
 
 /// Options of a command that apply to one connection; a scenario sets them for all.

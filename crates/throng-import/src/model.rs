@@ -170,7 +170,7 @@ pub(crate) enum Body {
     Json(Json),
     Form(Vec<(String, Text)>),
     Text(Text),
-    Multipart(Vec<Part>),
+    Multipart(Vec<BodyPart>),
     Bytes(Vec<u8>),
     /// An existing file.
     File(String),
@@ -205,19 +205,19 @@ impl Body {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct BodyPart {
     pub(crate) name: String,
     pub(crate) content: PartContent,
     pub(crate) content_type: Option<String>,
 }
 
-impl Part {
-    pub(crate) fn text(name: impl Into<String>, text: Text) -> Part {
-        Part { name: name.into(), content: PartContent::Text(text), content_type: None }
+impl BodyPart {
+    pub(crate) fn text(name: impl Into<String>, text: Text) -> BodyPart {
+        BodyPart { name: name.into(), content: PartContent::Text(text), content_type: None }
     }
 
-    pub(crate) fn file(name: impl Into<String>, path: impl Into<String>) -> Part {
-        Part { name: name.into(), content: PartContent::File(path.into()), content_type: None }
+    pub(crate) fn file(name: impl Into<String>, path: impl Into<String>) -> BodyPart {
+        BodyPart { name: name.into(), content: PartContent::File(path.into()), content_type: None }
     }
 }
 

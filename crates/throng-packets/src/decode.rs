@@ -10,7 +10,7 @@ use throng_protocol::framed::declaration::Transport;
 use crate::capture::{self, Carried, Frame, Passed};
 use crate::hex::Pasted;
 use crate::input::{Input, find};
-use crate::reading::{Found, Place, Reading, Sink, Tally};
+use crate::reading::{Found, PacketPlace, Reading, Sink, Tally};
 use crate::streams::Streams;
 use crate::telling::Telling;
 
@@ -36,7 +36,7 @@ pub fn decode(
     sinks: Sinks<'_>,
 ) -> Result<bool, Box<Diagnostic>> {
     let Sinks { text, warn } = sinks;
-    let mut sink = |place: Place, found: Found<'_>| text(&telling.tell(place, &found));
+    let mut sink = |place: PacketPlace, found: Found<'_>| text(&telling.tell(place, &found));
     let (tally, passed, repeated) = match find(input, protocol.declaration())? {
         Input::Pasted(Pasted::Bytes(bytes)) => {
             let mut reading = Reading::new(protocol);

@@ -14,7 +14,7 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::Ink;
 use crate::capture::Passed;
 use crate::layout::hex_text;
-use crate::reading::{Exchange, Found, Place, Tally};
+use crate::reading::{Exchange, Found, PacketPlace, Tally};
 use crate::streams::Direction;
 
 /// Bytes per line of a field, and lines per field, unless everything is shown.
@@ -56,7 +56,7 @@ impl<'p> Telling<'p> {
     }
 
     /// The text of a result; empty if it is not shown.
-    pub fn tell(&mut self, place: Place, found: &Found<'_>) -> String {
+    pub fn tell(&mut self, place: PacketPlace, found: &Found<'_>) -> String {
         if let Some(now) = place.time_ns {
             self.begun_ns.get_or_insert(now);
         }
@@ -80,7 +80,7 @@ impl<'p> Telling<'p> {
         }
     }
 
-    fn person(&mut self, place: Place, found: &Found<'_>) -> String {
+    fn person(&mut self, place: PacketPlace, found: &Found<'_>) -> String {
         let mut out = self.stream(place);
         match found {
             Found::Packet { bytes, decoded, packet, exchange } => {
@@ -125,7 +125,7 @@ impl<'p> Telling<'p> {
     }
 
     /// Names the connection if it differs from the last one.
-    fn stream(&mut self, place: Place) -> String {
+    fn stream(&mut self, place: PacketPlace) -> String {
         match place.stream {
             Some((ends, _)) if ends.number != self.named => {
                 self.named = ends.number;
@@ -138,7 +138,7 @@ impl<'p> Telling<'p> {
     }
 
     /// `12  +0.001500s  →  `
-    fn start(&self, place: Place) -> String {
+    fn start(&self, place: PacketPlace) -> String {
         let mut out = String::new();
         if let (Some(now), Some(begun)) = (place.time_ns, self.begun_ns) {
             let _ = write!(out, "+{:.6}s  ", now.saturating_sub(begun) as f64 / 1e9);
@@ -149,7 +149,7 @@ impl<'p> Telling<'p> {
         out
     }
 
-    fn head(&self, place: Place, packet: Packet, bytes: usize, exchange: Exchange) -> String {
+    fn head(&self, place: PacketPlace, packet: Packet, bytes: usize, exchange: Exchange) -> String {
         let info = self.protocol.info(packet.message);
         let mut parts = vec![bytes_text(bytes), say!("from byte {}", place.position)];
         match exchange {
@@ -245,7 +245,7 @@ impl<'p> Telling<'p> {
 
     fn broken(
         &self,
-        place: Place,
+        place: PacketPlace,
         bytes: &[u8],
         broken: &Broken,
         decoded: Option<&Decoded>,
@@ -300,7 +300,7 @@ impl<'p> Telling<'p> {
         format!("{}{}\n", " ".repeat(11 + column * 3), self.ink.bad("^^"))
     }
 
-    fn remark(&self, place: Place, text: &Said) -> String {
+    fn remark(&self, place: PacketPlace, text: &Said) -> String {
         let at = tell!("from byte {}", place.position);
         format!("   {}{} · {at}\n", self.start(place), self.ink.warn(&text.spoken()))
     }
@@ -336,7 +336,7 @@ impl<'p> Telling<'p> {
         out
     }
 
-    fn machine(&self, place: Place, found: &Found<'_>) -> serde_json::Value {
+    fn machine(&self, place: PacketPlace, found: &Found<'_>) -> serde_json::Value {
         let mut line = json!({"position": place.position});
         if let Some(now) = place.time_ns {
             line["time_ns"] = now.into();

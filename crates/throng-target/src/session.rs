@@ -85,7 +85,7 @@ struct Reading {
 #[derive(Debug)]
 pub(crate) struct WebSocket {
     role: Role,
-    reader: websocket::Reader,
+    reader: websocket::FrameReader,
     /// The key of the logged-in user.
     user: Option<u64>,
 }
@@ -365,7 +365,7 @@ fn upgrade(role: Role, head: &Head<'_>, turn: &mut Turn<'_>) -> Option<Session> 
             turn.counts.requests += 1;
             let answer = http::switching_protocols(&accept, first_protocol(head.fields));
             turn.say(&answer, None);
-            let reader = websocket::Reader::default();
+            let reader = websocket::FrameReader::default();
             return Some(Session::WebSocket(WebSocket { role, reader, user: None }));
         }
     };

@@ -515,7 +515,7 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::tests::PATIENCE;
-    use crate::{Kind, Latency, Options};
+    use crate::{Latency, Options, TargetKind};
 
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     const WAIT: Duration = Duration::from_millis(30);
@@ -527,7 +527,7 @@ pub(crate) mod tests {
     }
 
     fn by_hand(options: Options, test: impl AsyncFnOnce(Bench)) {
-        let setup = Arc::new(Setup::new(Kind::Http, options, 1).unwrap());
+        let setup = Arc::new(Setup::new(TargetKind::Http, options, 1).unwrap());
         let address = setup.options.listen;
         let (index, role, own_table, shared_address) = (0, Role::Http, false, false);
         let place = WorkerPlace { setup, index, role, address, own_table, shared_address };

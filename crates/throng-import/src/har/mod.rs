@@ -14,7 +14,7 @@ use throng_scenario::{Url, bytes_of_base64};
 
 use crate::json::Json;
 use crate::model::{
-    Body, Exchange, Item, LeftOut, Part, Recording, Resource, Response, Session, Socket,
+    Body, BodyPart, Exchange, Item, LeftOut, Recording, Resource, Response, Session, Socket,
 };
 use crate::text::Text;
 use crate::{Options, Refusal};
@@ -253,17 +253,17 @@ fn readable(content: &Json, mime: &str) -> String {
     }
 }
 
-fn part_of(param: &Json) -> Part {
+fn part_of(param: &Json) -> BodyPart {
     let content_type = Some(param.word("contentType")).filter(|kind| !kind.is_empty());
     let part = match param.word("fileName") {
-        "" => Part::text(param.word("name"), Text::literal(param.word("value"))),
-        file => Part::file(param.word("name"), file),
+        "" => BodyPart::text(param.word("name"), Text::literal(param.word("value"))),
+        file => BodyPart::file(param.word("name"), file),
     };
-    Part { content_type: content_type.map(String::from), ..part }
+    BodyPart { content_type: content_type.map(String::from), ..part }
 }
 
 /// The parts of a submitted form (RFC 7578).
-fn multipart_of(mime: &str, text: &str) -> Vec<Part> {
+fn multipart_of(mime: &str, text: &str) -> Vec<BodyPart> {
     let Some(boundary) = mime.split("boundary=").nth(1) else { return Vec::new() };
     let boundary = format!("--{}", boundary.trim_matches('"'));
     // The type is lowercased; the boundary in the body may be in any case.
@@ -284,10 +284,10 @@ fn multipart_of(mime: &str, text: &str) -> Vec<Part> {
         let body = body.strip_suffix("\r\n").unwrap_or(body);
         let name = attribute("name").unwrap_or_default();
         let part = match attribute("filename").filter(|name| !name.is_empty()) {
-            Some(file) => Part::file(name, file),
-            None => Part::text(name, Text::literal(body)),
+            Some(file) => BodyPart::file(name, file),
+            None => BodyPart::text(name, Text::literal(body)),
         };
-        parts.push(Part { content_type: kind, ..part });
+        parts.push(BodyPart { content_type: kind, ..part });
     }
     parts
 }

@@ -7,7 +7,7 @@ use throng_extract::JsonPath;
 use super::elements::Element;
 use super::{JmxReader, Scope};
 use crate::json::Json;
-use crate::model::{Auth, Body, Check, Exchange, LeftOut, Part, Save, Think, name_of};
+use crate::model::{Auth, Body, BodyPart, Check, Exchange, LeftOut, Save, Think, name_of};
 use crate::text::Text;
 
 /// The values of HTTP Request Defaults.
@@ -116,13 +116,13 @@ fn body(reader: &mut JmxReader<'_>, element: &Element<'_, '_>, exchange: &mut Ex
         exchange.body = Body::of_text("json", text);
         return;
     }
-    let files: Vec<Part> = element
+    let files: Vec<BodyPart> = element
         .items("HTTPFileArgs.files")
         .iter()
         .filter_map(|one| {
             let name = one.prop("File.paramname").unwrap_or_default();
-            let part = Part::file(name, one.given("File.path")?);
-            Some(Part { content_type: one.given("File.mimetype"), ..part })
+            let part = BodyPart::file(name, one.given("File.path")?);
+            Some(BodyPart { content_type: one.given("File.mimetype"), ..part })
         })
         .collect();
     let arguments = element.arguments().into_iter();
@@ -131,7 +131,7 @@ fn body(reader: &mut JmxReader<'_>, element: &Element<'_, '_>, exchange: &mut Ex
     if !files.is_empty()
         || has_body && element.is_on("HTTPSampler.DO_MULTIPART_POST") && !pairs.is_empty()
     {
-        let parts = pairs.into_iter().map(|(name, text)| Part::text(name, text));
+        let parts = pairs.into_iter().map(|(name, text)| BodyPart::text(name, text));
         exchange.body = Body::Multipart(parts.chain(files).collect());
     } else if has_body && !pairs.is_empty() {
         exchange.body = Body::Form(pairs);

@@ -10,7 +10,8 @@ use throng_base::{Diagnostic, Source};
 
 use crate::json::Json;
 use crate::model::{
-    Auth, Body, Check, Exchange, Item, LeftOut, Part, Recording, Session, Variable, name_of, unique,
+    Auth, Body, BodyPart, Check, Exchange, Item, LeftOut, Recording, Session, Variable, name_of,
+    unique,
 };
 use crate::text::Text;
 use crate::{Options, Refusal};
@@ -307,12 +308,16 @@ impl<'d> OpenApiReader<'d> {
                 Body::Form(pairs) => pairs,
                 _ => Vec::new(),
             };
-            let parts = pairs.into_iter().map(|(name, text)| Part::text(name, text));
+            let parts = pairs.into_iter().map(|(name, text)| BodyPart::text(name, text));
             exchange.body = Body::Multipart(parts.collect());
         }
         match &mut exchange.body {
             Body::Multipart(parts) => {
-                parts.push(if is_file { Part::file(name, UPLOAD) } else { Part::text(name, text) });
+                parts.push(if is_file {
+                    BodyPart::file(name, UPLOAD)
+                } else {
+                    BodyPart::text(name, text)
+                });
             }
             Body::Form(pairs) => pairs.push((name.into(), text)),
             body => *body = Body::Form(vec![(name.into(), text)]),
@@ -348,8 +353,8 @@ impl<'d> OpenApiReader<'d> {
                 let property = property.map(|one| self.document.resolved(one));
                 let is_file = property.is_some_and(|one| one.str("format") == Some("binary"));
                 match is_file {
-                    true => Part::file(name, UPLOAD),
-                    false => Part::text(name, value.as_text()),
+                    true => BodyPart::file(name, UPLOAD),
+                    false => BodyPart::text(name, value.as_text()),
                 }
             });
             exchange.body = Body::Multipart(parts.collect());

@@ -11,7 +11,7 @@ use throng_base::{Diagnostic, Source};
 use crate::form::{path_encoded, text_pairs};
 use crate::json::Json;
 use crate::model::{
-    Auth, Body, Exchange, Item, LeftOut, Part, Recording, Session, Variable, name_of,
+    Auth, Body, BodyPart, Exchange, Item, LeftOut, Recording, Session, Variable, name_of,
 };
 use crate::text::Text;
 use crate::{Options, Refusal};
@@ -254,17 +254,17 @@ impl PostmanReader {
         }
     }
 
-    fn part(&mut self, part: &Json) -> Option<Part> {
+    fn part(&mut self, part: &Json) -> Option<BodyPart> {
         let name = part.str("key")?.to_string();
         let made = match part.word("type") {
             "file" => {
                 let first = part.list("src").first().and_then(Json::as_str);
-                Part::file(name, part.str("src").or(first).unwrap_or("file.bin"))
+                BodyPart::file(name, part.str("src").or(first).unwrap_or("file.bin"))
             }
-            _ => Part::text(name, self.text(part.word("value"))),
+            _ => BodyPart::text(name, self.text(part.word("value"))),
         };
         let content_type = part.str("contentType").filter(|one| !one.is_empty()).map(String::from);
-        Some(Part { content_type, ..made })
+        Some(BodyPart { content_type, ..made })
     }
 
     fn graphql(&mut self, body: &Json, exchange: &mut Exchange) {

@@ -8,7 +8,7 @@ use throng_base::units::write_duration;
 use super::has_steps;
 use crate::json::{Json, json_key};
 use crate::model::{
-    Auth, Body, Check, Exchange, Item, LeftOut, Message, Part, PartContent, Save, Socket, Talk,
+    Auth, Body, BodyPart, Check, Exchange, Item, LeftOut, Message, PartContent, Save, Socket, Talk,
     Think, file_beside, file_name,
 };
 use crate::text::{Piece, Text, scalar};
@@ -224,7 +224,7 @@ impl Writer {
         name
     }
 
-    fn multipart(&mut self, parts: &[Part]) -> Node {
+    fn multipart(&mut self, parts: &[BodyPart]) -> Node {
         let mut nodes = Vec::new();
         for part in parts {
             // It is sent in a header.

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::entity::decode;
 use super::tag::Tag;
 use super::token::{Token, Tokens};
-use super::{Attribute, DEPTH_MAX, Kind, NODES_MAX, Node, NodeId, ROOT, Span, Tree};
+use super::{Attribute, DEPTH_MAX, NODES_MAX, Node, NodeId, NodeKind, ROOT, Span, Tree};
 use crate::fault::Refusal;
 
 /// How far up an end tag searches for its start, so that no page takes quadratic time.
@@ -80,7 +80,7 @@ struct Builder {
 impl Builder {
     fn new(text: &str, html: bool) -> Builder {
         let root = Node {
-            kind: Kind::Root,
+            kind: NodeKind::Root,
             text: Span::default(),
             parent: ROOT,
             next: ROOT,
@@ -136,11 +136,11 @@ impl Builder {
             }
             Token::Text(text) => self.text(text, true),
             Token::Plain(text) => self.text(text, false),
-            Token::Comment(text) => drop(self.add(Kind::Comment, text)),
+            Token::Comment(text) => drop(self.add(NodeKind::Comment, text)),
             Token::Instruction(text) if !self.tree.html => {
                 let text = text.strip_suffix('?').unwrap_or(text);
                 if text.split(char::is_whitespace).next() != Some("xml") {
-                    self.add(Kind::Instruction, text);
+                    self.add(NodeKind::Instruction, text);
                 }
             }
             Token::Instruction(_) | Token::Doctype(_) => {}
@@ -171,9 +171,9 @@ impl Builder {
         let end = self.tree.text.len() as u32;
         let joins = last != ROOT && {
             let node = &self.tree.nodes[last as usize];
-            node.kind == Kind::Text && node.text.end == end
+            node.kind == NodeKind::Text && node.text.end == end
         };
-        let node = if joins { last } else { self.add(Kind::Text, "") };
+        let node = if joins { last } else { self.add(NodeKind::Text, "") };
         match decoded {
             true => decode(text, false, &mut self.tree.text),
             false => self.tree.text.push_str(text),
@@ -510,7 +510,7 @@ impl Builder {
 
     fn insert(&mut self, tag: Tag, name: &str, open: bool, given: &[(&str, &str)]) -> NodeId {
         let (parent, depth) = self.place();
-        let node = self.add(Kind::Element, name);
+        let node = self.add(NodeKind::Element, name);
         let start = self.tree.attributes.len() as u32;
         for (name, value) in given {
             let name = self.tree.push(name, self.tree.html);
@@ -531,7 +531,7 @@ impl Builder {
         node
     }
 
-    fn add(&mut self, kind: Kind, text: &str) -> NodeId {
+    fn add(&mut self, kind: NodeKind, text: &str) -> NodeId {
         let parent = self.place().0;
         let node = self.tree.nodes.len() as NodeId;
         let text = self.tree.push(text, false);

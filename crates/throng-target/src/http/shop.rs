@@ -235,10 +235,10 @@ fn seal_of(seal: Seal, drawn: u64, setup: &Setup) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::{Kind, Options};
+    use crate::options::{Options, TargetKind};
 
     fn say(what: What, proof: Option<&str>, form: bool, body: &str) -> (u16, String) {
-        let setup = Setup::new(Kind::Http, Options::default(), 1).unwrap();
+        let setup = Setup::new(TargetKind::Http, Options::default(), 1).unwrap();
         let call = Call { what, proof: proof.map(str::to_owned), form };
         let said = call.answer(body.as_bytes(), &setup, &mut Random::new(3));
         (said.status, said.body)
