@@ -102,7 +102,8 @@ fn request_line(text: &str) -> Option<(String, String)> {
     is_good.then(|| (method.to_string(), path.to_string()))
 }
 
-/// The time since 1970 from seconds, milliseconds (above 10^11), or a date in ISO 8601 or log format.
+/// Seconds since 1970: from seconds, milliseconds (above 10^11), or a date in ISO 8601 or log
+/// format.
 pub fn seconds(text: &str) -> Option<f64> {
     if let Ok(number) = text.parse::<f64>() {
         return Some(if number > 1e11 { number / 1e3 } else { number });
