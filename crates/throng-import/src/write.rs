@@ -10,8 +10,8 @@ use throng_base::units::write_duration;
 
 use crate::model::{Item, LeftOut, Phase, Recording, Session, Variable, file_name, unique};
 use crate::shape::{ACCOUNTS_FILE, Shaped};
-use crate::text::{Text, scalar};
-use crate::yaml::{Node, document};
+use crate::text::Text;
+use crate::yaml::{Node, document, scalar};
 use crate::{Format, Imported, Options};
 
 /// Remarks at the top of a scenario; the rest is counted.

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use crate::text::scalar;
+use throng_scenario::quote;
 
 /// Braces are not used if the line would be longer.
 const WIDTH: usize = 100;
@@ -80,6 +80,19 @@ impl Node {
             }
         }
         is_short(out)
+    }
+}
+
+/// A text as a YAML scalar that is parsed as text, never as a number or a boolean.
+pub(crate) fn scalar(text: &str) -> String {
+    let is_word = |c: char| c.is_ascii_alphabetic() || c == '/' || c == '_';
+    let is_other_type = matches!(
+        text.to_ascii_lowercase().as_str(),
+        "true" | "false" | "null" | "yes" | "no" | "on" | "off" | ".inf" | ".nan"
+    );
+    match text.starts_with(is_word) && !is_other_type {
+        true => quote::scalar(text),
+        false => quote::quoted(text),
     }
 }
 

@@ -1,5 +1,5 @@
-//! The list of entries, one at a time. Recorders differ: a value that is missing, null or of another
-//! type is ignored, and only invalid JSON is an error.
+//! The list of entries, one at a time. Recorders differ: a value that is missing, null or of
+//! another type is ignored, and only invalid JSON is an error.
 
 use std::fmt;
 

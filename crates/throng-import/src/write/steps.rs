@@ -11,8 +11,8 @@ use crate::model::{
     Auth, Body, BodyPart, Check, Exchange, Item, LeftOut, Message, PartContent, Save, Socket, Talk,
     Think, file_beside, file_name,
 };
-use crate::text::{Piece, Text, scalar};
-use crate::yaml::Node;
+use crate::text::{Piece, Text};
+use crate::yaml::{Node, scalar};
 
 /// A longer body is a file beside the scenario.
 const BODY_BYTES_MAX: usize = 8 << 10;
