@@ -5,12 +5,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Command};
 use throng_base::Said;
 use throng_base::flags::{count, duration};
 
-use crate::options::not_given;
-use crate::stats::lock;
+use crate::sums::lock;
 
 /// Which deliveries fail, and which joins are forgotten. A delivery is one message to one open
 /// connection. If several faults apply, the first of these is used.
@@ -44,6 +43,13 @@ impl Default for FaultOptions {
     fn default() -> FaultOptions {
         not_given()
     }
+}
+
+/// The options without flags.
+pub(crate) fn not_given<T: Args>() -> T {
+    let command = T::augment_args(Command::new("target").no_binary_name(true));
+    let matches = command.get_matches_from([""; 0]);
+    T::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
 impl FaultOptions {

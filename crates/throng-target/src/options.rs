@@ -4,11 +4,11 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use clap::{Args, Command, ValueEnum};
+use clap::{Args, ValueEnum};
 use throng_base::Said;
 use throng_base::flags::{count, duration, rate, share, size};
 
-use crate::faults::FaultOptions;
+use crate::faults::{FaultOptions, not_given};
 use crate::latency::{Latency, latency};
 use crate::queue::CapacityOptions;
 use crate::redis::RedisAddress;
@@ -65,13 +65,6 @@ impl Default for PushOptions {
     fn default() -> PushOptions {
         not_given()
     }
-}
-
-/// The options without flags.
-pub(crate) fn not_given<T: Args>() -> T {
-    let command = T::augment_args(Command::new("target").no_binary_name(true));
-    let matches = command.get_matches_from([""; 0]);
-    T::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
 impl PushOptions {

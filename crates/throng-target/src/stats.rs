@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use serde::Serialize;
 
-use crate::sums::{Shards, Sums};
+use crate::sums::{Shards, Sums, lock};
 use crate::times::Times;
 
 sums! {
@@ -386,11 +386,6 @@ impl People {
     fn forget(&self) {
         self.0.each().for_each(|mut part| part.clear());
     }
-}
-
-/// A panic while statistics are locked leaves them consistent.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

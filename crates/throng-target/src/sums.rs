@@ -1,9 +1,7 @@
 //! Structs of counts that can be added: each worker writes its own, readers add them.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard};
-
-use crate::stats::lock;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Adds the counts of another worker. Fields that only readers set are not changed.
 pub(crate) trait Sums {
@@ -34,6 +32,11 @@ impl<T: Sums + Default> Sums for Option<T> {
             self.get_or_insert_default().add(other);
         }
     }
+}
+
+/// A panic while statistics are locked leaves them consistent.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Parts with separate locks, so that workers rarely contend.

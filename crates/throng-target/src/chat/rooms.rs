@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::address::Address;
 use crate::faults::Faults;
-use crate::stats::{ChatStats, DeliveryStats, lock};
-use crate::sums::{Shards, Sums as _};
+use crate::stats::{ChatStats, DeliveryStats};
+use crate::sums::{Shards, Sums as _, lock};
 
 /// Maximum number of rooms.
 const ROOMS_MAX: u64 = 1_000_000;

@@ -12,8 +12,8 @@ use super::client::{Client, How, Message, Target};
 use super::codec::Connect;
 use super::topics::{Topics, is_filter, shared};
 use crate::address::Address;
-use crate::stats::{MqttStats, lock};
-use crate::sums::Shards;
+use crate::stats::MqttStats;
+use crate::sums::{Shards, lock};
 
 #[derive(Debug)]
 struct Subscription {

@@ -15,7 +15,6 @@ use throng_base::units;
 
 use super::bucket::RateLimit;
 use super::options::CapacityOptions;
-use crate::http::pairs;
 use crate::latency::Latency;
 
 /// Spacing of the starts of requests.
@@ -88,8 +87,8 @@ impl Question {
     /// Parses `p=99&within=50ms&spacing=even`; the defaults are p99, no time and Poisson.
     pub(crate) fn read(query: &str) -> Result<Question, Said> {
         let mut question = Question { p: 99.0, within: None, spacing: Spacing::Poisson };
-        for pair in pairs(query) {
-            match pair {
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            match pair.split_once('=').unwrap_or((pair, "")) {
                 ("p", value) => {
                     let p = value.parse().ok().filter(|p| *p > 0.0 && *p < 100.0);
                     question.p = p.ok_or(say!("`p` must be a percentile: `99`, `99.9`"))?;

@@ -13,7 +13,7 @@ use throng_base::{Clock, Time};
 
 use crate::address::Address;
 use crate::presence::{Device, Presence};
-use crate::stats::lock;
+use crate::sums::lock;
 use throng_redis::{Link, RedisAddress, write_command, write_head, write_word};
 
 /// The set of the names of all online devices.
