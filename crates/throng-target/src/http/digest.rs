@@ -4,8 +4,6 @@
 //! `/digest?user=ann&password=word&algorithm=MD5&uses=10`: the names are used as written; a nonce
 //! becomes stale after `uses` requests.
 
-use std::fmt::Write as _;
-
 use ring::digest::{SHA256, digest};
 use throng_base::Random;
 
@@ -148,11 +146,7 @@ fn seal(fresh: &str) -> String {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut out, byte| {
-        // Writing to memory cannot fail.
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// `name=value` or `name="value"`, separated by commas.
