@@ -16,7 +16,7 @@ use crate::error::DataError;
 use crate::file;
 use crate::moment::log_time;
 
-pub use request::LogRequest;
+pub use request::{LogRequest, seconds};
 
 /// Maximum number of seconds with requests: eleven days without a pause.
 pub const SECONDS_MAX: usize = 1_000_000;

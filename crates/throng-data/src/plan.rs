@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use throng_expression::Value;
+use throng_extract::{JsonPart, JsonPath, JsonPaths};
 
 use crate::csv;
 use crate::json;
@@ -15,6 +16,8 @@ pub(crate) struct Plan {
     columns: Vec<(Arc<str>, Option<u16>)>,
     /// For rows with different columns: the names in use, sorted, with their numbers.
     names: Vec<(Arc<str>, u16)>,
+    /// The same names, by number, for JSON lines.
+    paths: Option<JsonPaths>,
     whole: bool,
     /// The number of known columns that are read; later ones are skipped.
     columns_read: usize,
@@ -40,7 +43,9 @@ impl Plan {
                 columns.iter().rposition(|(_, number)| number.is_some()).map_or(0, |at| at + 1)
             }
         };
-        Plan { columns, names, whole: source.whole, columns_read }
+        let path = |name: &Arc<str>| JsonPath::from(vec![JsonPart::Name(name.to_string())]);
+        let paths = JsonPaths::new(source.used.iter().map(path).collect());
+        Plan { columns, names, paths, whole: source.whole, columns_read }
     }
 
     /// Prepares the values of a row, all Null.
@@ -90,8 +95,11 @@ impl Plan {
             self.fill_from_value(&row, values);
             return true;
         }
-        let mut put = |number: u16, value| values[usize::from(number) + 1] = value;
-        json::select(text, &self.names, &mut put).is_ok()
+        let Some(paths) = &self.paths else { return false };
+        let mut found = vec![None; self.names.len()];
+        let is_read = paths.read(text.as_bytes(), &mut found).is_ok();
+        values[1..].iter_mut().zip(found).for_each(|(to, value)| *to = value.unwrap_or_default());
+        is_read
     }
 
     pub(crate) fn fill_from_value(&self, row: &Value, values: &mut Vec<Value>) {

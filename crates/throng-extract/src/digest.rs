@@ -35,13 +35,7 @@ impl Digest {
 
     /// How many hexadecimal digits it has.
     pub fn digits(self) -> usize {
-        match self {
-            Digest::Md5 => 32,
-            Digest::Sha1 => 40,
-            Digest::Sha256 => 64,
-            Digest::Sha512 => 128,
-            Digest::Crc32 => 8,
-        }
+        Hasher::new(self).digits().len()
     }
 
     pub fn of(self, bytes: &[u8]) -> String {
@@ -98,13 +92,7 @@ impl fmt::Display for Digest {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    text
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

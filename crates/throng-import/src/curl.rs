@@ -4,12 +4,11 @@
 use std::sync::Arc;
 
 use throng_base::{Diagnostic, Source};
-use throng_scenario::{Bench, BenchBody, BenchRoute, FormContent, curl};
+use throng_scenario::{Bench, BenchBody, BenchRoute, FormContent, FormPart, curl};
 
 use crate::Options;
-use crate::json::Json;
 use crate::model::{
-    Auth, Body, Exchange, Item, LeftOut, Part, PartContent, Recording, Session, Socket, Talk,
+    Auth, Body, BodyPart, Exchange, Item, LeftOut, Recording, Session, Socket, Talk,
 };
 use crate::text::Text;
 
@@ -25,9 +24,7 @@ pub(crate) fn read(
         warnings.extend(request.warnings.iter().cloned());
         let bench = &request.bench;
         session.steps.push(item(bench));
-        if bench.verify_tls == Some(false) {
-            recording.verifies_certificates = Some(false);
-        }
+        recording.is_insecure |= bench.verify_tls == Some(false);
         left_out(bench, &mut recording.left_out);
     }
     recording.sessions.push(session);
@@ -80,30 +77,18 @@ fn body(bench: &Bench) -> Body {
         BenchBody::None => Body::None,
         BenchBody::Bytes(bytes) => Body::Bytes(bytes.clone()),
         BenchBody::File(path) => Body::File(path.to_string_lossy().into_owned()),
-        BenchBody::Text(text) if mime.contains("urlencoded") && text.contains('=') => {
-            let pairs = crate::form::pairs(text).into_iter();
-            Body::Form(pairs.map(|(name, value)| (name, Text::literal(value))).collect())
-        }
-        BenchBody::Text(text) => match Json::of_body(&text.as_str().into()) {
-            Some(json) if mime.contains("json") => Body::Json(json),
-            _ => Body::Text(Text::literal(text.as_str())),
-        },
-        BenchBody::Form(parts) => Body::Multipart(
-            parts
-                .iter()
-                .map(|part| Part {
-                    name: part.name.clone(),
-                    content: match &part.content {
-                        FormContent::Text(text) => PartContent::Text(Text::literal(text.as_str())),
-                        FormContent::File(path) => {
-                            PartContent::File(path.to_string_lossy().into_owned())
-                        }
-                    },
-                    content_type: part.content_type.clone(),
-                })
-                .collect(),
-        ),
+        BenchBody::Text(text) => Body::of_text(&mime, text.as_str().into()),
+        BenchBody::Form(parts) => Body::Multipart(parts.iter().map(part).collect()),
     }
+}
+
+fn part(part: &FormPart) -> BodyPart {
+    let name = part.name.as_str();
+    let made = match &part.content {
+        FormContent::Text(text) => BodyPart::text(name, text.as_str().into()),
+        FormContent::File(path) => BodyPart::file(name, path.to_string_lossy()),
+    };
+    BodyPart { content_type: part.content_type.clone(), ..made }
 }
 
 /// Options of a command that apply to one connection; a scenario sets them for all.

@@ -9,6 +9,7 @@ use clap::Args;
 use throng_base::{Diagnostic, Said, plain, system::EEXIST};
 use throng_scenario::{Url, whole};
 
+use crate::model::file_name;
 use crate::{Format, Imported, LeftOut, Options};
 
 /// Remarks that are printed; the scenario contains all of them.
@@ -142,7 +143,7 @@ pub fn scenario_stem(path: &Path) -> String {
 /// `shop` of `recordings/shop.har`.
 fn stem_of(name: &str, format: Format) -> String {
     let name = name.split(['?', '#']).next().unwrap_or(name).trim_end_matches('/');
-    let own = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    let own = file_name(name);
     let stem = own.rsplit_once('.').map_or(own, |(stem, _)| stem);
     let stem = stem.trim_end_matches(".postman_collection");
     let is_plain = |c: char| c.is_alphanumeric() || "._-".contains(c);

@@ -1,19 +1,10 @@
 //! Queries and URL-encoded forms: names and values, decoded.
 
+use throng_base::form_decoded;
+
 use crate::text::Text;
 
-/// Names and values of `a=1&b=2`.
-pub(crate) fn pairs(text: &str) -> Vec<(String, String)> {
-    let pairs = text.split('&').filter(|pair| !pair.is_empty());
-    pairs
-        .map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (decoded(name, true), decoded(value, true))
-        })
-        .collect()
-}
-
-/// The same for a text with embedded values, which are preserved.
+/// Names and values of `a=1&b=2`; embedded values are preserved.
 pub(crate) fn text_pairs(text: &Text) -> Vec<(String, Text)> {
     let pairs = text.split('&').into_iter().filter(|pair| !pair.is_empty());
     pairs
@@ -30,21 +21,11 @@ fn of_encoded(value: &Text) -> Text {
 
 /// The text without percent-encoding; unchanged if the result would not be UTF-8.
 pub(crate) fn decoded(text: &str, plus_is_space: bool) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, behind @ ..] = rest {
-        rest = behind;
-        let digits = behind.get(..2).and_then(|two| std::str::from_utf8(two).ok());
-        match (first, digits.and_then(|two| u8::from_str_radix(two, 16).ok())) {
-            (b'%', Some(byte)) => {
-                bytes.push(byte);
-                rest = &behind[2..];
-            }
-            (b'+', _) if plus_is_space => bytes.push(b' '),
-            (byte, _) => bytes.push(*byte),
-        }
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_string())
+    let plain = match plus_is_space {
+        true => form_decoded(text),
+        false => form_decoded(&text.replace('+', "%2B")),
+    };
+    Some(plain).filter(|plain| !plain.contains('\u{fffd}')).unwrap_or_else(|| text.to_string())
 }
 
 /// A literal, encoded for a path or a query.
@@ -69,8 +50,8 @@ mod tests {
     #[test]
     fn forms_are_decoded_and_malformed_ones_are_kept() {
         let want = [("a", "1 2"), ("b c", "ü"), ("d", ""), ("e", "%zz%")];
-        let want = want.map(|(name, value)| (name.to_string(), value.to_string()));
-        assert_eq!(pairs("a=1+2&b%20c=%C3%BC&d&&e=%zz%"), want);
+        let want = want.map(|(name, value)| (name.to_string(), value.into()));
+        assert_eq!(text_pairs(&"a=1+2&b%20c=%C3%BC&d&&e=%zz%".into()), want);
         assert_eq!(decoded("%ff", true), "%ff");
         assert_eq!(path_encoded("/a b/ü#x"), "/a%20b/%C3%BC%23x");
     }

@@ -50,6 +50,16 @@ impl Json {
         self.entries().iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
+    /// The map of a field.
+    pub(crate) fn map(&self, key: &str) -> Option<&Json> {
+        self.get(key).filter(|value| matches!(value, Json::Map(_)))
+    }
+
+    /// The text of a field, or else an empty one.
+    pub(crate) fn word(&self, key: &str) -> &str {
+        self.str(key).unwrap_or_default()
+    }
+
     /// The text of a field; a number as written.
     pub(crate) fn str(&self, key: &str) -> Option<&str> {
         self.get(key).and_then(Json::as_str)
@@ -88,6 +98,15 @@ impl Json {
         }
     }
 
+    /// Names and values of a map, as a header or a form has them.
+    pub(crate) fn pairs(&self) -> Vec<(String, Text)> {
+        self.entries().iter().map(|(name, value)| (name.clone(), value.as_text())).collect()
+    }
+
+    pub(crate) fn entries_of(&self, key: &str) -> &[(String, Json)] {
+        self.get(key).map_or(&[], Json::entries)
+    }
+
     pub(crate) fn list(&self, key: &str) -> &[Json] {
         self.get(key).map_or(&[], Json::items)
     }
@@ -117,12 +136,21 @@ impl Json {
         }
     }
 
+    /// Each text, with the name of its field.
+    pub(crate) fn each_text(&mut self, visit: &mut dyn FnMut(&str, &mut Text)) {
+        self.leaves("", &mut |name, leaf| {
+            if let Json::Text(text) = leaf {
+                visit(name, text);
+            }
+        });
+    }
+
     pub(crate) fn node(&self) -> Node {
         match self {
             Json::Null => Node::scalar("null"),
             Json::Bool(value) => Node::scalar(value.to_string()),
             Json::Number(number) => Node::scalar(number.clone()),
-            Json::Text(text) => Node::scalar(text.scalar()),
+            Json::Text(text) => text.node(),
             Json::List(items) => Node::List(items.iter().map(Json::node).collect()),
             Json::Map(entries) => {
                 let entry = |(key, value): &(String, Json)| {

@@ -243,17 +243,7 @@ impl LocustReader {
                 None => {}
             }
         }
-        for (name, is_start) in [("on_start", true), ("on_stop", false)] {
-            if let Some(Known::Function(function)) =
-                self.world.get(&format!("self.{name}")).cloned()
-            {
-                let steps = self.function(&function);
-                match is_start {
-                    true => session.before = steps,
-                    false => session.after = steps,
-                }
-            }
-        }
+        (session.before, session.after) = (self.named("self.on_start"), self.named("self.on_stop"));
         session.steps = self.tasks(&members, 0);
         session.steps.extend(think.filter(|_| !session.steps.is_empty()).map(Item::Think));
         session
@@ -445,12 +435,9 @@ impl LocustReader {
             return Known::Unknown;
         }
         if path.ends_with("client.headers.update") {
-            if let Some(Json::Map(headers)) =
-                argument(arguments, "", 0).and_then(|one| self.world.json(one))
-            {
-                for (name, value) in headers {
-                    self.add_header(name, value.as_text());
-                }
+            let headers = argument(arguments, "", 0).and_then(|one| self.world.json(one));
+            for (name, value) in headers.unwrap_or_default().pairs() {
+                self.add_header(name, value);
             }
             return Known::Unknown;
         }
@@ -458,7 +445,7 @@ impl LocustReader {
             return self.called(&function, arguments, line, items);
         }
         let known = self.world.value(value);
-        let is_silent = [
+        const BEGINS: [&str; 9] = [
             "print",
             "logging.",
             "logger.",
@@ -468,13 +455,10 @@ impl LocustReader {
             "int",
             "str",
             "len",
-        ]
-        .iter()
-        .any(|word| path.starts_with(word))
-            || path.ends_with(".success")
-            || path.ends_with(".failure")
-            || path.ends_with(".append")
-            || path.ends_with(".raise_for_status")
+        ];
+        const ENDS: [&str; 4] = [".success", ".failure", ".append", ".raise_for_status"];
+        let is_silent = BEGINS.iter().any(|word| path.starts_with(word))
+            || ENDS.iter().any(|word| path.ends_with(word))
             || path.is_empty();
         if known.is_unknown() && !is_silent {
             let path: String = path.chars().take(60).collect();
@@ -512,21 +496,15 @@ impl LocustReader {
         let named = |name: &str| {
             arguments.iter().find(|one| one.name.as_deref() == Some(name)).map(|one| &one.value)
         };
-        let map = |world: &mut World, name: &str| match named(name).and_then(|one| world.json(one))
-        {
-            Some(Json::Map(entries)) => {
-                entries.into_iter().map(|(name, value)| (name, value.as_text())).collect()
-            }
-            _ => Vec::new(),
+        let map = |world: &mut World, name: &str| {
+            named(name).and_then(|one| world.json(one)).unwrap_or_default().pairs()
         };
         exchange.query = map(&mut self.world, "params");
         exchange.headers = map(&mut self.world, "headers");
         exchange.cookies = map(&mut self.world, "cookies");
-        if let Some(Known::Json(Json::Map(shared))) = self.world.get("__headers") {
-            let shared: Vec<(String, Text)> =
-                shared.iter().map(|(name, value)| (name.clone(), value.as_text())).collect();
-            let missing = shared.into_iter().filter(|(name, _)| exchange.header(name).is_none());
-            let missing: Vec<_> = missing.collect();
+        if let Some(Known::Json(shared)) = self.world.get("__headers") {
+            let mut missing = shared.pairs();
+            missing.retain(|(name, _)| exchange.header(name).is_none());
             exchange.headers.extend(missing);
         }
         exchange.name =

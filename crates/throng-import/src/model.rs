@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use throng_base::Said;
 
+use crate::form::text_pairs;
 use crate::json::Json;
 use crate::text::Text;
 
@@ -22,7 +23,7 @@ pub(crate) struct Recording {
     pub(crate) load: Vec<Phase>,
     /// In the scenario language.
     pub(crate) thresholds: Vec<String>,
-    pub(crate) verifies_certificates: Option<bool>,
+    pub(crate) is_insecure: bool,
     /// A file with the certificates to trust instead of the system's.
     pub(crate) authorities: Option<PathBuf>,
     /// Omissions outside sessions.
@@ -88,18 +89,14 @@ impl Variable {
     }
 }
 
-/// Rows for users, in a CSV file.
+/// Values for users: a CSV file that is written beside the scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Table {
     pub(crate) name: String,
     /// Relative to the scenario.
     pub(crate) file: String,
-    /// The file has no header line.
     pub(crate) columns: Vec<String>,
-    pub(crate) separator: Option<char>,
-    pub(crate) take: Option<&'static str>,
-    /// The file is written beside the scenario, with these names and rows.
-    pub(crate) rows: Option<(Vec<String>, Vec<Vec<String>>)>,
+    pub(crate) row: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -110,7 +107,6 @@ pub(crate) struct Session {
     pub(crate) before: Vec<Item>,
     pub(crate) steps: Vec<Item>,
     pub(crate) after: Vec<Item>,
-    pub(crate) headers: Vec<(String, Text)>,
 }
 
 #[derive(Clone, Debug)]
@@ -123,7 +119,7 @@ pub(crate) enum Item {
     Repeat(String, Vec<Item>),
     /// A name for the item, the items, and the steps for each.
     ForEach(String, Vec<String>, Vec<Item>),
-    If(String, Vec<Item>, Vec<Item>),
+    If(String, Vec<Item>),
     Choose(Vec<(u64, Vec<Item>)>),
     Parallel(Vec<Vec<Item>>),
     LeftOut(LeftOut),
@@ -174,17 +170,55 @@ pub(crate) enum Body {
     Json(Json),
     Form(Vec<(String, Text)>),
     Text(Text),
-    Multipart(Vec<Part>),
+    Multipart(Vec<BodyPart>),
     Bytes(Vec<u8>),
     /// An existing file.
     File(String),
 }
 
+impl Body {
+    /// Each text of a structured body, with the name of its field.
+    pub(crate) fn each_field(&mut self, visit: &mut dyn FnMut(&str, &mut Text)) {
+        match self {
+            Body::Json(json) => json.each_text(visit),
+            Body::Form(pairs) => pairs.iter_mut().for_each(|(name, value)| visit(name, value)),
+            Body::Multipart(parts) => parts.iter_mut().for_each(|part| {
+                if let PartContent::Text(text) = &mut part.content {
+                    visit(&part.name, text);
+                }
+            }),
+            Body::None | Body::Text(_) | Body::Bytes(_) | Body::File(_) => {}
+        }
+    }
+
+    /// A text with this content type, or a part of its name.
+    pub(crate) fn of_text(mime: &str, text: Text) -> Body {
+        if text.is_empty() {
+            return Body::None;
+        }
+        if mime.contains("urlencoded") && text.split_once('=').is_some() {
+            return Body::Form(text_pairs(&text));
+        }
+        let json = mime.contains("json").then(|| Json::of_body(&text)).flatten();
+        json.map_or(Body::Text(text), Body::Json)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct BodyPart {
     pub(crate) name: String,
     pub(crate) content: PartContent,
     pub(crate) content_type: Option<String>,
+}
+
+impl BodyPart {
+    pub(crate) fn text(name: impl Into<String>, text: Text) -> BodyPart {
+        BodyPart { name: name.into(), content: PartContent::Text(text), content_type: None }
+    }
+
+    pub(crate) fn file(name: impl Into<String>, path: impl Into<String>) -> BodyPart {
+        BodyPart { name: name.into(), content: PartContent::File(path.into()), content_type: None }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -345,10 +379,10 @@ impl Item {
     /// The lists of items inside this one.
     fn inner_mut(&mut self) -> Vec<&mut Vec<Item>> {
         match self {
-            Item::Group(_, inner) | Item::Repeat(_, inner) | Item::ForEach(_, _, inner) => {
-                vec![inner]
-            }
-            Item::If(_, one, other) => vec![one, other],
+            Item::Group(_, inner)
+            | Item::Repeat(_, inner)
+            | Item::ForEach(_, _, inner)
+            | Item::If(_, inner) => vec![inner],
             Item::Choose(branches) => branches.iter_mut().map(|(_, inner)| inner).collect(),
             Item::Parallel(branches) => branches.iter_mut().collect(),
             _ => Vec::new(),
@@ -400,13 +434,7 @@ impl Socket {
                 visit(text);
             }
         }
-        self.each_json(&mut |json| {
-            json.leaves("", &mut |_, leaf| {
-                if let Json::Text(text) = leaf {
-                    visit(text);
-                }
-            });
-        });
+        self.each_json(&mut |json| json.each_text(&mut |_, text| visit(text)));
     }
 
     pub(crate) fn each_json(&mut self, visit: &mut dyn FnMut(&mut Json)) {
@@ -438,19 +466,8 @@ impl Exchange {
             }
         }
         match &mut self.body {
-            Body::Json(json) => json.leaves("", &mut |_, leaf| {
-                if let Json::Text(text) = leaf {
-                    visit(text);
-                }
-            }),
-            Body::Form(pairs) => pairs.iter_mut().for_each(|(_, value)| visit(value)),
             Body::Text(text) => visit(text),
-            Body::Multipart(parts) => parts.iter_mut().for_each(|part| {
-                if let PartContent::Text(text) = &mut part.content {
-                    visit(text);
-                }
-            }),
-            Body::None | Body::Bytes(_) | Body::File(_) => {}
+            body => body.each_field(&mut |_, text| visit(text)),
         }
     }
 
@@ -482,6 +499,30 @@ pub(crate) fn name_of(text: &str) -> String {
         Some(_) if RESERVED.split(' ').any(|word| word == name) => format!("{name}_value"),
         Some(_) => name,
     }
+}
+
+/// Without the folders of any system.
+pub(crate) fn file_name(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
+/// The name of a file beside the scenario.
+pub(crate) fn file_beside(stem: &str, path: &str) -> String {
+    let good = |c: char| if c.is_alphanumeric() || "._-".contains(c) { c } else { '_' };
+    let own: String = file_name(path).chars().map(good).take(60).collect();
+    format!("{stem}-{}", own.trim_start_matches('.'))
+}
+
+/// The name, with a number behind it if it is taken.
+pub(crate) fn unique(base: &str, mark: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let mut name = base.to_string();
+    for more in 2.. {
+        if !is_taken(&name) {
+            break;
+        }
+        name = format!("{base}{mark}{more}");
+    }
+    name
 }
 
 /// Words that are not valid names in expressions (CEL, "Syntax").

@@ -5,6 +5,8 @@ use std::fmt;
 
 use throng_scenario::quote;
 
+use crate::yaml::{Node, scalar};
+
 /// A text in pieces. Two literals are never adjacent, and none is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Text {
@@ -156,6 +158,10 @@ impl Text {
     pub(crate) fn scalar(&self) -> String {
         scalar(&self.template())
     }
+
+    pub(crate) fn node(&self) -> Node {
+        Node::Scalar(self.scalar())
+    }
 }
 
 impl From<&str> for Text {
@@ -171,19 +177,6 @@ impl fmt::Display for Text {
             Piece::Literal(text) => f.write_str(text),
             Piece::Value(expression) => write!(f, "${{{expression}}}"),
         })
-    }
-}
-
-/// A text as a YAML scalar that is parsed as text, never as a number or a boolean.
-pub(crate) fn scalar(text: &str) -> String {
-    let is_word = |c: char| c.is_ascii_alphabetic() || c == '/' || c == '_';
-    let is_other_type = matches!(
-        text.to_ascii_lowercase().as_str(),
-        "true" | "false" | "null" | "yes" | "no" | "on" | "off" | ".inf" | ".nan"
-    );
-    match text.starts_with(is_word) && !is_other_type {
-        true => quote::scalar(text),
-        false => quote::quoted(text),
     }
 }
 

@@ -8,10 +8,10 @@ use std::time::Duration;
 use throng_base::Said;
 use throng_base::units::write_duration;
 
-use crate::model::{Item, LeftOut, Phase, Recording, Session, Variable};
+use crate::model::{Item, LeftOut, Phase, Recording, Session, Variable, file_name, unique};
 use crate::shape::{ACCOUNTS_FILE, Shaped};
-use crate::text::{Text, scalar};
-use crate::yaml::{Node, document};
+use crate::text::Text;
+use crate::yaml::{Node, document, scalar};
 use crate::{Format, Imported, Options};
 
 /// Remarks at the top of a scenario; the rest is counted.
@@ -37,19 +37,17 @@ pub(crate) fn write(
     let mut writer = steps::Writer::new(options.stem.clone(), options.folder.clone());
     let sessions = sessions(&recording, &mut writer);
     let (setup, teardown) = (writer.steps(&recording.setup), writer.steps(&recording.teardown));
-    let mut entries = vec![("name".to_string(), Node::scalar(scalar(&recording.name)))];
+    let mut entries = vec![("name".to_string(), Node::text(&recording.name))];
     targets(&mut entries, shaped);
-    if recording.verifies_certificates == Some(false) {
-        entries.push(("tls".into(), Node::Map(vec![("verify".into(), Node::scalar("false"))])));
+    if recording.is_insecure {
+        entries.push(("tls".into(), Node::one("verify", Node::scalar("false"))));
     } else if let Some(file) = &recording.authorities {
-        let file = scalar(&file.to_string_lossy());
-        entries.push(("tls".into(), Node::Map(vec![("ca".into(), Node::scalar(file))])));
+        entries.push(("tls".into(), Node::one("ca", Node::text(&file.to_string_lossy()))));
     }
     let at = entries.len();
     if !shared.is_empty() {
-        let headers = Node::block(pairs(&shared));
-        entries
-            .push(("defaults".into(), Node::block(Node::Map(vec![("headers".into(), headers)]))));
+        let headers = Node::one("headers", Node::block(pairs(&shared)));
+        entries.push(("defaults".into(), Node::block(headers)));
     }
     for (key, steps) in [("setup", setup), ("teardown", teardown)] {
         if has_steps(&steps) {
@@ -62,7 +60,7 @@ pub(crate) fn write(
         true => vec!["errors < 1%".to_string()],
         false => recording.thresholds.clone(),
     };
-    let lines = thresholds.iter().map(|line| Node::scalar(scalar(line))).collect();
+    let lines = thresholds.iter().map(|line| Node::text(line)).collect();
     entries.push(("thresholds".into(), Node::block(Node::List(lines))));
     let used = document(&entries);
     let mut named = Vec::new();
@@ -127,7 +125,7 @@ fn used_variables(variables: &[Variable], text: &str) -> Vec<Variable> {
 /// The comments at the top.
 fn head(imported: &Imported, format: Format, name: &str, options: &Options) -> String {
     let stem = &options.stem;
-    let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    let file = file_name(name);
     let mut lines = vec![
         match options.is_recorded {
             true => "Recorded with `throng record`.".to_string(),
@@ -174,12 +172,11 @@ fn targets(entries: &mut Vec<(String, Node)>, shaped: &Shaped) {
     let list = &shaped.targets.list;
     match list.as_slice() {
         [] => {}
-        [(_, origin)] => entries.push(("target".into(), Node::scalar(origin.scalar()))),
+        [(_, origin)] => entries.push(("target".into(), origin.node())),
         [(main, _), ..] => {
-            let map =
-                list.iter().map(|(name, origin)| (name.clone(), Node::scalar(origin.scalar())));
+            let map = list.iter().map(|(name, origin)| (name.clone(), origin.node()));
             entries.push(("targets".into(), Node::block(Node::Map(map.collect()))));
-            entries.push(("target".into(), Node::scalar(scalar(main))));
+            entries.push(("target".into(), Node::text(main)));
         }
     }
 }
@@ -188,11 +185,11 @@ fn vars(entries: &mut Vec<(String, Node)>, variables: &[Variable], imported: &mu
     let mut map = Vec::new();
     for variable in variables {
         let value = match (&variable.value, &variable.env) {
-            (Some(value), None) => Node::scalar(value.scalar()),
+            (Some(value), None) => value.node(),
             (value, Some(env)) => {
                 let default = value.as_ref().map_or(PLACEHOLDER.to_string(), Text::scalar);
                 let mut inner = vec![
-                    ("env".to_string(), Node::scalar(scalar(env))),
+                    ("env".to_string(), Node::text(env)),
                     ("default".to_string(), Node::scalar(default)),
                 ];
                 if variable.is_secret {
@@ -224,37 +221,22 @@ fn tables(
     let mut map = Vec::new();
     let is_used = |name: &str| names(used, &format!("data.{name}"));
     for table in recording.tables.iter().filter(|table| is_used(&table.name)) {
-        let mut inner = vec![("csv".to_string(), Node::scalar(scalar(&table.file)))];
-        if let Some(separator) = table.separator {
-            let word = if separator == '\t' { "tab".into() } else { separator.to_string() };
-            inner.push(("separator".into(), Node::scalar(scalar(&word))));
-        }
-        if !table.columns.is_empty() {
-            let columns = table.columns.iter().map(|name| Node::scalar(scalar(name)));
-            inner.push(("columns".into(), Node::List(columns.collect())));
-        }
-        if let Some(take) = table.take {
-            inner.push(("take".into(), Node::scalar(take)));
-        }
-        map.push((table.name.clone(), Node::Map(inner)));
-        if let Some((names, rows)) = &table.rows {
-            imported.files.push((table.file.clone(), csv(names, rows).into_bytes()));
-        }
+        map.push((table.name.clone(), Node::one("csv", Node::text(&table.file))));
+        let csv = csv(&table.columns) + &csv(&table.row);
+        imported.files.push((table.file.clone(), csv.into_bytes()));
     }
     if !map.is_empty() {
         entries.push(("data".into(), Node::block(Node::Map(map))));
     }
 }
 
-/// RFC 4180.
-fn csv(names: &[String], rows: &[Vec<String>]) -> String {
+/// A line of RFC 4180.
+fn csv(fields: &[String]) -> String {
     let field = |text: &String| match text.contains(['"', ',', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text.clone(),
     };
-    let line = |fields: &[String]| fields.iter().map(field).collect::<Vec<_>>().join(",") + "\n";
-    let rows = rows.iter().map(|row| line(row));
-    std::iter::once(line(names)).chain(rows).collect()
+    fields.iter().map(field).collect::<Vec<_>>().join(",") + "\n"
 }
 
 fn sessions(recording: &Recording, writer: &mut steps::Writer) -> Vec<(String, Node)> {
@@ -266,17 +248,10 @@ fn sessions(recording: &Recording, writer: &mut steps::Writer) -> Vec<(String, N
             "" => "user".to_string(),
             name => name.chars().map(|c| if c.is_control() { ' ' } else { c }).take(60).collect(),
         };
-        let mut name = base.clone();
-        let mut more = 2;
-        while names.contains(&name) {
-            name = format!("{base} {more}");
-            more += 1;
-        }
+        let name = unique(&base, " ", |name| names.iter().any(|known| known == name));
         names.push(name.clone());
-        sessions.push((
-            scalar(&name),
-            Node::block(Node::Map(session_entries(session, is_one, writer))),
-        ));
+        let entries = session_entries(session, is_one, writer);
+        sessions.push((scalar(&name), Node::block(Node::Map(entries))));
     }
     sessions
 }
@@ -294,16 +269,13 @@ fn session_entries(
         }
         _ => {}
     }
-    if !session.headers.is_empty() {
-        entries.push(("headers".into(), Node::block(pairs(&session.headers))));
-    }
     let before = writer.steps(&session.before);
     if has_steps(&before) {
         entries.push(("before".into(), Node::block(Node::List(before))));
     }
     let mut steps = writer.steps(&session.steps);
     if !session.steps.iter().any(always_takes_time) {
-        steps.push(Node::block(Node::Map(vec![("think".into(), Node::scalar("1s"))])));
+        steps.push(Node::block(Node::one("think", Node::scalar("1s"))));
     }
     entries.push(("steps".into(), Node::block(Node::List(steps))));
     let after = writer.steps(&session.after);
@@ -319,10 +291,9 @@ fn always_takes_time(item: &Item) -> bool {
     match item {
         Item::Http(_) | Item::Socket(_) | Item::Think(_) => true,
         Item::Group(_, inner) | Item::Repeat(_, inner) | Item::ForEach(_, _, inner) => any(inner),
-        Item::If(_, one, other) => any(one) && any(other),
         Item::Choose(branches) => branches.iter().all(|(_, inner)| any(inner)),
         Item::Parallel(branches) => branches.iter().any(|inner| any(inner)),
-        Item::LeftOut(_) | Item::Note(_) => false,
+        Item::If(..) | Item::LeftOut(_) | Item::Note(_) => false,
     }
 }
 
@@ -342,7 +313,7 @@ fn is_remark(node: &Node) -> bool {
 pub(super) fn pairs(pairs: &[(String, Text)]) -> Node {
     let mut map: Vec<(String, Vec<Node>)> = Vec::new();
     for (name, value) in pairs {
-        let (key, value) = (Text::literal(name.as_str()).scalar(), Node::scalar(value.scalar()));
+        let (key, value) = (Text::literal(name.as_str()).scalar(), value.node());
         match map.iter_mut().find(|(known, _)| *known == key) {
             Some((_, values)) => values.push(value),
             None => map.push((key, vec![value])),
@@ -390,10 +361,8 @@ fn share_headers(recording: &mut Recording) -> Vec<(String, Text)> {
         true => one.2 == total,
         false => one.2 as f64 > total as f64 * SHARED_SHARE,
     };
-    let mut shared: Vec<(String, Text)> = Vec::new();
-    for (name, value, _) in counted.iter().filter(is_common) {
-        shared.push((name.clone(), value.clone()));
-    }
+    let common = counted.iter().filter(is_common);
+    let shared: Vec<_> = common.map(|(name, value, _)| (name.clone(), value.clone())).collect();
     recording.each_exchange(|exchange| {
         exchange.headers.retain(|(name, value)| {
             !shared.iter().any(|(own, shared)| own.eq_ignore_ascii_case(name) && shared == value)

@@ -4,6 +4,8 @@
 
 use std::fmt::Write as _;
 
+use throng_scenario::quote;
+
 /// Braces are not used if the line would be longer.
 const WIDTH: usize = 100;
 
@@ -22,6 +24,15 @@ pub(crate) enum Node {
 impl Node {
     pub(crate) fn scalar(text: impl Into<String>) -> Node {
         Node::Scalar(text.into())
+    }
+
+    /// Quoted if it could be parsed as another type than a text.
+    pub(crate) fn text(text: &str) -> Node {
+        Node::Scalar(scalar(text))
+    }
+
+    pub(crate) fn one(key: &str, value: Node) -> Node {
+        Node::Map(vec![(key.to_string(), value)])
     }
 
     pub(crate) fn block(node: Node) -> Node {
@@ -69,6 +80,19 @@ impl Node {
             }
         }
         is_short(out)
+    }
+}
+
+/// A text as a YAML scalar that is parsed as text, never as a number or a boolean.
+pub(crate) fn scalar(text: &str) -> String {
+    let is_word = |c: char| c.is_ascii_alphabetic() || c == '/' || c == '_';
+    let is_other_type = matches!(
+        text.to_ascii_lowercase().as_str(),
+        "true" | "false" | "null" | "yes" | "no" | "on" | "off" | ".inf" | ".nan"
+    );
+    match text.starts_with(is_word) && !is_other_type {
+        true => quote::scalar(text),
+        false => quote::quoted(text),
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! - [`Page`]: a text that is parsed on demand, and at most once.
 //! - [`XPath`] (1.0) and [`Css`]: select its nodes.
-//! - [`PathError`], [`Refusal`], [`Work`], [`beginnings`]: shared by all paths into a response.
+//! - [`PathError`], [`PathText`], [`Refusal`], [`Work`], [`beginnings`]: shared by all paths into a
+//!   response.
 //!
 //! The texts are untrusted, so everything here is limited in time, memory and depth. If a limit is
 //! reached, nothing is found, and [`Page::refusal`] says why.
@@ -16,6 +17,7 @@ mod css;
 mod fault;
 mod near;
 mod page;
+mod scan;
 mod tree;
 mod xpath;
 
@@ -23,4 +25,5 @@ pub use css::Css;
 pub use fault::{PathError, Refusal, Work};
 pub use near::{Beginning, beginnings};
 pub use page::{PAGE_BYTES_MAX, Page};
+pub use scan::PathText;
 pub use xpath::XPath;

@@ -291,7 +291,7 @@ impl Command<'_> {
         let exchange = reading::Exchange::Alone;
         let found =
             reading::Found::Packet { bytes: packet, decoded: &decoded, packet: read, exchange };
-        self.telling().tell(reading::Place::default(), &found)
+        self.telling().tell(reading::PacketPlace::default(), &found)
     }
 
     fn telling(&self) -> Telling<'_> {

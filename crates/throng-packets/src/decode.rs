@@ -8,8 +8,9 @@ use throng_protocol::framed::Protocol;
 use throng_protocol::framed::declaration::Transport;
 
 use crate::capture::{self, Carried, Frame, Passed};
+use crate::hex::Pasted;
 use crate::input::{Input, find};
-use crate::reading::{Found, Place, Reading, Sink, Tally};
+use crate::reading::{Found, PacketPlace, Reading, Sink, Tally};
 use crate::streams::Streams;
 use crate::telling::Telling;
 
@@ -35,9 +36,9 @@ pub fn decode(
     sinks: Sinks<'_>,
 ) -> Result<bool, Box<Diagnostic>> {
     let Sinks { text, warn } = sinks;
-    let mut sink = |place: Place, found: Found<'_>| text(&telling.tell(place, &found));
+    let mut sink = |place: PacketPlace, found: Found<'_>| text(&telling.tell(place, &found));
     let (tally, passed, repeated) = match find(input, protocol.declaration())? {
-        Input::Bytes(bytes) => {
+        Input::Pasted(Pasted::Bytes(bytes)) => {
             let mut reading = Reading::new(protocol);
             reading.bytes(&bytes, &mut sink);
             (reading.end(false, &mut sink), None, 0)
@@ -48,7 +49,7 @@ pub fn decode(
             };
             of_capture(protocol, port, (&mut sink, warn), read)?
         }
-        Input::Frames(frames) => {
+        Input::Pasted(Pasted::Frames(frames)) => {
             let read = |sink: &mut dyn FnMut(Frame<'_>)| {
                 let mut passed = Passed::default();
                 for frame in &frames {

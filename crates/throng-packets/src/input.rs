@@ -17,8 +17,7 @@ const COMMAND_LINE: &str = "command line";
 
 /// The input to decode.
 pub enum Input {
-    Bytes(Vec<u8>),
-    Frames(Vec<Vec<u8>>),
+    Pasted(Pasted),
     Capture(Box<dyn Read + Send>),
 }
 
@@ -28,7 +27,7 @@ pub fn find(input: &str, declaration: &Declaration) -> Result<Input, Box<Diagnos
     let is_folder = path.is_dir();
     if input != "-" && (is_folder || !path.exists()) {
         return match hex::read(input) {
-            Ok(pasted) => Ok(pasted.into()),
+            Ok(pasted) => Ok(Input::Pasted(pasted)),
             Err(_) if is_folder => Err(no_file(input, &say!("it is a directory"))),
             Err(mistake) => {
                 let looks_like_hex = matches!(mistake.kind, HexMistakeKind::OddDigits);
@@ -56,18 +55,20 @@ pub fn find(input: &str, declaration: &Declaration) -> Result<Input, Box<Diagnos
     if first.len() as u64 > FILE_BYTES_MAX {
         return Err(no_file(input, &say!("it is larger than 256 MiB")));
     }
-    whole(input, first, declaration)
+    whole(input, first, declaration).map(Input::Pasted)
 }
 
 /// A file that is not a capture: bytes, or text that encodes bytes.
-fn whole(name: &str, bytes: Vec<u8>, declaration: &Declaration) -> Result<Input, Box<Diagnostic>> {
+fn whole(name: &str, bytes: Vec<u8>, declaration: &Declaration) -> Result<Pasted, Box<Diagnostic>> {
     let ends_with = |end: &str| name.to_ascii_lowercase().ends_with(end);
     if ends_with(".bin") {
-        return Ok(Input::Bytes(bytes));
+        return Ok(Pasted::Bytes(bytes));
     }
-    let Ok(text) = std::str::from_utf8(&bytes) else { return Ok(Input::Bytes(bytes)) };
+    let Ok(text) = std::str::from_utf8(&bytes) else {
+        return Ok(Pasted::Bytes(bytes));
+    };
     match hex::read(text) {
-        Ok(pasted) => Ok(pasted.into()),
+        Ok(pasted) => Ok(pasted),
         // Packets of a line protocol are text themselves.
         Err(mistake) => {
             let is_text = match declaration.framing {
@@ -76,18 +77,9 @@ fn whole(name: &str, bytes: Vec<u8>, declaration: &Declaration) -> Result<Input,
                 _ => false,
             };
             match is_text {
-                true if !ends_with(".hex") => Ok(Input::Bytes(bytes)),
+                true if !ends_with(".hex") => Ok(Pasted::Bytes(bytes)),
                 _ => Err(bad_hex(name, text, &mistake)),
             }
-        }
-    }
-}
-
-impl From<Pasted> for Input {
-    fn from(pasted: Pasted) -> Input {
-        match pasted {
-            Pasted::Bytes(bytes) => Input::Bytes(bytes),
-            Pasted::Frames(frames) => Input::Frames(frames),
         }
     }
 }

@@ -46,9 +46,7 @@ pub fn page(declaration: &Declaration, name: &str, only: Option<&Message>, ink: 
     }
     out += &columns.head(ink);
     out += &columns.rows(&packet, ink);
-    let messages = declaration.messages.iter();
-    let chosen = |message: &&Message| only.is_none_or(|one| one.name.value == message.name.value);
-    for message in messages.filter(chosen) {
+    for message in chosen(declaration, only) {
         let _ = writeln!(out, "\n{}", message_title(declaration, message, ink));
         let rows = body_rows(declaration, message);
         if let (Some(_), Some(first)) = (only.filter(|_| !is_document), rows.first()) {
@@ -65,6 +63,16 @@ pub fn page(declaration: &Declaration, name: &str, only: Option<&Message>, ink: 
         let _ = writeln!(out, "\n{}", ink.dim(&text));
     }
     out
+}
+
+/// All messages, or only one.
+fn chosen<'d>(
+    declaration: &'d Declaration,
+    only: Option<&'d Message>,
+) -> impl Iterator<Item = &'d Message> {
+    let is_it =
+        move |message: &&Message| only.is_none_or(|one| one.name.value == message.name.value);
+    declaration.messages.iter().filter(is_it)
 }
 
 fn endian_text(endian: Endian) -> Said {
@@ -93,9 +101,7 @@ impl Columns {
             has_plus: false,
         };
         columns.take(packet);
-        let chosen =
-            |message: &&Message| only.is_none_or(|one| one.name.value == message.name.value);
-        for message in declaration.messages.iter().filter(chosen) {
+        for message in chosen(declaration, only) {
             columns.take(&body_rows(declaration, message));
         }
         columns.id = columns.id.min(ID_COLUMNS_MAX);
@@ -249,11 +255,7 @@ fn heartbeat_text(heartbeat: &Heartbeat) -> String {
 
 /// The same as JSON.
 pub fn machine(declaration: &Declaration, only: Option<&Message>) -> Value {
-    let chosen = |message: &&Message| only.is_none_or(|one| one.name.value == message.name.value);
-    let messages: Vec<Value> = declaration
-        .messages
-        .iter()
-        .filter(chosen)
+    let messages: Vec<Value> = chosen(declaration, only)
         .map(|message| {
             json!({
                 "name": message.name.value,

@@ -27,7 +27,7 @@ const FED_BYTES: usize = 64 << 10;
 
 /// The position of a packet in the input.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Place {
+pub struct PacketPlace {
     /// In a capture: the connection and the direction.
     pub stream: Option<(Ends, Direction)>,
     /// In a capture.
@@ -46,11 +46,8 @@ pub enum Exchange {
     Reply {
         to: MessageId,
         took_ns: Option<u64>,
-    },
-    /// A packet of a multi-packet reply to this message, which is not complete.
-    Part {
-        to: MessageId,
-        took_ns: Option<u64>,
+        /// More packets of the reply follow.
+        is_part: bool,
     },
     /// A reply to one of several requests: its content does not show to which.
     Unpaired,
@@ -119,7 +116,7 @@ impl Tally {
 }
 
 /// Receives the results.
-pub type Sink<'s> = &'s mut dyn FnMut(Place, Found<'_>);
+pub type Sink<'s> = &'s mut dyn FnMut(PacketPlace, Found<'_>);
 
 pub struct Reading<'p> {
     protocol: &'p Protocol,
@@ -209,12 +206,12 @@ impl<'p> Reading<'p> {
 
     fn chunk(&mut self, bytes: &[u8], sink: Sink<'_>) {
         let side = self.sides.entry((0, None)).or_default();
-        side.feed(&self.anchor, &mut self.judge, Place::default(), bytes, sink);
+        side.feed(&self.anchor, &mut self.judge, PacketPlace::default(), bytes, sink);
     }
 
     pub fn event(&mut self, event: Event<'_>, sink: Sink<'_>) {
         let stream = Some((event.ends, event.direction));
-        let place = Place { stream, time_ns: Some(event.time_ns), position: 0 };
+        let place = PacketPlace { stream, time_ns: Some(event.time_ns), position: 0 };
         let key = (event.ends.number, Some(event.direction));
         if let What::Datagram(bytes) = event.what {
             return self.judge.message(place, bytes, sink);
@@ -259,16 +256,16 @@ impl<'p> Reading<'p> {
 
 impl Judge<'_> {
     /// A datagram, or a message of a WebSocket: one packet, or several.
-    fn message(&mut self, place: Place, bytes: &[u8], sink: Sink<'_>) {
+    fn message(&mut self, place: PacketPlace, bytes: &[u8], sink: Sink<'_>) {
         records(self.protocol, place).split(bytes, &mut |packet| {
             let offset = packet.as_ptr().addr() - bytes.as_ptr().addr();
             let position = place.position + offset as u64;
-            self.packet(Place { position, ..place }, packet, sink);
+            self.packet(PacketPlace { position, ..place }, packet, sink);
             true
         });
     }
 
-    fn packet(&mut self, place: Place, bytes: &[u8], sink: Sink<'_>) {
+    fn packet(&mut self, place: PacketPlace, bytes: &[u8], sink: Sink<'_>) {
         let direction = place.stream.map(|(_, direction)| direction);
         let mut read = match direction {
             Some(Direction::Up) => self.protocol.decode_sent(bytes, &mut self.decoded),
@@ -301,7 +298,7 @@ impl Judge<'_> {
     }
 
     /// The packets inside a packet; their positions are relative to the unpacked bytes.
-    fn inner(&mut self, place: Place, bytes: &[u8], sink: Sink<'_>) {
+    fn inner(&mut self, place: PacketPlace, bytes: &[u8], sink: Sink<'_>) {
         if self.is_within {
             return;
         }
@@ -309,11 +306,11 @@ impl Judge<'_> {
             return;
         };
         self.is_within = true;
-        self.message(Place { position: 0, ..place }, &packets, sink);
+        self.message(PacketPlace { position: 0, ..place }, &packets, sink);
         self.is_within = false;
     }
 
-    fn exchange(&mut self, place: Place, packet: Packet, values: Box<[Value]>) -> Exchange {
+    fn exchange(&mut self, place: PacketPlace, packet: Packet, values: Box<[Value]>) -> Exchange {
         let info = self.protocol.info(packet.message);
         let number = place.stream.map_or(0, |(ends, _)| ends.number);
         let direction = place.stream.map(|(_, direction)| direction);
@@ -364,7 +361,7 @@ impl Judge<'_> {
         let mut waiting = self.outstanding.get(key)?.iter();
         let asked = waiting.find(|one| answers.contains(&one.message))?;
         let took_ns = now_ns.zip(asked.time_ns).map(|(now, then)| now.saturating_sub(then));
-        Some(Exchange::Part { to: asked.message, took_ns })
+        Some(Exchange::Reply { to: asked.message, took_ns, is_part: true })
     }
 
     /// Takes the request that the reply answers. Without a correlation field, it is the one whose
@@ -402,12 +399,12 @@ impl Judge<'_> {
         let took_ns = now_ns.zip(found.time_ns).filter(|_| is_sure);
         let took_ns = took_ns.map(|(now, then)| now.saturating_sub(then));
         Some(match is_sure || is_one_kind {
-            true => Exchange::Reply { to: found.message, took_ns },
+            true => Exchange::Reply { to: found.message, took_ns, is_part: false },
             false => Exchange::Unpaired,
         })
     }
 
-    fn skipped(&mut self, place: Place, bytes: u64, sink: Sink<'_>) {
+    fn skipped(&mut self, place: PacketPlace, bytes: u64, sink: Sink<'_>) {
         if bytes > 0 {
             self.tally.skipped_bytes += bytes;
             sink(place, Found::Skipped { bytes });
@@ -417,8 +414,8 @@ impl Judge<'_> {
 
 impl Side {
     /// The position of the next packet, in a stream that has ended.
-    fn place(&self) -> Place {
-        Place { position: self.position, ..Place::default() }
+    fn place(&self) -> PacketPlace {
+        PacketPlace { position: self.position, ..PacketPlace::default() }
     }
 
     /// The next bytes of the stream.
@@ -426,7 +423,7 @@ impl Side {
         &mut self,
         anchor: &Anchor,
         judge: &mut Judge<'_>,
-        place: Place,
+        place: PacketPlace,
         bytes: &[u8],
         sink: Sink<'_>,
     ) {
@@ -440,7 +437,7 @@ impl Side {
             fresh = fresh.max(self.begin);
             let (mut left, mut room) = (&self.pending[fresh..], Vec::new());
             let cutting = records(judge.protocol, place);
-            let here = Place { position: self.position, ..place };
+            let here = PacketPlace { position: self.position, ..place };
             match self.reader.next(cutting, &mut left, &mut room) {
                 Ok(Some(packet)) => {
                     judge.packet(here, packet, sink);
@@ -478,7 +475,7 @@ impl Side {
         &mut self,
         anchor: &Anchor,
         judge: &mut Judge<'_>,
-        place: Place,
+        place: PacketPlace,
         sink: Sink<'_>,
     ) -> bool {
         // Not at the same position again.
@@ -488,14 +485,14 @@ impl Side {
             _ => anchor.find(&self.rest()[from..], judge).map(|at| at + from),
         };
         let skipped = found.unwrap_or_else(|| anchor.useless(self.rest()).max(from));
-        let here = Place { position: self.position, ..place };
+        let here = PacketPlace { position: self.position, ..place };
         self.unread += skipped as u64;
         self.pass(skipped);
         if found.is_some() {
             self.seeking = false;
             let begin = here.position + skipped as u64 - self.unread;
             let unread = std::mem::take(&mut self.unread);
-            judge.skipped(Place { position: begin, ..place }, unread, sink);
+            judge.skipped(PacketPlace { position: begin, ..place }, unread, sink);
         }
         found.is_some()
     }
@@ -503,7 +500,7 @@ impl Side {
     fn web_bytes(
         &mut self,
         judge: &mut Judge<'_>,
-        place: Place,
+        place: PacketPlace,
         direction: Direction,
         bytes: &[u8],
         sink: Sink<'_>,
@@ -511,7 +508,7 @@ impl Side {
         let is_text = judge.protocol.declaration().is_text;
         let web = self.web.get_or_insert_with(|| Box::new(Web::new(direction, is_text)));
         web.read(bytes, &mut |position, message| {
-            let place = Place { position, ..place };
+            let place = PacketPlace { position, ..place };
             match message {
                 Ok(message) => judge.message(place, message, sink),
                 Err(reason) => {
@@ -523,41 +520,47 @@ impl Side {
         self.position += bytes.len() as u64;
     }
 
-    fn gap(&mut self, judge: &mut Judge<'_>, place: Place, bytes: u64, sink: Sink<'_>) {
+    fn gap(&mut self, judge: &mut Judge<'_>, place: PacketPlace, bytes: u64, sink: Sink<'_>) {
         let unread = std::mem::take(&mut self.unread);
-        judge.skipped(Place { position: self.position - unread, ..place }, unread, sink);
-        let place = Place { position: self.position, ..place };
+        judge.skipped(PacketPlace { position: self.position - unread, ..place }, unread, sink);
+        let place = PacketPlace { position: self.position, ..place };
         if !self.pending.is_empty() {
             judge.tally.left_bytes += self.pending.len() as u64;
             sink(place, Found::Left { bytes: &self.pending, is_cut_off: false });
         }
         judge.tally.gap_bytes += bytes;
         let position = self.position + self.pending.len() as u64;
-        sink(Place { position, ..place }, Found::Gap { bytes });
+        sink(PacketPlace { position, ..place }, Found::Gap { bytes });
         let web = self.web.take().map(|web| Box::new(web.after_gap()));
         *self = Side { position: position + bytes, seeking: true, web, ..Side::default() };
     }
 
     /// `is_whole` means that the stream has no more bytes than these.
-    fn finish(&mut self, judge: &mut Judge<'_>, place: Place, is_whole: bool, sink: Sink<'_>) {
+    fn finish(
+        &mut self,
+        judge: &mut Judge<'_>,
+        place: PacketPlace,
+        is_whole: bool,
+        sink: Sink<'_>,
+    ) {
         let left = std::mem::take(&mut self.pending);
         if self.seeking {
             let unread = std::mem::take(&mut self.unread);
             let position = self.position - unread;
-            judge.skipped(Place { position, ..place }, unread + left.len() as u64, sink);
+            judge.skipped(PacketPlace { position, ..place }, unread + left.len() as u64, sink);
             return;
         }
         if left.is_empty() {
             return;
         }
-        let place = Place { position: self.position, ..place };
+        let place = PacketPlace { position: self.position, ..place };
         judge.tally.left_bytes += left.len() as u64;
         judge.tally.cut_off += u64::from(is_whole);
         sink(place, Found::Left { bytes: &left, is_cut_off: is_whole });
     }
 }
 
-fn records(protocol: &Protocol, place: Place) -> Records<'_> {
+fn records(protocol: &Protocol, place: PacketPlace) -> Records<'_> {
     match place.stream {
         Some((_, Direction::Up)) => Records::Sent(protocol),
         _ => Records::Declared(protocol),

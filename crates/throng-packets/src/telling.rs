@@ -14,7 +14,7 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::Ink;
 use crate::capture::Passed;
 use crate::layout::hex_text;
-use crate::reading::{Exchange, Found, Place, Tally};
+use crate::reading::{Exchange, Found, PacketPlace, Tally};
 use crate::streams::Direction;
 
 /// Bytes per line of a field, and lines per field, unless everything is shown.
@@ -56,7 +56,7 @@ impl<'p> Telling<'p> {
     }
 
     /// The text of a result; empty if it is not shown.
-    pub fn tell(&mut self, place: Place, found: &Found<'_>) -> String {
+    pub fn tell(&mut self, place: PacketPlace, found: &Found<'_>) -> String {
         if let Some(now) = place.time_ns {
             self.begun_ns.get_or_insert(now);
         }
@@ -80,7 +80,7 @@ impl<'p> Telling<'p> {
         }
     }
 
-    fn person(&mut self, place: Place, found: &Found<'_>) -> String {
+    fn person(&mut self, place: PacketPlace, found: &Found<'_>) -> String {
         let mut out = self.stream(place);
         match found {
             Found::Packet { bytes, decoded, packet, exchange } => {
@@ -93,14 +93,14 @@ impl<'p> Telling<'p> {
             Found::Skipped { bytes } => {
                 let text = match bytes {
                     1 => say!("1 byte is skipped"),
-                    _ => say!("{} bytes are skipped", count(*bytes)),
+                    _ => say!("{} bytes are skipped", format_count(*bytes)),
                 };
                 out += &self.remark(place, &text);
             }
             Found::Gap { bytes } => {
                 let text = match bytes {
                     1 => say!("1 byte is missing in the capture"),
-                    _ => say!("{} bytes are missing in the capture", count(*bytes)),
+                    _ => say!("{} bytes are missing in the capture", format_count(*bytes)),
                 };
                 out += &self.remark(place, &text);
             }
@@ -125,7 +125,7 @@ impl<'p> Telling<'p> {
     }
 
     /// Names the connection if it differs from the last one.
-    fn stream(&mut self, place: Place) -> String {
+    fn stream(&mut self, place: PacketPlace) -> String {
         match place.stream {
             Some((ends, _)) if ends.number != self.named => {
                 self.named = ends.number;
@@ -138,7 +138,7 @@ impl<'p> Telling<'p> {
     }
 
     /// `12  +0.001500s  →  `
-    fn start(&self, place: Place) -> String {
+    fn start(&self, place: PacketPlace) -> String {
         let mut out = String::new();
         if let (Some(now), Some(begun)) = (place.time_ns, self.begun_ns) {
             let _ = write!(out, "+{:.6}s  ", now.saturating_sub(begun) as f64 / 1e9);
@@ -149,30 +149,22 @@ impl<'p> Telling<'p> {
         out
     }
 
-    fn head(&self, place: Place, packet: Packet, bytes: usize, exchange: Exchange) -> String {
+    fn head(&self, place: PacketPlace, packet: Packet, bytes: usize, exchange: Exchange) -> String {
         let info = self.protocol.info(packet.message);
         let mut parts = vec![bytes_text(bytes), say!("from byte {}", place.position)];
         match exchange {
             Exchange::Alone if info.push => parts.push(say!("a push")),
             Exchange::Alone | Exchange::Request => {}
-            Exchange::Reply { to, took_ns } => {
+            Exchange::Reply { to, took_ns, is_part } => {
                 let to = &self.protocol.info(to).name;
-                parts.push(match took_ns {
-                    Some(ns) => {
-                        let took = format_duration(Duration::from_nanos(ns));
-                        say!("reply to {to} after {took}")
-                    }
-                    None => say!("reply to {to}"),
-                });
-            }
-            Exchange::Part { to, took_ns } => {
-                let to = &self.protocol.info(to).name;
-                parts.push(match took_ns {
-                    Some(ns) => {
-                        let took = format_duration(Duration::from_nanos(ns));
+                let took = took_ns.map(|ns| format_duration(Duration::from_nanos(ns)));
+                parts.push(match (is_part, took) {
+                    (false, Some(took)) => say!("reply to {to} after {took}"),
+                    (false, None) => say!("reply to {to}"),
+                    (true, Some(took)) => {
                         say!("part of the reply to {to}, {took} after the request")
                     }
-                    None => say!("part of the reply to {to}"),
+                    (true, None) => say!("part of the reply to {to}"),
                 });
             }
             Exchange::Unpaired => parts.push(say!("reply to one of several requests")),
@@ -253,7 +245,7 @@ impl<'p> Telling<'p> {
 
     fn broken(
         &self,
-        place: Place,
+        place: PacketPlace,
         bytes: &[u8],
         broken: &Broken,
         decoded: Option<&Decoded>,
@@ -308,7 +300,7 @@ impl<'p> Telling<'p> {
         format!("{}{}\n", " ".repeat(11 + column * 3), self.ink.bad("^^"))
     }
 
-    fn remark(&self, place: Place, text: &Said) -> String {
+    fn remark(&self, place: PacketPlace, text: &Said) -> String {
         let at = tell!("from byte {}", place.position);
         format!("   {}{} · {at}\n", self.start(place), self.ink.warn(&text.spoken()))
     }
@@ -331,7 +323,7 @@ impl<'p> Telling<'p> {
         let mut out = format!("{}\n", self.ink.bold(&tell!("summary")));
         let names = rows.iter().map(|(name, _)| name.width()).max().unwrap_or(0);
         for (name, packets) in rows {
-            let _ = writeln!(out, "  {}  {}", left(&name, names), right(&count(packets), 9));
+            let _ = writeln!(out, "  {}  {}", left(&name, names), right(&format_count(packets), 9));
         }
         for text in remarks(tally, passed, repeated) {
             let _ = writeln!(out, "  {}", text.spoken());
@@ -344,7 +336,7 @@ impl<'p> Telling<'p> {
         out
     }
 
-    fn machine(&self, place: Place, found: &Found<'_>) -> serde_json::Value {
+    fn machine(&self, place: PacketPlace, found: &Found<'_>) -> serde_json::Value {
         let mut line = json!({"position": place.position});
         if let Some(now) = place.time_ns {
             line["time_ns"] = now.into();
@@ -363,8 +355,8 @@ impl<'p> Telling<'p> {
         match found {
             Found::Packet { bytes, decoded, packet, exchange } => {
                 let (answers, took_ns) = match exchange {
-                    Exchange::Reply { to, took_ns } | Exchange::Part { to, took_ns } => {
-                        (Some(self.protocol.info(*to).name.clone()), *took_ns)
+                    Exchange::Reply { to, took_ns, .. } => {
+                        (Some(&self.protocol.info(*to).name), *took_ns)
                     }
                     _ => (None, None),
                 };
@@ -435,7 +427,7 @@ fn remarks(tally: &Tally, passed: Option<&Passed>, repeated: u64) -> Vec<Said> {
     let mut out = Vec::new();
     let mut add = |number: u64, text: &dyn Fn(String) -> Said| {
         if number > 0 {
-            out.push(text(count(number)));
+            out.push(text(format_count(number)));
         }
     };
     add(tally.broken, &|n| say!("packets that do not match the declaration: {n}"));
@@ -478,8 +470,4 @@ fn bytes_text(bytes: usize) -> Said {
         1 => say!("1 byte"),
         _ => say!("{bytes} bytes"),
     }
-}
-
-fn count(number: u64) -> String {
-    format_count(number)
 }

@@ -3,6 +3,7 @@
 use throng_protocol::framed::Protocol;
 use throng_protocol::framed::declaration::*;
 
+use super::hex::Pasted;
 use super::input::{Input, find};
 use super::*;
 use crate::page::{machine, page};
@@ -128,5 +129,6 @@ fn any_file_up_to_the_size_limit_is_decoded() {
     let endless = "cannot read /dev/zero: it is larger than 256 MiB";
     assert_eq!(wrong("/dev/zero").as_deref(), Some(endless));
     assert_eq!(wrong("/dev/null").as_deref(), Some("the input contains no bytes"));
-    assert!(matches!(find("c4a7", &declaration), Ok(Input::Bytes(bytes)) if bytes.len() == 2));
+    let found = find("c4a7", &declaration);
+    assert!(matches!(found, Ok(Input::Pasted(Pasted::Bytes(bytes))) if bytes.len() == 2));
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use throng_base::Time;
 
-use crate::stats::lock;
+use crate::sums::lock;
 
 pub(crate) struct Door {
     inside_max: Option<u64>,

@@ -1,12 +1,15 @@
 //! Deliberate faults of deliveries and presence, exact over all workers: a common counter numbers
 //! the deliveries.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Command};
 use throng_base::Said;
 use throng_base::flags::{count, duration};
+
+use crate::sums::lock;
 
 /// Which deliveries fail, and which joins are forgotten. A delivery is one message to one open
 /// connection. If several faults apply, the first of these is used.
@@ -38,43 +41,42 @@ pub struct FaultOptions {
 
 impl Default for FaultOptions {
     fn default() -> FaultOptions {
-        FaultOptions {
-            lose_every: None,
-            garbage_every: None,
-            twice_every: None,
-            late_every: None,
-            late_by: Duration::from_secs(3),
-            swap_every: None,
-            forget_every: None,
-        }
+        not_given()
     }
 }
 
+/// The options without flags.
+pub(crate) fn not_given<T: Args>() -> T {
+    let command = T::augment_args(Command::new("target").no_binary_name(true));
+    let matches = command.get_matches_from([""; 0]);
+    T::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
 impl FaultOptions {
-    /// Whether any faults affect deliveries.
-    fn touch_deliveries(&self) -> bool {
-        let FaultOptions { lose_every, garbage_every, twice_every, late_every, swap_every, .. } =
-            self;
-        [lose_every, garbage_every, twice_every, late_every, swap_every]
-            .iter()
-            .any(|every| every.is_some())
+    /// Each interval by its name. Those of deliveries are first, in the order of [`MISHAPS`].
+    pub(crate) fn intervals(&mut self) -> [(&'static str, &mut Option<u64>); 6] {
+        [
+            ("lose_every", &mut self.lose_every),
+            ("garbage_every", &mut self.garbage_every),
+            ("twice_every", &mut self.twice_every),
+            ("late_every", &mut self.late_every),
+            ("swap_every", &mut self.swap_every),
+            ("forget_every", &mut self.forget_every),
+        ]
     }
 
-    pub(crate) fn any(&self) -> bool {
-        self.touch_deliveries() || self.forget_every.is_some()
+    /// Whether any faults affect deliveries.
+    fn touch_deliveries(mut self) -> bool {
+        self.intervals().iter().zip(MISHAPS).any(|((_, every), _)| every.is_some())
+    }
+
+    pub(crate) fn any(mut self) -> bool {
+        self.intervals().iter().any(|(_, every)| every.is_some())
     }
 
     /// Checks for impossible values.
-    pub(crate) fn fault(&self) -> Option<Said> {
-        let every = [
-            self.lose_every,
-            self.garbage_every,
-            self.twice_every,
-            self.late_every,
-            self.swap_every,
-            self.forget_every,
-        ];
-        if every.contains(&Some(0)) {
+    pub(crate) fn fault(mut self) -> Option<Said> {
+        if self.intervals().iter().any(|(_, every)| **every == Some(0)) {
             return Some(say!("the interval between faults must be at least 1"));
         }
         let late = self.late_every.is_some() && self.late_by.is_zero();
@@ -96,11 +98,8 @@ pub(crate) enum Mishap {
 /// The faults of a server, which can change at runtime, and their counters.
 #[derive(Debug)]
 pub(crate) struct Faults {
+    options: Mutex<FaultOptions>,
     touch_deliveries: AtomicBool,
-    /// Every how many deliveries, in the order of [`MISHAPS`]; zero means never.
-    every: [AtomicU64; 5],
-    late_by_ns: AtomicU64,
-    forget_every: AtomicU64,
     deliveries: AtomicU64,
     joins: AtomicU64,
     forgotten: AtomicU64,
@@ -112,52 +111,24 @@ const MISHAPS: [Mishap; 5] =
 
 impl Faults {
     pub(crate) fn new(options: FaultOptions) -> Faults {
-        let faults = Faults {
-            touch_deliveries: AtomicBool::new(false),
-            every: Default::default(),
-            late_by_ns: AtomicU64::new(0),
-            forget_every: AtomicU64::new(0),
+        Faults {
+            options: Mutex::new(options),
+            touch_deliveries: AtomicBool::new(options.touch_deliveries()),
             deliveries: AtomicU64::new(0),
             joins: AtomicU64::new(0),
             forgotten: AtomicU64::new(0),
-        };
-        faults.set(options);
-        faults
+        }
     }
 
     /// Changes the faults; counters continue.
     pub(crate) fn set(&self, options: FaultOptions) {
-        let store = |count: &AtomicU64, every: Option<u64>| {
-            count.store(every.unwrap_or(0), Ordering::Relaxed);
-        };
-        let FaultOptions { lose_every, garbage_every, twice_every, late_every, swap_every, .. } =
-            options;
-        let every = [lose_every, garbage_every, twice_every, late_every, swap_every];
-        self.every.iter().zip(every).for_each(|(count, every)| store(count, every));
-        store(&self.forget_every, options.forget_every);
-        let late_by_ns = u64::try_from(options.late_by.as_nanos()).unwrap_or(u64::MAX);
-        self.late_by_ns.store(late_by_ns, Ordering::Relaxed);
+        *lock(&self.options) = options;
         self.touch_deliveries.store(options.touch_deliveries(), Ordering::Relaxed);
     }
 
     /// The current faults.
     pub(crate) fn options(&self) -> FaultOptions {
-        let load = |count: &AtomicU64| Some(count.load(Ordering::Relaxed)).filter(|n| *n > 0);
-        let [lose_every, garbage_every, twice_every, late_every, swap_every] =
-            self.every.each_ref().map(load);
-        FaultOptions {
-            lose_every,
-            garbage_every,
-            twice_every,
-            late_every,
-            late_by: self.late_by(),
-            swap_every,
-            forget_every: load(&self.forget_every),
-        }
-    }
-
-    pub(crate) fn late_by(&self) -> Duration {
-        Duration::from_nanos(self.late_by_ns.load(Ordering::Relaxed))
+        *lock(&self.options)
     }
 
     /// Whether deliveries must be counted individually.
@@ -168,20 +139,15 @@ impl Faults {
     /// Counts a delivery to an open connection, and returns its fate.
     pub(crate) fn delivery(&self) -> Mishap {
         let number = self.deliveries.fetch_add(1, Ordering::Relaxed) + 1;
-        let hit = |every: &AtomicU64| match every.load(Ordering::Relaxed) {
-            0 => false,
-            every => number.is_multiple_of(every),
-        };
-        let hit = self.every.iter().position(hit);
-        hit.map_or(Mishap::None, |index| MISHAPS[index])
+        let mut options = self.options();
+        let mut all = options.intervals().into_iter().zip(MISHAPS);
+        let hit = all.find(|((_, every), _)| every.is_some_and(|n| number.is_multiple_of(n)));
+        hit.map_or(Mishap::None, |(_, mishap)| mishap)
     }
 
     /// Counts a join, and returns whether to forget it.
     pub(crate) fn forgets(&self) -> bool {
-        let every = self.forget_every.load(Ordering::Relaxed);
-        if every == 0 {
-            return false;
-        }
+        let Some(every) = self.options().forget_every else { return false };
         let number = self.joins.fetch_add(1, Ordering::Relaxed) + 1;
         let forgets = number.is_multiple_of(every);
         self.forgotten.fetch_add(u64::from(forgets), Ordering::Relaxed);

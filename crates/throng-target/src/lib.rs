@@ -64,7 +64,7 @@ mod tests;
 
 pub use faults::FaultOptions;
 pub use latency::{Latency, LatencyError};
-pub use options::{Kind, Options, PushOptions};
+pub use options::{Options, PushOptions, TargetKind};
 pub use queue::{CapacityOptions, RateLimit, SlowSpells, Usl, WarmUp};
 pub use redis::RedisAddress;
 pub use server::{Running, start};

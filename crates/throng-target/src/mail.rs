@@ -9,7 +9,7 @@ use crate::address::Address;
 use crate::chat::Room;
 use crate::mqtt::{Client, Message, Target};
 use crate::redis::Ticket;
-use crate::stats::lock;
+use crate::sums::lock;
 use crate::system::Bell;
 
 /// Maximum number of letters in a mailbox.

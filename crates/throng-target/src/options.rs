@@ -8,14 +8,14 @@ use clap::{Args, ValueEnum};
 use throng_base::Said;
 use throng_base::flags::{count, duration, rate, share, size};
 
-use crate::faults::FaultOptions;
+use crate::faults::{FaultOptions, not_given};
 use crate::latency::{Latency, latency};
 use crate::queue::CapacityOptions;
 use crate::redis::RedisAddress;
 
 /// Which server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
+pub enum TargetKind {
     /// HTTP/1.1, HTTP/2 and gRPC
     Http,
     /// Echoes bytes and WebSocket messages
@@ -30,10 +30,10 @@ pub enum Kind {
     Mqtt,
 }
 
-impl Kind {
+impl TargetKind {
     /// Whether the server delivers messages between connections.
     pub(crate) fn delivers(self) -> bool {
-        matches!(self, Kind::Chat | Kind::Push | Kind::Mqtt)
+        matches!(self, TargetKind::Chat | TargetKind::Push | TargetKind::Mqtt)
     }
 }
 
@@ -63,14 +63,7 @@ pub struct PushOptions {
 
 impl Default for PushOptions {
     fn default() -> PushOptions {
-        PushOptions {
-            redis: None,
-            redis_wait: false,
-            skip_clear: 0.0,
-            redis_timeout: Duration::from_secs(1),
-            idle_timeout: None,
-            push_every: None,
-        }
+        not_given()
     }
 }
 
@@ -97,7 +90,7 @@ fn first<const FAULTS: usize>(faults: [(bool, Said); FAULTS]) -> Option<Said> {
 }
 
 /// Receives messages to the user while the server runs. Called from the server's threads.
-pub(crate) type Told = fn(&str);
+pub(crate) type TellUser = fn(&str);
 
 /// What a server is told before it starts: flags of `throng target`.
 #[derive(Args, Clone, Debug)]
@@ -174,37 +167,14 @@ pub struct Options {
     pub push: PushOptions,
     // Called once for each condition such as a full descriptor table.
     #[arg(skip)]
-    pub told: Option<Told>,
+    pub told: Option<TellUser>,
 }
 
+/// A server of this process, on any port.
 impl Default for Options {
     fn default() -> Options {
-        Options {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            tls: false,
-            admin: None,
-            workers: None,
-            by_source: false,
-            connections: 10_000,
-            latency: Latency::None,
-            errors: 0.0,
-            resets: 0.0,
-            refuse_streams: 0.0,
-            goaway_after: None,
-            streams_max: 1_000,
-            close_after: None,
-            slow_accept: None,
-            connections_max: None,
-            accept_per_s: None,
-            capacity: CapacityOptions::default(),
-            batch: None,
-            faults: FaultOptions::default(),
-            push: PushOptions::default(),
-            broadcast_every: None,
-            body: 13,
-            seed: 1,
-            told: None,
-        }
+        let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        Options { listen, connections: 10_000, ..not_given() }
     }
 }
 
@@ -215,11 +185,11 @@ pub(crate) const BODY_BYTES_MAX: u64 = 1 << 40;
 
 impl Options {
     /// Checks for impossible values.
-    pub(crate) fn check(&self, kind: Kind) -> io::Result<()> {
+    pub(crate) fn check(&self, kind: TargetKind) -> io::Result<()> {
         let share = |share: f64| (0.0..=1.0).contains(&share);
         let zero = |duration: Option<Duration>| duration.is_some_and(|d| d.is_zero());
-        let is_silent = kind == Kind::Im && zero(self.broadcast_every);
-        let push = self.push.fault().filter(|_| kind == Kind::Push);
+        let is_silent = kind == TargetKind::Im && zero(self.broadcast_every);
+        let push = self.push.fault().filter(|_| kind == TargetKind::Push);
         let shares = !share(self.errors) || !share(self.resets) || self.errors + self.resets > 1.0;
         let is_positive = |rate: f64| rate > 0.0 && rate.is_finite();
         let fault = first([
@@ -254,7 +224,7 @@ impl Options {
                 say!("the rate of accepted connections must be more than 0"),
             ),
             (
-                kind != Kind::Http && self.capacity.any(),
+                kind != TargetKind::Http && self.capacity.any(),
                 say!("only `throng target http` has a queue and a rate limit"),
             ),
             (
@@ -322,7 +292,7 @@ mod tests {
         let check = |change: fn(&mut Options)| {
             let mut options = Options::default();
             change(&mut options);
-            options.check(Kind::Http).is_ok()
+            options.check(TargetKind::Http).is_ok()
         };
         assert!(check(|_| ()));
         assert!(!check(|o| o.errors = f64::NAN));
@@ -332,11 +302,11 @@ mod tests {
         let (low, high) = (Duration::from_secs(2), Duration::from_secs(1));
         assert!(
             Options { latency: Latency::Uniform(low, high), ..Options::default() }
-                .check(Kind::Echo)
+                .check(TargetKind::Echo)
                 .is_err()
         );
         let silent = Options { broadcast_every: Some(Duration::ZERO), ..Options::default() };
-        assert!(silent.check(Kind::Im).is_err());
+        assert!(silent.check(TargetKind::Im).is_err());
     }
 
     #[test]

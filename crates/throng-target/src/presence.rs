@@ -5,13 +5,10 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash as _, Hasher};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::MutexGuard;
 
 use crate::address::Address;
-use crate::stats::lock;
-
-/// Partitions with separate locks, so that workers rarely contend.
-const PARTS: usize = 256;
+use crate::sums::Shards;
 
 /// The name of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -89,15 +86,10 @@ struct PresencePart {
     names: HashMap<Box<str>, Address>,
 }
 
-pub(crate) struct Presence {
-    parts: Vec<Mutex<PresencePart>>,
-}
+#[derive(Default)]
+pub(crate) struct Presence(Shards<PresencePart>);
 
 impl Presence {
-    pub(crate) fn new() -> Presence {
-        Presence { parts: (0..PARTS).map(|_| Mutex::default()).collect() }
-    }
-
     /// The device is online at `address`. Returns its previous address.
     pub(crate) fn enter(&self, device: &Device, address: Address) -> Option<Address> {
         let mut part = self.part(device);
@@ -126,19 +118,18 @@ impl Presence {
 
     pub(crate) fn online(&self) -> u64 {
         let count = |part: &PresencePart| part.numbers.len() + part.names.len();
-        self.parts.iter().map(|part| count(&lock(part)) as u64).sum()
+        self.0.each().map(|part| count(&part) as u64).sum()
     }
 
     /// Calls `hear` with every device, one partition at a time. Concurrent changes may or may not
     /// be included.
     pub(crate) fn each(&self, mut hear: impl FnMut(&Device)) {
-        for part in &self.parts {
+        for part in self.0.each() {
             // A copy, so that no worker waits for the lock while `hear` waits for a socket.
-            let devices: Vec<Device> = {
-                let part = lock(part);
-                let names = part.names.keys().map(|name| Device::Name(name.clone()));
-                part.numbers.keys().map(|number| Device::Number(*number)).chain(names).collect()
-            };
+            let names = part.names.keys().map(|name| Device::Name(name.clone()));
+            let numbers = part.numbers.keys().map(|number| Device::Number(*number));
+            let devices: Vec<Device> = numbers.chain(names).collect();
+            drop(part);
             devices.iter().for_each(&mut hear);
         }
     }
@@ -146,10 +137,9 @@ impl Presence {
     /// The addresses of all devices, in arbitrary order.
     pub(crate) fn addresses(&self) -> Vec<Address> {
         let mut addresses = Vec::new();
-        for part in &self.parts {
-            let part = lock(part);
+        self.0.each().for_each(|part| {
             addresses.extend(part.numbers.values().chain(part.names.values()));
-        }
+        });
         addresses
     }
 
@@ -163,7 +153,7 @@ impl Presence {
             }
         };
         // Uses other bits than the table within the partition.
-        lock(&self.parts[(hash >> 40) as usize % PARTS])
+        self.0.of(hash >> 40)
     }
 }
 
@@ -207,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_device_has_its_most_recent_address() {
-        let presence = Presence::new();
+        let presence = Presence::default();
         for device in [Device::new("d17"), Device::new("phone")] {
             let (first, second) = (at(0, 5), at(4095, u32::MAX - 1));
             assert_eq!(presence.enter(&device, first), None);
@@ -222,7 +212,7 @@ mod tests {
 
     #[test]
     fn every_device_is_found_once() {
-        let presence = Presence::new();
+        let presence = Presence::default();
         for number in 0..1000 {
             presence.enter(&Device::Number(number), at((number % 3) as u16, number as u32));
         }
@@ -240,13 +230,13 @@ mod tests {
     #[test]
     fn a_million_devices_take_little_memory() {
         // Tables double when seven eighths are full; an entry has one additional byte in its table.
-        let presence = Presence::new();
+        let presence = Presence::default();
         for number in 0..1_000_000 {
             presence.enter(&Device::Number(number), at(1, number as u32));
         }
         let entry_bytes = size_of::<(u64, Address)>() + 1;
-        let buckets = |part: &Mutex<PresencePart>| lock(part).numbers.capacity() * 8 / 7;
-        let bytes: usize = presence.parts.iter().map(|p| buckets(p) * entry_bytes).sum();
+        let buckets = |part: &PresencePart| part.numbers.capacity() * 8 / 7;
+        let bytes: usize = presence.0.each().map(|part| buckets(&part) * entry_bytes).sum();
         assert!(bytes <= 39_000_000, "{bytes}");
         assert_eq!(size_of::<Device>(), 16);
     }

@@ -17,7 +17,7 @@ use crate::faults::Faults;
 use crate::http;
 use crate::mail::{Envelope, Mailboxes};
 use crate::mqtt::Broker;
-use crate::options::{Kind, Options, Workers};
+use crate::options::{Options, TargetKind, Workers};
 use crate::push::{self, post_by_worker};
 use crate::queue::Capacity;
 use crate::redis::{MirrorOptions, Ticket};
@@ -42,7 +42,7 @@ pub struct Running {
 ///
 /// # Errors
 /// Options that are not valid, an address that cannot be bound, a system limit.
-pub fn start(kind: Kind, options: Options) -> io::Result<Running> {
+pub fn start(kind: TargetKind, options: Options) -> io::Result<Running> {
     options.check(kind)?;
     worker::check_free(options.listen)?;
     let cores = thread::available_parallelism()?.get();
@@ -57,12 +57,12 @@ pub fn start(kind: Kind, options: Options) -> io::Result<Running> {
     let mut running =
         Running { listen: setup.options.listen, admin: None, setup, threads: Vec::new() };
     let role = match &running.setup.kind {
-        Kind::Http => Role::Http,
-        Kind::Echo => Role::Echo,
-        Kind::Im => Role::Im,
-        Kind::Chat => Role::Chat,
-        Kind::Push => Role::Push,
-        Kind::Mqtt => Role::Mqtt,
+        TargetKind::Http => Role::Http,
+        TargetKind::Echo => Role::Echo,
+        TargetKind::Im => Role::Im,
+        TargetKind::Chat => Role::Chat,
+        TargetKind::Push => Role::Push,
+        TargetKind::Mqtt => Role::Mqtt,
     };
     for index in 0..workers.workers {
         running.listen = running.place(index, role, running.listen, workers)?;
@@ -165,12 +165,12 @@ impl fmt::Debug for Running {
 }
 
 impl Setup {
-    pub(crate) fn new(kind: Kind, options: Options, workers: usize) -> io::Result<Setup> {
+    pub(crate) fn new(kind: TargetKind, options: Options, workers: usize) -> io::Result<Setup> {
         let names = vec!["localhost".to_owned(), options.listen.ip().to_string()];
-        let push = (kind == Kind::Push).then(|| push::Service::new(&options.push));
-        let mqtt = (kind == Kind::Mqtt).then(Broker::new);
+        let push = (kind == TargetKind::Push).then(|| push::Service::new(&options.push));
+        let mqtt = (kind == TargetKind::Mqtt).then(Broker::default);
         let protocols: &[&[u8]] = match &kind {
-            Kind::Http => &[b"h2", b"http/1.1"],
+            TargetKind::Http => &[b"h2", b"http/1.1"],
             _ => &[],
         };
         let capacity =
@@ -185,7 +185,7 @@ impl Setup {
             faults: Faults::new(options.faults),
             options,
             mailboxes: Mailboxes::new(workers)?,
-            rooms: chat::Rooms::new(),
+            rooms: chat::Rooms::default(),
             capacity,
             door,
             push,

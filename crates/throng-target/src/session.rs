@@ -85,7 +85,7 @@ struct Reading {
 #[derive(Debug)]
 pub(crate) struct WebSocket {
     role: Role,
-    reader: websocket::Reader,
+    reader: websocket::FrameReader,
     /// The key of the logged-in user.
     user: Option<u64>,
 }
@@ -176,10 +176,7 @@ fn raw(input: &[u8], turn: &mut Turn<'_>) -> usize {
     if turn.draws_reset() {
         turn.reset();
     } else {
-        turn.answer(None, |out, _| {
-            out.extend_from_slice(input);
-            Tail::None
-        });
+        turn.reply(|out| out.extend_from_slice(input));
     }
     input.len()
 }
@@ -368,7 +365,7 @@ fn upgrade(role: Role, head: &Head<'_>, turn: &mut Turn<'_>) -> Option<Session> 
             turn.counts.requests += 1;
             let answer = http::switching_protocols(&accept, first_protocol(head.fields));
             turn.say(&answer, None);
-            let reader = websocket::Reader::default();
+            let reader = websocket::FrameReader::default();
             return Some(Session::WebSocket(WebSocket { role, reader, user: None }));
         }
     };
@@ -424,10 +421,7 @@ fn echo(opcode: Opcode, data: &[u8], turn: &mut Turn<'_>) {
                 Tail::None
             });
         }
-        Fault::None => turn.answer(None, |out, _| {
-            websocket::write_frame(out, opcode, data);
-            Tail::None
-        }),
+        Fault::None => turn.reply(|out| websocket::write_frame(out, opcode, data)),
     }
 }
 
@@ -442,10 +436,7 @@ fn message(text: &[u8], user: &mut Option<u64>, turn: &mut Turn<'_>) {
         Fault::Error => Outcome::Error,
         _ => obey(&message.command(), user, turn),
     };
-    turn.answer(None, |out, _| {
-        websocket::frame(out, Opcode::Text, |out| message.answer(outcome, out));
-        Tail::None
-    });
+    turn.reply(|out| websocket::frame(out, Opcode::Text, |out| message.answer(outcome, out)));
 }
 
 /// Executes a command.

@@ -11,14 +11,14 @@ use crate::door::Door;
 use crate::faults::Faults;
 use crate::mail::{Envelope, Mailboxes};
 use crate::mqtt::{Broker, Bundle};
-use crate::options::{Kind, Options};
+use crate::options::{Options, TargetKind};
 use crate::push::Service;
 use crate::queue::{Capacity, Law, Question};
 use crate::stats::{Stats, WorkerStats};
 
 /// See the module.
 pub(crate) struct Setup {
-    pub(crate) kind: Kind,
+    pub(crate) kind: TargetKind,
     pub(crate) options: Options,
     pub(crate) clock: Clock,
     pub(crate) worker_stats: WorkerStats,
@@ -73,7 +73,7 @@ impl Setup {
             deliveries.owed += self.mailboxes.dropped();
             deliveries.dropped += self.mailboxes.dropped();
         }
-        if self.kind == Kind::Chat {
+        if self.kind == TargetKind::Chat {
             self.rooms.fill_in(stats.chat.get_or_insert_default(), &self.faults);
         }
         stats.mqtt = self.mqtt.as_ref().map(Broker::stats);

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use serde::Serialize;
 
-use crate::sums::Sums;
+use crate::sums::{Shards, Sums, lock};
 use crate::times::Times;
 
 sums! {
@@ -274,8 +274,8 @@ impl WorkerStats {
     pub(crate) fn new(workers: usize) -> WorkerStats {
         WorkerStats {
             figures: (0..=workers).map(|_| Mutex::default()).collect(),
-            people: People::new(),
-            accounts: People::new(),
+            people: People::default(),
+            accounts: People::default(),
             accounts_again: AtomicU64::new(0),
         }
     }
@@ -353,31 +353,23 @@ impl Sums for serde_json::Value {
 
 /// Logged-in users and their number of connections over all workers. Users are identified by the
 /// hash of their ID: eight bytes each, with a collision probability of 3e-8 among a million.
-pub(crate) struct People {
-    parts: Vec<Mutex<HashMap<u64, u32>>>,
-}
-
-/// Partitions with separate locks, so that workers rarely contend.
-const PEOPLE_PARTS: usize = 64;
+#[derive(Default)]
+pub(crate) struct People(Shards<HashMap<u64, u32>>);
 
 impl People {
-    fn new() -> People {
-        People { parts: (0..PEOPLE_PARTS).map(|_| Mutex::default()).collect() }
-    }
-
     /// The key of the user, and whether it was already online.
     pub(crate) fn enter(&self, user: &str) -> (u64, bool) {
         let mut hasher = DefaultHasher::new();
         user.hash(&mut hasher);
         let key = hasher.finish();
-        let mut part = lock(self.part(key));
+        let mut part = self.0.of(key);
         let connections = part.entry(key).or_insert(0);
         *connections += 1;
         (key, *connections > 1)
     }
 
     pub(crate) fn leave(&self, key: u64) {
-        let mut part = lock(self.part(key));
+        let mut part = self.0.of(key);
         if let Some(connections) = part.get_mut(&key) {
             *connections -= 1;
             if *connections == 0 {
@@ -388,21 +380,12 @@ impl People {
 
     /// Number of distinct users that are online.
     pub(crate) fn online(&self) -> u64 {
-        self.parts.iter().map(|part| lock(part).len() as u64).sum()
+        self.0.each().map(|part| part.len() as u64).sum()
     }
 
     fn forget(&self) {
-        self.parts.iter().for_each(|part| lock(part).clear());
+        self.0.each().for_each(|mut part| part.clear());
     }
-
-    fn part(&self, key: u64) -> &Mutex<HashMap<u64, u32>> {
-        &self.parts[key as usize % PEOPLE_PARTS]
-    }
-}
-
-/// A panic while statistics are locked leaves them consistent.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -411,7 +394,7 @@ mod tests {
 
     #[test]
     fn a_user_is_online_until_its_last_connection_ends() {
-        let people = People::new();
+        let people = People::default();
         let (key, twice) = people.enter("u1");
         assert!(!twice);
         assert_eq!(people.enter("u1"), (key, true));

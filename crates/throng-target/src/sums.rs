@@ -1,6 +1,7 @@
 //! Structs of counts that can be added: each worker writes its own, readers add them.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Adds the counts of another worker. Fields that only readers set are not changed.
 pub(crate) trait Sums {
@@ -30,6 +31,44 @@ impl<T: Sums + Default> Sums for Option<T> {
         if let Some(other) = other {
             self.get_or_insert_default().add(other);
         }
+    }
+}
+
+/// A panic while statistics are locked leaves them consistent.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Parts with separate locks, so that workers rarely contend.
+pub(crate) struct Shards<T>(Vec<Mutex<T>>);
+
+const SHARDS: usize = 256;
+
+impl<T: Default> Default for Shards<T> {
+    fn default() -> Shards<T> {
+        Shards((0..SHARDS).map(|_| Mutex::default()).collect())
+    }
+}
+
+impl<T> Shards<T> {
+    pub(crate) fn of(&self, key: u64) -> MutexGuard<'_, T> {
+        lock(&self.0[key as usize % SHARDS])
+    }
+
+    pub(crate) fn each(&self) -> impl Iterator<Item = MutexGuard<'_, T>> {
+        self.0.iter().map(lock)
+    }
+}
+
+impl<T: Sums + Default> Shards<T> {
+    pub(crate) fn sum(&self) -> T {
+        let mut sum = T::default();
+        self.each().for_each(|part| sum.add(&part));
+        sum
+    }
+
+    pub(crate) fn reset(&self) {
+        self.each().for_each(|mut part| *part = T::default());
     }
 }
 

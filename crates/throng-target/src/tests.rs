@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::websocket::tests::masked;
-use crate::{Kind, Latency, Options, Running, Stats, start};
+use crate::{Latency, Options, Running, Stats, TargetKind, start};
 
 /// The timeout of every wait in these tests.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -21,7 +21,7 @@ pub(crate) fn options() -> Options {
 }
 
 fn http(options: Options) -> Running {
-    start(Kind::Http, options).unwrap()
+    start(TargetKind::Http, options).unwrap()
 }
 
 pub(crate) fn connect(address: SocketAddr) -> TcpStream {
@@ -268,7 +268,7 @@ fn malformed_requests_are_refused_and_counted() {
 #[test]
 fn fuzz_a_server_survives_garbage() {
     let running = http(options());
-    let echo = start(Kind::Echo, options()).unwrap();
+    let echo = start(TargetKind::Echo, options()).unwrap();
     let upgrade = [UPGRADE.as_bytes(), &masked(0x81, b"hello"), &masked(0x89, b"p")].concat();
     let corpus: [&[u8]; 2] = [b"GET /chunked/5 HTTP/1.1\r\nHost: x\r\nTimes: 2\r\n\r\n", &upgrade];
     let mut tried = 0;
@@ -474,7 +474,8 @@ fn statistics_are_served_and_reset() {
 fn bytes_are_echoed() {
     for latency in ["none", "1ms"] {
         let running =
-            start(Kind::Echo, Options { latency: latency.parse().unwrap(), ..options() }).unwrap();
+            start(TargetKind::Echo, Options { latency: latency.parse().unwrap(), ..options() })
+                .unwrap();
         let mut stream = connect(running.listen);
         stream.write_all(b"ping").unwrap();
         assert_eq!(read_bytes(&mut stream, 4), b"ping");
@@ -495,7 +496,7 @@ fn bytes_are_echoed() {
 
 #[test]
 fn raw_bytes_can_cause_a_reset() {
-    let running = start(Kind::Echo, Options { resets: 1.0, ..options() }).unwrap();
+    let running = start(TargetKind::Echo, Options { resets: 1.0, ..options() }).unwrap();
     let mut stream = connect(running.listen);
     stream.write_all(b"ping").unwrap();
     assert_eq!(end_of(&mut stream).unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
@@ -530,7 +531,8 @@ fn read_frame(stream: &mut TcpStream) -> (u8, Vec<u8>) {
 fn messages_are_echoed() {
     for latency in ["none", "1ms"] {
         let running =
-            start(Kind::Echo, Options { latency: latency.parse().unwrap(), ..options() }).unwrap();
+            start(TargetKind::Echo, Options { latency: latency.parse().unwrap(), ..options() })
+                .unwrap();
         let mut stream = upgrade(running.listen);
         let large = vec![7; 300_000];
         for (first, data) in [(0x81, &b"hello"[..]), (0x82, &[0xff; 200]), (0x82, &large)] {
@@ -555,7 +557,7 @@ fn messages_are_echoed() {
 
 #[test]
 fn bad_frames_cause_a_close() {
-    let running = start(Kind::Echo, options()).unwrap();
+    let running = start(TargetKind::Echo, options()).unwrap();
     for (bytes, code) in [(vec![0x81, 1, b'a'], 1002u16), (masked(0x81, &[0xff]), 1007)] {
         let mut stream = upgrade(running.listen);
         stream.write_all(&bytes).unwrap();
@@ -567,7 +569,7 @@ fn bad_frames_cause_a_close() {
 
 fn im(broadcast_every: Option<Duration>, options: Options) -> Running {
     let admin = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-    start(Kind::Im, Options { admin, broadcast_every, ..options }).unwrap()
+    start(TargetKind::Im, Options { admin, broadcast_every, ..options }).unwrap()
 }
 
 fn say(stream: &mut TcpStream, text: &str) -> Value {
@@ -724,7 +726,7 @@ fn separate_descriptor_tables_work_and_wake() {
 #[test]
 fn a_taken_address_is_refused() {
     let running = http(options());
-    let again = start(Kind::Http, Options { listen: running.listen, ..options() });
+    let again = start(TargetKind::Http, Options { listen: running.listen, ..options() });
     assert_eq!(again.unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
     let listen = running.listen;
     drop(running);

@@ -146,6 +146,14 @@ impl Turn<'_> {
         self.place(due, Some(self.arrival.at), finish, render);
     }
 
+    /// The same with bytes that nothing follows.
+    pub(crate) fn reply(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.answer(None, |out, _| {
+            write(out);
+            Tail::None
+        });
+    }
+
     /// Responds with a stream: like [`Turn::answer`], but its duration is not counted as service
     /// time.
     pub(crate) fn stream(

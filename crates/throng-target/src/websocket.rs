@@ -54,7 +54,7 @@ pub(crate) enum Event<'a> {
 
 /// Parses the frames of one connection. It holds no buffer while idle.
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
+pub(crate) struct FrameReader {
     fragments: Option<Box<Fragments>>,
 }
 
@@ -64,7 +64,7 @@ struct Fragments {
     data: Vec<u8>,
 }
 
-impl Reader {
+impl FrameReader {
     /// Parses the first frame of `input`, unmasks it in place, and calls `hear` if it completes a
     /// message. Returns the bytes used; 0 if the frame is incomplete. After an error, no further
     /// frame can be parsed.
@@ -270,7 +270,7 @@ pub(crate) mod tests {
 
     /// What is parsed from a stream of frames in these parts.
     fn heard(parts: &[&[u8]]) -> Vec<String> {
-        let (mut reader, mut kept, mut events) = (Reader::default(), Vec::new(), Vec::new());
+        let (mut reader, mut kept, mut events) = (FrameReader::default(), Vec::new(), Vec::new());
         for part in parts {
             kept.extend_from_slice(part);
             loop {

@@ -454,14 +454,8 @@ impl Worker {
         let mut stamped = Vec::with_capacity(push.len());
         let figures = &mut *self.figures();
         for address in addresses {
-            let Some(connection) = self.places.find(*address) else {
-                figures.deliveries.gone += 1;
-                continue;
-            };
             push.stamp(sent_ns(), &mut stamped);
-            let frames = [stamped.as_slice().into()];
-            let done = connection.deliver(&Parcel::new(&frames), &mut figures.counts.bytes_out);
-            figures.deliveries.add(&done);
+            self.deliver(figures, *address, stamped.as_slice().into());
         }
     }
 
@@ -471,17 +465,33 @@ impl Worker {
         let Some(timeout) = push.idle_timeout() else { return };
         let now = self.clock.now();
         let since = Time(now.as_nanos().saturating_sub(timeout.as_nanos() as u64));
-        let mut idle = Vec::new();
-        self.places.all(|connection| {
-            if connection.is_silent_since(since) {
-                idle.push(Rc::clone(connection));
-            }
-        });
-        for connection in idle {
-            push.count_idle(connection.address());
+        self.send_away(
+            |connection| connection.is_silent_since(since),
+            |address| push.count_idle(address),
+        );
+        self.timer.at(now + timeout / IDLE_LOOKS, Due::Idle);
+    }
+
+    /// Disconnects and counts some of the connections that receive deliveries.
+    fn send_away(&self, which: impl Fn(&Connection) -> bool, count: impl Fn(Address)) {
+        let mut found = Vec::new();
+        self.places.all(|one| found.extend(which(one).then(|| Rc::clone(one))));
+        for connection in found {
+            count(connection.address());
             connection.send_away();
         }
-        self.timer.at(now + timeout / IDLE_LOOKS, Due::Idle);
+    }
+
+    /// Delivers to a connection, if it is still there.
+    fn deliver(&self, figures: &mut Figures, address: Address, frame: Frame) {
+        match self.places.find(address) {
+            None => figures.deliveries.gone += 1,
+            Some(connection) => {
+                let bytes_out = &mut figures.counts.bytes_out;
+                let done = connection.deliver(&Parcel::new(&[frame]), bytes_out);
+                figures.deliveries.add(&done);
+            }
+        }
     }
 
     /// Makes a delivery that a fault delayed.
@@ -515,7 +525,7 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::tests::PATIENCE;
-    use crate::{Kind, Latency, Options};
+    use crate::{Latency, Options, TargetKind};
 
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     const WAIT: Duration = Duration::from_millis(30);
@@ -527,7 +537,7 @@ pub(crate) mod tests {
     }
 
     fn by_hand(options: Options, test: impl AsyncFnOnce(Bench)) {
-        let setup = Arc::new(Setup::new(Kind::Http, options, 1).unwrap());
+        let setup = Arc::new(Setup::new(TargetKind::Http, options, 1).unwrap());
         let address = setup.options.listen;
         let (index, role, own_table, shared_address) = (0, Role::Http, false, false);
         let place = WorkerPlace { setup, index, role, address, own_table, shared_address };

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use clap::Parser as _;
 use throng_base::{Diagnostic, Exit, Said};
-use throng_target::{Kind, Options, start};
+use throng_target::{Options, TargetKind, start};
 use throng_terminal::Screen;
 use throng_terminal::signals::stop_requested;
 
@@ -56,7 +56,7 @@ const THRESHOLD: &str = "http p99 < 50ms";
 pub(crate) fn demo(arguments: DemoArguments) -> Exit {
     let mean = std::time::Duration::from_millis(2);
     let latency = throng_target::Latency::Exponential(mean);
-    let running = match start(Kind::Http, Options { latency, ..Options::default() }) {
+    let running = match start(TargetKind::Http, Options { latency, ..Options::default() }) {
         Ok(running) => running,
         Err(error) => {
             return cannot(say!("cannot start the reference target: {}", Said::of_error(&error)));

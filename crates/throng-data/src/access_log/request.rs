@@ -102,8 +102,9 @@ fn request_line(text: &str) -> Option<(String, String)> {
     is_good.then(|| (method.to_string(), path.to_string()))
 }
 
-/// Seconds since 1970, milliseconds (above 10^11), or a date in ISO 8601 or log format.
-fn seconds(text: &str) -> Option<f64> {
+/// Seconds since 1970: from seconds, milliseconds (above 10^11), or a date in ISO 8601 or log
+/// format.
+pub fn seconds(text: &str) -> Option<f64> {
     if let Ok(number) = text.parse::<f64>() {
         return Some(if number > 1e11 { number / 1e3 } else { number });
     }
@@ -211,6 +212,18 @@ mod tests {
             let found = parse(text.as_bytes()).expect(text);
             assert!((found.at_s - NOON - at_s).abs() < 1e-6, "{text}: {found:?}");
             assert_eq!((found.method.as_str(), found.path.as_str()), ("GET", "/a"), "{text}");
+        }
+    }
+
+    #[test]
+    fn dates_of_browsers_are_read() {
+        assert_eq!(seconds("1970-01-01T00:00:00.000Z"), Some(0.0));
+        for text in ["2024-02-29T12:30:15.250Z", "2024-02-29T14:30:15.25+02:00", "1709209815250"] {
+            assert_eq!(seconds(text), Some(1_709_209_815.25), "{text}");
+        }
+        assert_eq!(seconds("2024-02-29T12:30:15-0000"), Some(1_709_209_815.0));
+        for bad in ["", "yesterday", "2024-13-01T00:00:00Z"] {
+            assert_eq!(seconds(bad), None, "{bad}");
         }
     }
 

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use throng_base::Said;
 
 use crate::pattern::Pattern;
-use throng_markup::PathError;
+use throng_markup::{PathError, PathText};
 
 /// Maximum nesting of filters, parentheses and functions.
 const NEST_MAX: usize = 32;
@@ -90,11 +90,12 @@ pub(super) fn compile(pattern: &str, whole: bool) -> Option<Pattern> {
 
 /// A complete query, which starts with `$`.
 pub(super) fn parse_query(text: &str) -> Result<Vec<Segment>, PathError> {
-    let mut reader = QueryReader { text, at: 1, depth: 0 };
+    let scan = PathText { text, at: 1, spaces: &[' ', '\t', '\n', '\r'], help: HELP };
+    let mut reader = QueryReader { scan, depth: 0 };
     let segments = reader.segments()?;
-    if reader.at < text.len() {
-        let rest = &text[reader.at..];
-        return Err(reader.wrong(say!("`{}` is not allowed here", shorten(rest))));
+    if reader.scan.at < text.len() {
+        let rest = &text[reader.scan.at..];
+        return Err(reader.scan.wrong(say!("`{}` is not allowed here", shorten(rest))));
     }
     Ok(segments)
 }
@@ -103,58 +104,19 @@ fn shorten(text: &str) -> &str {
     text.char_indices().nth(20).map_or(text, |(at, _)| &text[..at])
 }
 
+const HELP: Said =
+    say!("write a query as defined in RFC 9535: `$.items[*].id`, `$..items[?@.price < 10]`");
+
 struct QueryReader<'t> {
-    text: &'t str,
-    at: usize,
+    scan: PathText<'t>,
     depth: usize,
 }
 
-impl<'t> QueryReader<'t> {
-    fn rest(&self) -> &'t str {
-        &self.text[self.at..]
-    }
-
-    fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
-    }
-
-    fn eat(&mut self, token: &str) -> bool {
-        let found = self.rest().starts_with(token);
-        if found {
-            self.at += token.len();
-        }
-        found
-    }
-
-    fn skip_space(&mut self) {
-        let rest = self.rest();
-        self.at += rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r']).len();
-    }
-
-    /// An error at the next character.
-    fn wrong(&self, message: Said) -> PathError {
-        let end = self.at + self.peek().map_or(0, char::len_utf8);
-        PathError::new(
-            (self.at, end),
-            message,
-            say!(
-                "write a query as defined in RFC 9535: `$.items[*].id`, `$..items[?@.price < 10]`"
-            ),
-        )
-    }
-
-    fn expect(&mut self, token: &str) -> Result<(), PathError> {
-        self.skip_space();
-        match self.eat(token) {
-            true => Ok(()),
-            false => Err(self.wrong(say!("`{token}` is missing here"))),
-        }
-    }
-
+impl QueryReader<'_> {
     fn deeper(&mut self) -> Result<(), PathError> {
         self.depth += 1;
         match self.depth > NEST_MAX {
-            true => Err(self.wrong(say!("the query is nested too deeply"))),
+            true => Err(self.scan.wrong(say!("the query is nested too deeply"))),
             false => Ok(()),
         }
     }
@@ -162,15 +124,15 @@ impl<'t> QueryReader<'t> {
     fn segments(&mut self) -> Result<Vec<Segment>, PathError> {
         let mut segments = Vec::new();
         loop {
-            let before = self.at;
-            self.skip_space();
-            let deep = self.eat("..");
-            let selectors = if self.eat("[") {
+            let before = self.scan.at;
+            self.scan.skip_space();
+            let deep = self.scan.eat("..");
+            let selectors = if self.scan.eat("[") {
                 self.bracket()?
-            } else if deep || self.eat(".") {
+            } else if deep || self.scan.eat(".") {
                 vec![self.behind_dot()?]
             } else {
-                self.at = before;
+                self.scan.at = before;
                 return Ok(segments);
             };
             segments.push(Segment { deep, selectors });
@@ -178,44 +140,40 @@ impl<'t> QueryReader<'t> {
     }
 
     fn behind_dot(&mut self) -> Result<Selector, PathError> {
-        if self.eat("*") {
+        if self.scan.eat("*") {
             return Ok(Selector::Wildcard);
         }
         let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-') || !c.is_ascii();
-        let rest = self.rest();
+        let rest = self.scan.rest();
         let body = rest.strip_prefix('@').unwrap_or(rest);
         let length = rest.len() - body.trim_start_matches(part).len();
         let name = &rest[..length];
         if name.is_empty() || name == "@" || name.starts_with(|c: char| c.is_ascii_digit()) {
-            return Err(self.wrong(say!("a name or `*` is missing after the `.`")));
+            return Err(self.scan.wrong(say!("a name or `*` is missing after the `.`")));
         }
-        self.at += length;
+        self.scan.at += length;
         Ok(Selector::Name(name.to_string()))
     }
 
     fn bracket(&mut self) -> Result<Vec<Selector>, PathError> {
         let mut selectors = Vec::new();
         loop {
-            self.skip_space();
+            self.scan.skip_space();
             selectors.push(self.selector()?);
-            self.skip_space();
-            if self.eat("]") {
+            self.scan.skip_space();
+            if self.scan.eat("]") {
                 return Ok(selectors);
             }
-            if !self.eat(",") {
-                return Err(self.wrong(say!("`]` or `,` is missing here")));
+            if !self.scan.eat(",") {
+                return Err(self.scan.wrong(say!("`]` or `,` is missing here")));
             }
         }
     }
 
     fn selector(&mut self) -> Result<Selector, PathError> {
-        match self.peek() {
-            Some('*') => {
-                self.at += 1;
-                Ok(Selector::Wildcard)
-            }
-            Some('?') => {
-                self.at += 1;
+        match self.scan.peek() {
+            _ if self.scan.eat("*") => Ok(Selector::Wildcard),
+            _ if self.scan.eat("?") => {
                 self.deeper()?;
                 let filter = self.any_of()?;
                 self.depth -= 1;
@@ -223,33 +181,36 @@ impl<'t> QueryReader<'t> {
             }
             Some('\'' | '"') => Ok(Selector::Name(self.string()?)),
             Some('-' | ':' | '0'..='9') => self.index_or_slice(),
-            _ => Err(self.wrong(say!("a name in quotes, an index, `*` or `?` is missing here"))),
+            _ => {
+                Err(self.scan.wrong(say!("a name in quotes, an index, `*` or `?` is missing here")))
+            }
         }
     }
 
     fn index_or_slice(&mut self) -> Result<Selector, PathError> {
         let start = self.integer()?;
-        self.skip_space();
-        if !self.eat(":") {
+        self.scan.skip_space();
+        if !self.scan.eat(":") {
             return match start {
                 Some(index) => Ok(Selector::Index(index)),
-                None => Err(self.wrong(say!("an index is missing here"))),
+                None => Err(self.scan.wrong(say!("an index is missing here"))),
             };
         }
-        self.skip_space();
+        self.scan.skip_space();
         let end = self.integer()?;
-        self.skip_space();
-        let step = if self.eat(":") {
-            self.skip_space();
-            self.integer()?
-        } else {
-            None
+        self.scan.skip_space();
+        let step = match self.scan.eat(":") {
+            true => {
+                self.scan.skip_space();
+                self.integer()?
+            }
+            false => None,
         };
         Ok(Selector::Slice { start, end, step: step.unwrap_or(1) })
     }
 
     fn integer(&mut self) -> Result<Option<i64>, PathError> {
-        let rest = self.rest();
+        let rest = self.scan.rest();
         let digits = rest.strip_prefix('-').unwrap_or(rest);
         let count = digits.len() - digits.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let text = &rest[..rest.len() - digits.len() + count];
@@ -259,77 +220,43 @@ impl<'t> QueryReader<'t> {
         let number = text.parse().ok().filter(|n: &i64| n.abs() <= INDEX_MAX);
         match number.filter(|n| n.to_string() == text) {
             Some(number) => {
-                self.at += text.len();
+                self.scan.at += text.len();
                 Ok(Some(number))
             }
-            None => Err(self.wrong(say!("`{}` is not an index", shorten(text)))),
+            None => Err(self.scan.wrong(say!("`{}` is not an index", shorten(text)))),
         }
     }
 
     /// A text in single or double quotes.
     fn string(&mut self) -> Result<String, PathError> {
-        let mut text = String::new();
-        let quote = self.peek().unwrap_or('"');
-        self.at += 1;
-        loop {
-            let Some(c) = self.peek() else {
-                return Err(self.wrong(say!("the closing quote is missing")));
-            };
-            match c {
-                '\0'..='\x1f' => {
-                    return Err(self.wrong(say!("control characters must be escaped")));
-                }
-                '\\' => text.push(self.escaped(quote)?),
-                c => {
-                    self.at += c.len_utf8();
-                    if c == quote {
-                        return Ok(text);
-                    }
-                    text.push(c);
-                }
-            }
+        let (start, quote) = (self.scan.at, self.scan.peek().unwrap_or('"'));
+        self.scan.at += 1;
+        let mut is_escaped = false;
+        let end = self.scan.rest().find(|c| {
+            let is_end = c == quote && !is_escaped;
+            is_escaped = c == '\\' && !is_escaped;
+            is_end
+        });
+        let Some(end) = end else {
+            self.scan.at = self.scan.text.len();
+            return Err(self.scan.wrong(say!("the closing quote is missing")));
+        };
+        let mut inner = self.scan.rest()[..end].to_string();
+        self.scan.at += end + 1;
+        if quote == '\'' {
+            inner = inner.replace("\\'", "'").replace('"', "\\\"");
         }
-    }
-
-    fn escaped(&mut self, quote: char) -> Result<char, PathError> {
-        let wrong = self.wrong(say!("this is not a JSON escape sequence"));
-        self.at += 1;
-        let c = self.peek().ok_or(wrong.clone())?;
-        self.at += c.len_utf8();
-        Ok(match c {
-            'b' => '\x08',
-            'f' => '\x0c',
-            'n' => '\n',
-            'r' => '\r',
-            't' => '\t',
-            '/' | '\\' => c,
-            c if c == quote => c,
-            'u' => {
-                let first = self.hex().ok_or(wrong.clone())?;
-                let code = if (0xd800..0xdc00).contains(&first) && self.eat("\\u") {
-                    let second = self.hex().filter(|second| (0xdc00..0xe000).contains(second));
-                    0x10000 + ((first - 0xd800) << 10) + second.ok_or(wrong.clone())? - 0xdc00
-                } else {
-                    first
-                };
-                char::from_u32(code).ok_or(wrong)?
-            }
-            _ => return Err(wrong),
+        serde_json::from_str(&format!("\"{inner}\"")).map_err(|_| {
+            let place = (start, self.scan.at);
+            PathError::new(place, say!("this is not a valid JSON string"), HELP)
         })
-    }
-
-    fn hex(&mut self) -> Option<u32> {
-        let digits = self.rest().get(..4)?;
-        let all = digits.bytes().all(|b| b.is_ascii_hexdigit());
-        self.at += 4;
-        u32::from_str_radix(digits, 16).ok().filter(|_| all)
     }
 
     fn any_of(&mut self) -> Result<Filter, PathError> {
         let mut parts = vec![self.all_of()?];
         loop {
-            self.skip_space();
-            if !self.eat("||") {
+            self.scan.skip_space();
+            if !self.scan.eat("||") {
                 return Ok(single(parts, Filter::Any));
             }
             parts.push(self.all_of()?);
@@ -339,8 +266,8 @@ impl<'t> QueryReader<'t> {
     fn all_of(&mut self) -> Result<Filter, PathError> {
         let mut parts = vec![self.basic()?];
         loop {
-            self.skip_space();
-            if !self.eat("&&") {
+            self.scan.skip_space();
+            if !self.scan.eat("&&") {
                 return Ok(single(parts, Filter::All));
             }
             parts.push(self.basic()?);
@@ -348,16 +275,17 @@ impl<'t> QueryReader<'t> {
     }
 
     fn basic(&mut self) -> Result<Filter, PathError> {
-        self.skip_space();
-        let negated = self.eat("!");
-        self.skip_space();
-        let filter = if self.eat("(") {
+        self.scan.skip_space();
+        let negated = self.scan.eat("!");
+        self.scan.skip_space();
+        let filter = if self.scan.eat("(") {
             self.deeper()?;
             let inner = self.any_of()?;
             self.depth -= 1;
-            self.expect(")")?;
+            self.scan.expect(")")?;
             inner
-        } else if self.rest().starts_with("match(") || self.rest().starts_with("search(") {
+        } else if self.scan.rest().starts_with("match(") || self.scan.rest().starts_with("search(")
+        {
             self.matches()?
         } else {
             self.test_or_comparison(negated)?
@@ -366,13 +294,13 @@ impl<'t> QueryReader<'t> {
     }
 
     fn matches(&mut self) -> Result<Filter, PathError> {
-        let whole = self.eat("match(");
-        let _ = whole || self.eat("search(");
+        let whole = self.scan.eat("match(");
+        let _ = whole || self.scan.eat("search(");
         self.deeper()?;
         let text = self.value_operand()?;
-        self.expect(",")?;
-        self.skip_space();
-        let at = self.at;
+        self.scan.expect(",")?;
+        self.scan.skip_space();
+        let at = self.scan.at;
         let pattern = self.value_operand()?;
         self.depth -= 1;
         let compiled = match &pattern {
@@ -380,81 +308,81 @@ impl<'t> QueryReader<'t> {
                 Some(pattern) => Some(pattern),
                 None => {
                     let message = say!("this is not a regular expression");
-                    self.at = at;
-                    return Err(self.wrong(message));
+                    self.scan.at = at;
+                    return Err(self.scan.wrong(message));
                 }
             },
             _ => None,
         };
-        self.expect(")")?;
+        self.scan.expect(")")?;
         Ok(Filter::Matches { text, pattern, compiled, whole })
     }
 
     fn test_or_comparison(&mut self, negated: bool) -> Result<Filter, PathError> {
-        let start = self.at;
-        let left = match self.peek() {
+        let start = self.scan.at;
+        let left = match self.scan.peek() {
             Some('@' | '$') => {
                 let inner = self.inner()?;
                 if self.comparison_follows() {
                     Operand::Single(self.singular(inner, start)?)
                 } else if self.before_single_equals() {
-                    return Err(self.wrong(say!("write `==` to compare for equality")));
+                    return Err(self.scan.wrong(say!("write `==` to compare for equality")));
                 } else {
                     return Ok(Filter::Exists(inner));
                 }
             }
             _ => self.operand()?,
         };
-        self.skip_space();
+        self.scan.skip_space();
         if negated {
-            return Err(self.wrong(say!("`!` needs parentheses around a comparison")));
+            return Err(self.scan.wrong(say!("`!` needs parentheses around a comparison")));
         }
         let Some(comparison) = self.comparison() else {
-            return Err(self.wrong(say!("a comparison such as `==` or `<` is missing here")));
+            return Err(self.scan.wrong(say!("a comparison such as `==` or `<` is missing here")));
         };
-        self.skip_space();
+        self.scan.skip_space();
         let right = self.value_operand()?;
         Ok(Filter::Compare(left, comparison, right))
     }
 
     fn comparison_follows(&mut self) -> bool {
-        let before = self.at;
-        self.skip_space();
+        let before = self.scan.at;
+        self.scan.skip_space();
         let found = self.comparison().is_some();
-        self.at = before;
+        self.scan.at = before;
         found
     }
 
     /// Whether a lone `=` is next, which is then the position of the error.
     fn before_single_equals(&mut self) -> bool {
-        let before = self.at;
-        self.skip_space();
-        let found = self.rest().starts_with('=');
+        let before = self.scan.at;
+        self.scan.skip_space();
+        let found = self.scan.rest().starts_with('=');
         if !found {
-            self.at = before;
+            self.scan.at = before;
         }
         found
     }
 
     fn comparison(&mut self) -> Option<Comparison> {
-        [
+        self.scan.eat_any([
             ("==", Comparison::Equal),
             ("!=", Comparison::NotEqual),
             ("<=", Comparison::LessOrEqual),
             (">=", Comparison::GreaterOrEqual),
             ("<", Comparison::Less),
             (">", Comparison::Greater),
-        ]
-        .into_iter()
-        .find_map(|(token, comparison)| self.eat(token).then_some(comparison))
+        ])
     }
 
     /// A query that starts with `@` or `$`.
     fn inner(&mut self) -> Result<Inner, PathError> {
-        self.skip_space();
-        let absolute = self.eat("$");
-        if !absolute && !self.eat("@") {
-            return Err(self.wrong(say!("a query that starts with `@` or `$` is missing here")));
+        self.scan.skip_space();
+        let absolute = self.scan.eat("$");
+        if !absolute && !self.scan.eat("@") {
+            return Err(self
+                .scan
+                .wrong(say!("a query that starts with `@` or `$` is missing here")));
         }
         self.deeper()?;
         let segments = self.segments()?;
@@ -472,7 +400,7 @@ impl<'t> QueryReader<'t> {
         match single {
             true => Ok(inner),
             false => Err(PathError::new(
-                (start, self.at),
+                (start, self.scan.at),
                 say!("only a query that selects a single value can be compared"),
                 say!("use only names and indexes, or put the query in `count(…)` or `value(…)`"),
             )),
@@ -481,9 +409,9 @@ impl<'t> QueryReader<'t> {
 
     /// An operand with one value: a literal, a query for a single value, or a function.
     fn value_operand(&mut self) -> Result<Operand, PathError> {
-        self.skip_space();
-        let start = self.at;
-        match self.peek() {
+        self.scan.skip_space();
+        let start = self.scan.at;
+        match self.scan.peek() {
             Some('@' | '$') => {
                 let inner = self.inner()?;
                 self.singular(inner, start).map(Operand::Single)
@@ -493,45 +421,43 @@ impl<'t> QueryReader<'t> {
     }
 
     fn operand(&mut self) -> Result<Operand, PathError> {
-        if matches!(self.peek(), Some('\'' | '"')) {
+        if matches!(self.scan.peek(), Some('\'' | '"')) {
             return Ok(Operand::Literal(Json::String(self.string()?)));
         }
-        for (word, value) in
-            [("true", Json::Bool(true)), ("false", Json::Bool(false)), ("null", Json::Null)]
-        {
-            if self.eat(word) {
-                return Ok(Operand::Literal(value));
-            }
+        let words =
+            [("true", Json::Bool(true)), ("false", Json::Bool(false)), ("null", Json::Null)];
+        if let Some(value) = self.scan.eat_any(words) {
+            return Ok(Operand::Literal(value));
         }
-        if let Some('-' | '0'..='9') = self.peek() {
+        if let Some('-' | '0'..='9') = self.scan.peek() {
             return self.number();
         }
         self.deeper()?;
-        let operand = if self.eat("length(") {
+        let operand = if self.scan.eat("length(") {
             Operand::Length(Box::new(self.value_operand()?))
-        } else if self.eat("count(") {
+        } else if self.scan.eat("count(") {
             Operand::Count(self.inner()?)
-        } else if self.eat("value(") {
+        } else if self.scan.eat("value(") {
             Operand::Value(self.inner()?)
         } else {
             let message = say!("a value, `@`, `$` or a function such as `length(` is missing here");
-            return Err(self.wrong(message));
+            return Err(self.scan.wrong(message));
         };
         self.depth -= 1;
-        self.expect(")")?;
+        self.scan.expect(")")?;
         Ok(operand)
     }
 
     fn number(&mut self) -> Result<Operand, PathError> {
-        let rest = self.rest();
+        let rest = self.scan.rest();
         let part = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E');
         let text = &rest[..rest.len() - rest.trim_start_matches(part).len()];
         match serde_json::from_str(text) {
             Ok(number @ Json::Number(_)) => {
-                self.at += text.len();
+                self.scan.at += text.len();
                 Ok(Operand::Literal(number))
             }
-            _ => Err(self.wrong(say!("`{}` is not a number", shorten(text)))),
+            _ => Err(self.scan.wrong(say!("`{}` is not a number", shorten(text)))),
         }
     }
 }

@@ -128,7 +128,7 @@ fn errors_have_a_position() {
         ("$.a[?'x']", 8, 9),
         ("$.a[?(@.b]", 9, 10),
         ("$.a[?match(@.b, '(')]", 16, 17),
-        ("$['\\q']", 3, 4),
+        ("$['\\q']", 2, 6),
         ("$.a b", 3, 5),
     ] {
         match JsonPath::parse(path) {

@@ -3,24 +3,22 @@
 
 mod entries;
 mod socket;
-mod time;
 
-use std::cell::RefCell;
 use std::io::{BufRead as _, Read};
 
 use serde::de::DeserializeSeed as _;
 use throng_base::clean::bytes_without_mark;
 use throng_base::{Diagnostic, Said};
+use throng_data::access_log::seconds;
 use throng_scenario::{Url, bytes_of_base64};
 
 use crate::json::Json;
 use crate::model::{
-    Body, Exchange, Item, LeftOut, Part, PartContent, Recording, Resource, Response, Session,
-    Socket,
+    Body, BodyPart, Exchange, Item, LeftOut, Recording, Resource, Response, Session, Socket,
 };
 use crate::text::Text;
 use crate::{Options, Refusal};
-use entries::{Content, Entries, Entry, Field, PostData};
+use entries::Entries;
 
 /// The maximum number of requests per recording; the rest is left out.
 const ENTRIES_MAX: usize = 20_000;
@@ -33,6 +31,8 @@ const RECEIVED_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Default)]
 struct HarReader {
+    /// Of all entries.
+    count: usize,
     items: Vec<Item>,
     kept_bytes: usize,
     forgotten: usize,
@@ -46,21 +46,17 @@ pub(crate) fn read(
     name: &str,
     options: &Options,
 ) -> Result<Recording, Box<Diagnostic>> {
-    let reader = RefCell::new(HarReader::default());
+    let mut reader = HarReader::default();
     let mut input = std::io::BufReader::new(input);
     // Windows tools start files with a byte order mark.
     if input.fill_buf().is_ok_and(|begin| begin.len() > bytes_without_mark(begin).len()) {
         input.consume("\u{feff}".len());
     }
     let mut json = serde_json::Deserializer::from_reader(input);
-    let each = |entry: Entry| reader.borrow_mut().entry(entry);
-    let found = Entries { each: &each }.deserialize(&mut json);
-    let seen = match found.and_then(|seen| json.end().map(|()| seen)) {
-        Ok(seen) => seen,
-        Err(error) => return Err(Refusal::of_json(name, &error).of_format("har")),
-    };
-    let mut reader = reader.into_inner();
-    if !seen {
+    let entries = Entries { path: &["log", "entries"], each: &mut |entry| reader.entry(entry) };
+    let found = entries.deserialize(&mut json).and_then(|found| json.end().map(|()| found));
+    let is_found = found.map_err(|error| Refusal::of_json(name, &error).of_format("har"))?;
+    if !is_found {
         return Err(Refusal::new(name, say!("it has no `log.entries`")).of_format("har"));
     }
     reader.finish();
@@ -77,9 +73,7 @@ pub(crate) fn read(
         left_out: reader.left_out,
         ..Recording::default()
     };
-    if options.takes_insecure {
-        recording.verifies_certificates = Some(false);
-    }
+    recording.is_insecure = options.takes_insecure;
     recording.authorities.clone_from(&options.authorities);
     Ok(recording)
 }
@@ -93,37 +87,43 @@ fn begin(item: &Item) -> f64 {
 }
 
 impl HarReader {
-    fn entry(&mut self, entry: Entry) {
+    fn entry(&mut self, entry: &Json) {
+        self.count += 1;
         if self.items.len() >= ENTRIES_MAX {
             self.beyond += 1;
             return;
         }
-        let Some(request) = entry.request else {
-            let what = say!("an entry without a request");
-            return self.left_out.push(LeftOut::new(say!("entry {}", entry.number), what));
+        let place = say!("entry {}", self.count);
+        let Some(request) = entry.map("request") else {
+            return self.left_out.push(LeftOut::new(place, say!("an entry without a request")));
         };
-        let method = request.method.text().to_ascii_uppercase();
         // Some recorders omit it for requests that they could not see.
-        let method = if method.is_empty() { "GET".to_string() } else { method };
-        let url = request.url.text();
-        let place = say!("entry {}", entry.number);
+        let method = Some(request.word("method")).filter(|method| !method.is_empty());
+        let method = method.unwrap_or("GET").to_ascii_uppercase();
+        let url = request.word("url");
         let is_socket = url.starts_with("ws://") || url.starts_with("wss://");
-        let has_messages = is_socket || entry.messages.is_some();
-        let what = entry.response.as_ref().and_then(|it| unanswered(it, has_messages));
+        let messages = match entry.get("_webSocketMessages") {
+            Some(Json::List(messages)) => Some(&messages[..]),
+            _ => is_socket.then_some(&[][..]),
+        };
+        let response = entry.map("response");
+        let what = response.and_then(|it| unanswered(it, messages.is_some()));
         if let Some(what) = what {
             let place = say!("{} {}", &method, url.split('?').next().unwrap_or_default());
             return self.left_out.push(LeftOut::new(place, what));
         }
-        let status = entry.response.as_ref().and_then(|response| response.status);
+        let status = response.and_then(|response| number(response, "status"));
         if let (true, Some(status)) = (is_socket, status.filter(|status| *status >= 200.0)) {
             let what = say!("a WebSocket that the server refused with status {}", status);
             return self.left_out.push(LeftOut::new(place, what));
         }
-        if has_messages {
-            let time = (time::millis(&entry.started), entry.time.unwrap_or(0.0));
-            let messages = entry.messages.unwrap_or_default();
-            let sockets = socket::sockets(&url, &request.headers, messages, time);
-            let item = |socket| Item::Socket(Box::new(Socket { number: entry.number, ..socket }));
+        // Parts of a microsecond would be noise of the conversion.
+        let begin_ms = seconds(entry.word("startedDateTime")).map(|it| (it * 1e6).round() / 1e3);
+        let took_ms = number(entry, "time").unwrap_or(0.0);
+        let headers = fields(request);
+        if let Some(messages) = messages {
+            let sockets = socket::sockets(url, headers, messages, (begin_ms, took_ms));
+            let item = |socket| Item::Socket(Box::new(Socket { number: self.count, ..socket }));
             return self.items.extend(sockets.into_iter().map(item));
         }
         if !(url.starts_with("http://") || url.starts_with("https://")) {
@@ -132,87 +132,39 @@ impl HarReader {
             let what = say!("a request with the scheme `{scheme}`");
             return self.left_out.push(LeftOut::new(place, what));
         }
-        if method == "CONNECT" || Url::parse(&url).is_err() {
+        if method == "CONNECT" || Url::parse(url).is_err() {
             let what = say!("a request that is not valid");
             return self.left_out.push(LeftOut::new(place, what));
         }
-        let mut exchange = Exchange { method, ..Exchange::default() };
-        exchange.url = Text::literal(url.split('#').next().unwrap_or_default());
-        exchange.headers = fields(&request.headers);
-        exchange.begin_ms = time::millis(&entry.started);
-        exchange.took_ms = entry.time.unwrap_or(0.0).max(0.0);
-        if let Some(post) = request.post {
-            self.body(&mut exchange, post);
+        let url = Text::literal(url.split('#').next().unwrap_or_default());
+        let took_ms = took_ms.max(0.0);
+        let mut exchange =
+            Exchange { method, url, headers, begin_ms, took_ms, ..Exchange::default() };
+        if let Some(post) = request.map("postData") {
+            body(&mut exchange, post);
         }
-        if let Some(response) = entry.response {
-            self.response(&mut exchange, response);
-        }
-        exchange.kind = resource(&exchange, &entry.resource_type.text());
+        exchange.response = response.map(|response| self.response(response));
+        exchange.kind = resource(&exchange, entry.word("_resourceType"));
         if exchange.kind == Resource::Asset {
             exchange.response.iter_mut().for_each(|response| response.body.clear());
         }
         self.items.push(Item::Http(Box::new(exchange)));
     }
 
-    fn body(&mut self, exchange: &mut Exchange, post: PostData) {
-        let mime = post.mime.text().to_ascii_lowercase();
-        if post.text.cut || post.text.text.as_deref().is_some_and(|it| it.len() > SENT_BYTES_MAX) {
-            let what = say!("a request body larger than 4 MiB");
-            exchange
-                .left_out
-                .push(LeftOut::new(say!("{} {}", exchange.method, exchange.url), what));
-            return;
+    fn response(&mut self, response: &Json) -> Response {
+        let status = number(response, "status").filter(|status| (100.0..600.0).contains(status));
+        let headers = maps(response, "headers");
+        let headers = headers.map(|one| (one.word("name").into(), one.word("value").into()));
+        let content = response.map("content").unwrap_or(&Json::Null);
+        let content_type = content.word("mimeType").to_ascii_lowercase();
+        let mut body = readable(content, &content_type);
+        if self.kept_bytes + body.len() > RESPONSES_BYTES_MAX {
+            self.forgotten += 1;
+            body.clear();
         }
-        let text = post.text.text();
-        let params = post.params.unwrap_or_default();
-        exchange.body = if mime.starts_with("multipart/form-data") {
-            remove_header(exchange, "content-type");
-            let parts = match params.is_empty() {
-                false => params.iter().map(part_of).collect(),
-                true => multipart_of(&mime, &text),
-            };
-            if parts.is_empty() { Body::Text(Text::literal(text)) } else { Body::Multipart(parts) }
-        } else if mime.starts_with("application/x-www-form-urlencoded") {
-            let pairs = match text.is_empty() && !params.is_empty() {
-                true => params.iter().map(|one| (one.name.text(), one.value.text())).collect(),
-                false => crate::form::pairs(&text),
-            };
-            Body::Form(
-                pairs.into_iter().map(|(name, value)| (name, value.as_str().into())).collect(),
-            )
-        } else if post.encoding.text() == "base64" {
-            bytes_of_base64(&text).map_or(Body::None, Body::Bytes)
-        } else if text.is_empty() {
-            Body::None
-        } else {
-            match mime.contains("json").then(|| Json::of_body(&text.as_str().into())).flatten() {
-                Some(json) => Body::Json(json),
-                None => Body::Text(Text::literal(text)),
-            }
-        };
-    }
-
-    fn response(&mut self, exchange: &mut Exchange, response: entries::Response) {
-        let status = response.status.filter(|status| (100.0..600.0).contains(status));
-        let mut content = response.content.unwrap_or_default();
-        let headers: Vec<(String, String)> =
-            response.headers.iter().map(|one| (one.name.text(), one.value.text())).collect();
-        let mime = content.mime.text().to_ascii_lowercase();
-        let body = readable(&mut content, &mime);
-        let body = match self.kept_bytes + body.len() > RESPONSES_BYTES_MAX {
-            true => {
-                self.forgotten += 1;
-                String::new()
-            }
-            false => body,
-        };
         self.kept_bytes += body.len();
-        exchange.response = Some(Response {
-            status: status.map(|status| status as u16),
-            headers,
-            content_type: mime,
-            body,
-        });
+        let status = status.map(|status| status as u16);
+        Response { status, headers: headers.collect(), content_type, body }
     }
 
     fn finish(&mut self) {
@@ -227,10 +179,38 @@ impl HarReader {
     }
 }
 
+fn body(exchange: &mut Exchange, post: &Json) {
+    let mime = post.word("mimeType").to_ascii_lowercase();
+    let text = post.word("text");
+    let params: Vec<&Json> = maps(post, "params").collect();
+    let mut texts = params.iter().map(|one| one.word("value")).chain([text]);
+    if texts.any(|text| text.len() > SENT_BYTES_MAX) {
+        let place = say!("{} {}", exchange.method, exchange.url);
+        exchange.left_out.push(LeftOut::new(place, say!("a request body larger than 4 MiB")));
+        return;
+    }
+    let is_base64 = ["encoding", "_encoding"].iter().any(|key| post.word(key) == "base64");
+    let pair = |one: &&Json| (one.word("name").to_string(), Text::literal(one.word("value")));
+    exchange.body = if mime.starts_with("multipart/form-data") {
+        exchange.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
+        let parts = match params.is_empty() {
+            false => params.into_iter().map(part_of).collect(),
+            true => multipart_of(&mime, text),
+        };
+        if parts.is_empty() { Body::Text(Text::literal(text)) } else { Body::Multipart(parts) }
+    } else if mime.starts_with("application/x-www-form-urlencoded") && text.is_empty() {
+        Body::Form(params.iter().map(pair).collect())
+    } else if is_base64 {
+        bytes_of_base64(text).map_or(Body::None, Body::Bytes)
+    } else {
+        Body::of_text(&mime, Text::literal(text))
+    };
+}
+
 /// Why a request without a response is left out.
-fn unanswered(response: &entries::Response, is_socket: bool) -> Option<Said> {
-    let error = response.error.text();
-    match response.status {
+fn unanswered(response: &Json, is_socket: bool) -> Option<Said> {
+    let error = response.word("_error");
+    match number(response, "status") {
         Some(status) if status != 0.0 => None,
         _ if !error.is_empty() => {
             Some(say!("a request without a response: {}", Said::of_others(error)))
@@ -242,40 +222,48 @@ fn unanswered(response: &entries::Response, is_socket: bool) -> Option<Said> {
     }
 }
 
-fn remove_header(exchange: &mut Exchange, name: &str) {
-    exchange.headers.retain(|(own, _)| !own.eq_ignore_ascii_case(name));
+/// The number of a field, which some recorders write as a text.
+fn number(json: &Json, key: &str) -> Option<f64> {
+    json.str(key)?.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-fn fields(fields: &[Field]) -> Vec<(String, Text)> {
-    fields.iter().map(|one| (one.name.text(), Text::literal(one.value.text()))).collect()
+/// The maps of a list.
+fn maps<'j>(json: &'j Json, key: &str) -> impl Iterator<Item = &'j Json> {
+    json.list(key).iter().filter(|one| matches!(one, Json::Map(_)))
+}
+
+fn fields(request: &Json) -> Vec<(String, Text)> {
+    let headers = maps(request, "headers");
+    headers.map(|one| (one.word("name").into(), Text::literal(one.word("value")))).collect()
 }
 
 /// The text of a response that is searched for values.
-fn readable(content: &mut Content, mime: &str) -> String {
+fn readable(content: &Json, mime: &str) -> String {
     let is_readable = ["json", "html", "xml", "text/plain", "urlencoded"];
     if !is_readable.iter().any(|kind| mime.contains(kind)) || mime.contains("svg") {
         return String::new();
     }
-    let text = content.text.text.take().unwrap_or_default();
-    match content.encoding.text() == "base64" {
-        true => bytes_of_base64(&text)
+    let text = content.word("text");
+    let text = &text[..text.floor_char_boundary(RECEIVED_BYTES_MAX)];
+    match content.word("encoding") {
+        "base64" => bytes_of_base64(text)
             .and_then(|bytes| String::from_utf8(bytes).ok())
             .unwrap_or_default(),
-        false => text,
+        _ => text.to_string(),
     }
 }
 
-fn part_of(param: &entries::Param) -> Part {
-    let content = match &param.file_name.text {
-        Some(name) if !name.is_empty() => PartContent::File(name.clone()),
-        _ => PartContent::Text(Text::literal(param.value.text())),
+fn part_of(param: &Json) -> BodyPart {
+    let content_type = Some(param.word("contentType")).filter(|kind| !kind.is_empty());
+    let part = match param.word("fileName") {
+        "" => BodyPart::text(param.word("name"), Text::literal(param.word("value"))),
+        file => BodyPart::file(param.word("name"), file),
     };
-    let content_type = param.content_type.text.clone().filter(|kind| !kind.is_empty());
-    Part { name: param.name.text(), content, content_type }
+    BodyPart { content_type: content_type.map(String::from), ..part }
 }
 
 /// The parts of a submitted form (RFC 7578).
-fn multipart_of(mime: &str, text: &str) -> Vec<Part> {
+fn multipart_of(mime: &str, text: &str) -> Vec<BodyPart> {
     let Some(boundary) = mime.split("boundary=").nth(1) else { return Vec::new() };
     let boundary = format!("--{}", boundary.trim_matches('"'));
     // The type is lowercased; the boundary in the body may be in any case.
@@ -294,12 +282,12 @@ fn multipart_of(mime: &str, text: &str) -> Vec<Part> {
             name.eq_ignore_ascii_case("content-type").then(|| value.trim().to_string())
         });
         let body = body.strip_suffix("\r\n").unwrap_or(body);
-        let content = match attribute("filename") {
-            Some(name) if !name.is_empty() => PartContent::File(name),
-            _ => PartContent::Text(Text::literal(body)),
-        };
         let name = attribute("name").unwrap_or_default();
-        parts.push(Part { name, content, content_type: kind });
+        let part = match attribute("filename").filter(|name| !name.is_empty()) {
+            Some(file) => BodyPart::file(name, file),
+            None => BodyPart::text(name, Text::literal(body)),
+        };
+        parts.push(BodyPart { content_type: kind, ..part });
     }
     parts
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_scenario::bytes_of_base64;
 
-use super::entries::{Field, SocketMessage};
+use super::number;
 use crate::json::Json;
 use crate::model::{LeftOut, Message, Socket, Talk};
 use crate::text::Text;
@@ -19,8 +19,8 @@ const STAY: Duration = Duration::from_secs(10);
 /// on later responses. `began_ms` and `took_ms` are those of the connection.
 pub(super) fn sockets(
     url: &str,
-    headers: &[Field],
-    messages: Vec<SocketMessage>,
+    headers: Vec<(String, Text)>,
+    messages: &[Json],
     (began_ms, took_ms): (Option<f64>, f64),
 ) -> Vec<Socket> {
     let url = match url.split_once("://") {
@@ -29,20 +29,22 @@ pub(super) fn sockets(
         _ => url.to_string(),
     };
     let url = Text::literal(url);
-    let is_sent = |message: &SocketMessage| message.direction.text() == "send";
-    let first = messages.iter().find(|message| is_sent(message)).and_then(|message| message.time);
+    let messages = messages.iter().filter(|message| matches!(message, Json::Map(_)));
+    let is_sent = |message: &Json| message.word("type") == "send";
+    let first = messages.clone().find(|it| is_sent(it)).and_then(|it| number(it, "time"));
     // A time before the connection comes from another clock.
     let first_ms = first.map(|first| first * 1e3).filter(|at| began_ms.is_some_and(|it| it <= *at));
     let begin_ms = first_ms.or(began_ms);
     let passed_ms = |time: Option<f64>| time.zip(first).map(|(time, first)| (time - first) * 1e3);
     let (mut sockets, mut sent, mut pushed) = (Vec::<Socket>::new(), 0, 0);
     for message in messages {
-        let now_ms = passed_ms(message.time).zip(begin_ms).map(|(passed, begin)| begin + passed);
+        let passed_ms = passed_ms(number(message, "time"));
+        let now_ms = passed_ms.zip(begin_ms).map(|(passed, begin)| begin + passed);
         let last = sockets.last_mut();
-        if is_sent(&message) {
+        if is_sent(message) {
             sent += 1;
             let (continues, before_ms) = (last.is_some(), last.map_or(begin_ms, |it| it.begin_ms));
-            let talk = vec![Talk::Send(content(&message))];
+            let talk = vec![Talk::Send(content(message))];
             let now_ms = now_ms.zip(before_ms).map(|(now, before)| now.max(before));
             let (url, begin_ms) = (url.clone(), now_ms.or(before_ms));
             let one =
@@ -72,7 +74,7 @@ pub(super) fn sockets(
         last.stays_open = false;
     }
     let opening = &mut sockets[0];
-    (opening.headers, opening.protocols) = (super::fields(headers), protocols(headers));
+    (opening.protocols, opening.headers) = (protocols(&headers), headers);
     let place = say!("WebSocket {}", &url);
     if pushed > 0 {
         let what = say!("messages that the server pushed; they are received and counted");
@@ -86,21 +88,21 @@ pub(super) fn sockets(
 }
 
 /// The offered subprotocols.
-fn protocols(headers: &[Field]) -> Vec<String> {
-    let is_it = |field: &&Field| field.name.text().eq_ignore_ascii_case("sec-websocket-protocol");
-    let names = headers.iter().filter(is_it).map(|field| field.value.text());
-    let names: Vec<String> = names.collect();
-    names.iter().flat_map(|names| names.split(',')).map(|name| name.trim().to_string()).collect()
+fn protocols(headers: &[(String, Text)]) -> Vec<String> {
+    let of_it =
+        headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-protocol"));
+    let lists = of_it.map(|(_, names)| names.as_literal().unwrap_or_default());
+    lists.flat_map(|names| names.split(',')).map(|name| name.trim().to_string()).collect()
 }
 
-fn content(message: &SocketMessage) -> Message {
-    let text = message.data.text();
-    if message.opcode == Some(2.0)
-        && let Some(bytes) = bytes_of_base64(&text)
+fn content(message: &Json) -> Message {
+    let text = message.word("data");
+    if number(message, "opcode") == Some(2.0)
+        && let Some(bytes) = bytes_of_base64(text)
     {
         return Message::Bytes(bytes);
     }
-    match Json::of_body(&text.as_str().into()) {
+    match Json::of_body(&text.into()) {
         Some(json) => Message::Json(json),
         None => Message::Text(Text::literal(text)),
     }

@@ -5,26 +5,34 @@ use std::collections::HashSet;
 use roxmltree::{Node, TextPos};
 use throng_base::Said;
 
+use crate::model::{LeftOut, file_name, name_of};
+
 /// An element of the plan.
 #[derive(Clone, Copy)]
 pub(super) struct Element<'a, 'i>(pub(super) Node<'a, 'i>);
 
-/// Reading properties by name.
-pub(super) trait Property {
-    fn prop(&self, name: &str) -> Option<String>;
-}
-
-impl Property for Element<'_, '_> {
+impl Element<'_, '_> {
     /// The text of a property anywhere in the element.
-    fn prop(&self, name: &str) -> Option<String> {
+    pub(super) fn prop(&self, name: &str) -> Option<String> {
         let found = self.0.descendants().find(|node| {
             node.tag_name().name().ends_with("Prop") && node.attribute("name") == Some(name)
         })?;
         Some(found.text().unwrap_or_default().trim().to_string())
     }
-}
 
-impl Element<'_, '_> {
+    /// The same, if it is not empty.
+    pub(super) fn given(&self, name: &str) -> Option<String> {
+        self.prop(name).filter(|text| !text.is_empty())
+    }
+
+    pub(super) fn is_on(&self, name: &str) -> bool {
+        self.prop(name).as_deref() == Some("true")
+    }
+
+    pub(super) fn number<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
+        self.prop(name)?.parse().ok()
+    }
+
     pub(super) fn class(&self) -> &str {
         self.0.attribute("testclass").unwrap_or_else(|| self.0.tag_name().name())
     }
@@ -48,6 +56,12 @@ impl Element<'_, '_> {
         say!("{}, line {line}", self.name())
     }
 
+    /// It has no equivalent.
+    pub(super) fn left_out(&self) -> LeftOut {
+        let class = short(self.class());
+        LeftOut::new(self.place(), say!("`{class}`"))
+    }
+
     /// Numbers with a name: `<FloatProperty><name>…</name><value>…</value>`.
     pub(super) fn float(&self, name: &str) -> Option<String> {
         let of = |node: &Node<'_, '_>, tag: &str| {
@@ -58,7 +72,8 @@ impl Element<'_, '_> {
         of(&found, "value")
     }
 
-    fn collection(&self, name: &str) -> Vec<Element<'_, '_>> {
+    /// The items of a list.
+    pub(super) fn items(&self, name: &str) -> Vec<Element<'_, '_>> {
         let collection = self.0.descendants().find(|node| {
             node.has_tag_name("collectionProp") && node.attribute("name") == Some(name)
         });
@@ -66,26 +81,26 @@ impl Element<'_, '_> {
         children.filter(Node::is_element).take(2_000).map(Element).collect()
     }
 
+    /// Names and values of a list.
+    fn pairs(&self, list: &str, name: &str, value: &str) -> Vec<(String, String)> {
+        let pair =
+            |one: &Element<'_, '_>| Some((one.given(name)?, one.prop(value).unwrap_or_default()));
+        self.items(list).iter().filter_map(pair).collect()
+    }
+
     pub(super) fn arguments(&self) -> Vec<(String, String)> {
-        let list = self.collection("Arguments.arguments");
-        let pair = |one: &Element<'_, '_>| {
-            Some((one.prop("Argument.name")?, one.prop("Argument.value").unwrap_or_default()))
-        };
-        list.iter().filter_map(pair).collect()
+        self.pairs("Arguments.arguments", "Argument.name", "Argument.value")
     }
 
     pub(super) fn headers(&self) -> Vec<(String, String)> {
-        let list = self.collection("HeaderManager.headers");
-        let pair = |one: &Element<'_, '_>| {
-            let name = one.prop("Header.name").filter(|name| !name.is_empty())?;
-            Some((name, one.prop("Header.value").unwrap_or_default()))
-        };
-        list.iter().filter_map(pair).collect()
+        self.pairs("HeaderManager.headers", "Header.name", "Header.value")
     }
 
-    /// The items of a list.
-    pub(super) fn items(&self, name: &str) -> Vec<Element<'_, '_>> {
-        self.collection(name)
+    /// The file of a CSV data set without its folders, and the name of its table.
+    pub(super) fn file(&self) -> Option<(String, String)> {
+        let file = file_name(&self.given("filename")?).to_string();
+        let table = name_of(file.rsplit_once('.').map_or(&file, |(stem, _)| stem));
+        Some((file, table))
     }
 
     pub(super) fn text(&self) -> String {
@@ -219,13 +234,7 @@ pub(super) fn columns(root: Node<'_, '_>) -> Vec<(String, String)> {
     let mut out = Vec::new();
     let elements = root.descendants().filter(Node::is_element).map(Element);
     for element in elements.filter(|element| element.class() == "CSVDataSet") {
-        let Some(file) = element.prop("filename").filter(|_| element.is_enabled()) else {
-            continue;
-        };
-        let own = file.rsplit(['/', '\\']).next().unwrap_or(&file).to_string();
-        let table =
-            crate::model::name_of(own.rsplit_once('.').map_or(own.as_str(), |(stem, _)| stem));
-        if !file.is_empty() {
+        if let Some((_, table)) = element.file().filter(|_| element.is_enabled()) {
             out.extend(names(&element).into_iter().map(|name| (name, table.clone())));
         }
     }

@@ -12,10 +12,12 @@ use std::time::Duration;
 use roxmltree::{Node, ParsingOptions};
 use throng_base::{Diagnostic, Said, Source, Span};
 
-use crate::model::{Item, LeftOut, Phase, Recording, Session, Table, Think, Variable, name_of};
+use crate::model::{
+    Item, LeftOut, Phase, Recording, Session, Table, Think, Variable, file_beside, name_of,
+};
 use crate::text::Text;
 use crate::{Options, Refusal};
-use elements::{Element, Property as _};
+use elements::Element;
 
 const ELEMENTS_MAX: u32 = 2_000_000;
 const DEPTH_MAX: usize = 60;
@@ -164,7 +166,7 @@ impl JmxReader<'_> {
         let users = number(self, &["ThreadGroup.num_threads", "TargetLevel"]);
         let users = users.map(|users| users.clamp(0.0, 1e7) as u64);
         let ramp = number(self, &["ThreadGroup.ramp_time", "RampUp"]).unwrap_or(0.0);
-        let is_timed = element.prop("ThreadGroup.scheduler").as_deref() == Some("true");
+        let is_timed = element.is_on("ThreadGroup.scheduler");
         let time = number(self, &["ThreadGroup.duration", "Hold"]);
         let time = time.filter(|time| *time > 0.0 && (is_timed || element.prop("Hold").is_some()));
         let loops = number(self, &["LoopController.loops"]).filter(|loops| *loops > 0.0);
@@ -325,16 +327,10 @@ impl JmxReader<'_> {
                     }
                 }
             }
-            "OnceOnlyController" => {
-                items.push(Item::If("iteration <= 1".into(), steps, Vec::new()));
-            }
+            "OnceOnlyController" => items.push(Item::If("iteration <= 1".into(), steps)),
             "RandomController" | "RandomOrderController" | "InterleaveControl" => {
-                let branches: Vec<(u64, Vec<Item>)> =
-                    split(steps).into_iter().map(|one| (1, one)).collect();
-                match branches.len() {
-                    0 => {}
-                    _ => items.push(Item::Choose(branches)),
-                }
+                let branches: Vec<_> = split(steps).into_iter().map(|one| (1, one)).collect();
+                items.extend((!branches.is_empty()).then_some(Item::Choose(branches)));
             }
             "ThroughputController" => {
                 let share = element.prop("ThroughputController.percentThroughput");
@@ -380,12 +376,10 @@ impl JmxReader<'_> {
         if !element.is_enabled() || elements::is_understood(class, element.gui()) {
             return;
         }
-        let short = elements::short(class);
-        let what = match elements::is_listener(class) {
-            true => return,
-            false => say!("`{short}`"),
-        };
-        let left_out = LeftOut::new(element.place(), what);
+        if elements::is_listener(class) {
+            return;
+        }
+        let left_out = element.left_out();
         match items.is_empty() {
             true => self.recording.left_out.push(left_out),
             false => items.push(Item::LeftOut(left_out)),
@@ -407,7 +401,7 @@ impl JmxReader<'_> {
     /// User defined variables.
     fn arguments(&mut self, element: &Element<'_, '_>) {
         for (name, value) in element.arguments() {
-            if name.is_empty() || self.saved.contains(&name) {
+            if self.saved.contains(&name) {
                 continue;
             }
             let value = self.text(&value);
@@ -428,19 +422,12 @@ impl JmxReader<'_> {
     }
 
     fn table(&mut self, element: &Element<'_, '_>) {
-        let Some(file) = element.prop("filename").filter(|file| !file.is_empty()) else { return };
-        let own = file.rsplit(['/', '\\']).next().unwrap_or(&file);
-        let name = name_of(own.rsplit_once('.').map_or(own, |(stem, _)| stem));
+        let Some((own, name)) = element.file() else { return };
         if self.recording.tables.iter().any(|table| table.name == name) {
             return;
         }
-        let columns: Vec<String> = elements::names(element);
-        let separator = element.prop("delimiter").unwrap_or_default();
-        let separator = match separator.as_str() {
-            "\\t" => Some('\t'),
-            other => other.chars().next().filter(|c| *c != ','),
-        };
-        let columns: Vec<String> = columns.iter().map(|name| name_of(name)).collect();
+        let columns: Vec<String> =
+            elements::names(element).iter().map(|name| name_of(name)).collect();
         if columns.is_empty() {
             let what = say!("the CSV file `{own}`: the plan does not name its columns");
             self.recording.left_out.push(LeftOut::new(element.place(), what));
@@ -448,14 +435,9 @@ impl JmxReader<'_> {
         }
         let what = say!("the CSV file `{own}`; replaced by a row with placeholders");
         self.recording.left_out.push(LeftOut::new(element.place(), what));
-        let rows = vec![columns.iter().map(|name| format!("replace-{name}")).collect()];
-        let good = |c: char| if c.is_alphanumeric() || "._-".contains(c) { c } else { '_' };
-        let file: String = own.chars().map(good).take(60).collect();
-        let file = format!("{}-{}", self.options.stem, file.trim_start_matches('.'));
-        let rows = Some((columns, rows));
-        let _ = separator;
-        let (columns, separator) = (Vec::new(), None);
-        self.recording.tables.push(Table { name, file, columns, separator, take: None, rows });
+        let row = columns.iter().map(|name| format!("replace-{name}")).collect();
+        let file = file_beside(&self.options.stem, &own);
+        self.recording.tables.push(Table { name, file, columns, row });
     }
 }
 

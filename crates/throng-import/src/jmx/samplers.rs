@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use throng_extract::JsonPath;
 
-use super::elements::{Element, Property as _};
+use super::elements::Element;
 use super::{JmxReader, Scope};
 use crate::json::Json;
-use crate::model::{Auth, Body, Check, Exchange, LeftOut, Part, PartContent, Save, Think, name_of};
+use crate::model::{Auth, Body, BodyPart, Check, Exchange, LeftOut, Save, Think, name_of};
 use crate::text::Text;
 
 /// The values of HTTP Request Defaults.
@@ -31,7 +31,7 @@ pub(super) fn defaults(
         ("HTTPSampler.path", &mut defaults.path),
     ];
     for (name, field) in fields {
-        if let Some(text) = element.prop(name).filter(|text| !text.is_empty()) {
+        if let Some(text) = element.given(name) {
             *field = reader.text(&text);
         }
     }
@@ -53,13 +53,12 @@ pub(super) fn exchange(
     exchange.checks = scope.assertions.clone();
     exchange.saves = scope.saves.clone();
     exchange.auth = scope.auth.clone();
-    let is_on = |name: &str| element.prop(name).as_deref() == Some("true");
-    exchange.follow_redirects =
-        is_on("HTTPSampler.follow_redirects") || is_on("HTTPSampler.auto_redirects");
-    let timeout = element.prop("HTTPSampler.response_timeout").and_then(|ms| ms.parse().ok());
+    exchange.follow_redirects = element.is_on("HTTPSampler.follow_redirects")
+        || element.is_on("HTTPSampler.auto_redirects");
+    let timeout = element.number("HTTPSampler.response_timeout");
     exchange.timeout = timeout.filter(|ms| *ms > 0).map(Duration::from_millis);
     body(reader, element, &mut exchange);
-    if is_on("HTTPSampler.image_parser") {
+    if element.is_on("HTTPSampler.image_parser") {
         let what = say!("embedded resources of the page; see `parallel`");
         exchange.left_out.push(LeftOut::new(element.place(), what));
     }
@@ -68,8 +67,7 @@ pub(super) fn exchange(
 
 fn url(reader: &mut JmxReader<'_>, element: &Element<'_, '_>, defaults: &Defaults) -> Text {
     let mut of = |name: &str, default: &Text| {
-        let own = element.prop(name).filter(|text| !text.is_empty());
-        own.map_or_else(|| default.clone(), |text| reader.text(&text))
+        element.given(name).map_or_else(|| default.clone(), |text| reader.text(&text))
     };
     let path = of("HTTPSampler.path", &defaults.path);
     if path.to_string().contains("://") {
@@ -108,43 +106,33 @@ fn url(reader: &mut JmxReader<'_>, element: &Element<'_, '_>, defaults: &Default
 }
 
 fn body(reader: &mut JmxReader<'_>, element: &Element<'_, '_>, exchange: &mut Exchange) {
-    let is_on = |name: &str| element.prop(name).as_deref() == Some("true");
-    let arguments = element.arguments();
-    if is_on("HTTPSampler.postBodyRaw") {
+    if element.is_on("HTTPSampler.postBodyRaw") {
         let raw: String = element
             .items("Arguments.arguments")
             .iter()
             .filter_map(|one| one.prop("Argument.value"))
             .collect();
         let text = reader.text(&raw);
-        exchange.body = match Json::of_body(&text) {
-            Some(json) => Body::Json(json),
-            None if text.is_empty() => Body::None,
-            None => Body::Text(text),
-        };
+        exchange.body = Body::of_text("json", text);
         return;
     }
-    let files: Vec<Part> = element
+    let files: Vec<BodyPart> = element
         .items("HTTPFileArgs.files")
         .iter()
         .filter_map(|one| {
-            let path = one.prop("File.path").filter(|path| !path.is_empty())?;
-            let kind = one.prop("File.mimetype").filter(|kind| !kind.is_empty());
             let name = one.prop("File.paramname").unwrap_or_default();
-            Some(Part { name, content: PartContent::File(path), content_type: kind })
+            let part = BodyPart::file(name, one.given("File.path")?);
+            Some(BodyPart { content_type: one.given("File.mimetype"), ..part })
         })
         .collect();
-    let pairs: Vec<(String, Text)> = arguments
-        .iter()
-        .filter(|(name, _)| !name.is_empty())
-        .map(|(name, value)| (name.clone(), reader.text(value)))
-        .collect();
+    let arguments = element.arguments().into_iter();
+    let pairs: Vec<_> = arguments.map(|(name, value)| (name, reader.text(&value))).collect();
     let has_body = matches!(exchange.method.as_str(), "POST" | "PUT" | "PATCH");
-    if !files.is_empty() || has_body && is_on("HTTPSampler.DO_MULTIPART_POST") && !pairs.is_empty()
+    if !files.is_empty()
+        || has_body && element.is_on("HTTPSampler.DO_MULTIPART_POST") && !pairs.is_empty()
     {
-        let part =
-            |(name, text)| Part { name, content: PartContent::Text(text), content_type: None };
-        exchange.body = Body::Multipart(pairs.into_iter().map(part).chain(files).collect());
+        let parts = pairs.into_iter().map(|(name, text)| BodyPart::text(name, text));
+        exchange.body = Body::Multipart(parts.chain(files).collect());
     } else if has_body && !pairs.is_empty() {
         exchange.body = Body::Form(pairs);
     } else {
@@ -181,9 +169,8 @@ pub(super) fn timer(reader: &mut JmxReader<'_>, element: &Element<'_, '_>) -> Op
             reader.recording.left_out.push(LeftOut::new(element.place(), what));
             return None;
         }
-        class => {
-            let class = super::elements::short(class);
-            reader.recording.left_out.push(LeftOut::new(element.place(), say!("`{class}`")));
+        _ => {
+            reader.recording.left_out.push(element.left_out());
             return None;
         }
     };
@@ -202,7 +189,7 @@ pub(super) fn assertion(
         "ResponseAssertion" => response_assertion(reader, element, checks),
         "JSONPathAssertion" => {
             let path = element.prop("JSON_PATH").and_then(|path| json_path(&path));
-            let is_compared = element.prop("JSONVALIDATION").as_deref() == Some("true");
+            let is_compared = element.is_on("JSONVALIDATION");
             let want = element.prop("EXPECTED_VALUE").unwrap_or_default();
             if let Some(path) = path {
                 let want = reader.text(&want);
@@ -213,14 +200,11 @@ pub(super) fn assertion(
             }
         }
         "DurationAssertion" => {
-            let ms = element.prop("DurationAssertion.duration").and_then(|ms| ms.parse().ok());
-            checks.extend(
-                ms.filter(|ms| *ms > 0).map(|ms| Check::TimeBelow(Duration::from_millis(ms))),
-            );
+            let ms = element.number("DurationAssertion.duration").filter(|ms| *ms > 0);
+            checks.extend(ms.map(|ms| Check::TimeBelow(Duration::from_millis(ms))));
         }
         "SizeAssertion" => {
-            let size: Option<u64> =
-                element.prop("SizeAssertion.size").and_then(|size| size.parse().ok());
+            let size: Option<u64> = element.number("SizeAssertion.size");
             let sign = match element.prop("SizeAssertion.operator").as_deref() {
                 Some("3") => "> ",
                 Some("4") => "< ",
@@ -233,8 +217,7 @@ pub(super) fn assertion(
         _ => {}
     }
     if checks.len() == before {
-        let class = super::elements::short(element.class());
-        reader.recording.left_out.push(LeftOut::new(element.place(), say!("`{class}`")));
+        reader.recording.left_out.push(element.left_out());
     }
 }
 
@@ -244,8 +227,7 @@ fn response_assertion(
     checks: &mut Vec<Check>,
 ) {
     let field = element.prop("Assertion.test_field").unwrap_or_default();
-    let kind: u32 =
-        element.prop("Assertion.test_type").and_then(|kind| kind.parse().ok()).unwrap_or(16);
+    let kind: u32 = element.number("Assertion.test_type").unwrap_or(16);
     let is_not = kind & 4 != 0;
     let strings = element.items("Asserion.test_strings");
     let strings =
@@ -289,61 +271,48 @@ pub(super) fn extractor(
     reader: &mut JmxReader<'_>,
     element: &Element<'_, '_>,
 ) -> Option<(String, Save)> {
-    let name = |key: &str| {
-        let name = element.prop(key)?;
-        let name = name.split(';').next()?.trim().to_string();
-        Some(name_of(&name)).filter(|_| !name.is_empty())
-    };
-    let saved = match element.class() {
+    let prop = |key: &str| element.prop(key);
+    let (key, save) = match element.class() {
         "JSONPostProcessor" => {
-            let path = element.prop("JSONPostProcessor.jsonPathExprs")?;
-            let save = path.split(';').next().and_then(|path| json_save(path.trim()));
-            name("JSONPostProcessor.referenceNames").zip(save)
+            let paths = prop("JSONPostProcessor.jsonPathExprs")?;
+            let save = paths.split(';').next().and_then(|path| json_save(path.trim()));
+            ("JSONPostProcessor.referenceNames", save)
         }
         class if class.contains("jsonpathextractor") => {
-            let save = json_save(element.prop("JSONPATH")?.trim());
-            name("VAR").zip(save)
+            ("VAR", json_save(prop("JSONPATH")?.trim()))
         }
         "RegexExtractor" => {
-            let pattern = element.prop("RegexExtractor.regex")?;
-            let is_header = element
-                .prop("RegexExtractor.useHeaders")
+            let pattern = prop("RegexExtractor.regex")?;
+            let is_header = prop("RegexExtractor.useHeaders")
                 .is_some_and(|it| it == "true" || it == "response_headers");
             let is_good = regex::Regex::new(&pattern).is_ok() && !is_header && !pattern.is_empty();
-            name("RegexExtractor.refname")
-                .filter(|_| is_good)
-                .map(|name| (name, Save::Regex(pattern)))
+            ("RegexExtractor.refname", is_good.then_some(Save::Regex(pattern)))
         }
         "XPathExtractor" => {
-            let path = element.prop("XPathExtractor.xpathQuery")?;
-            name("XPathExtractor.refname").map(|name| (name, Save::XPath(path)))
+            ("XPathExtractor.refname", prop("XPathExtractor.xpathQuery").map(Save::XPath))
         }
         "XPath2Extractor" => {
-            let path = element.prop("XPathExtractor2.xpathQuery")?;
-            name("XPathExtractor2.refname").map(|name| (name, Save::XPath(path)))
+            ("XPathExtractor2.refname", prop("XPathExtractor2.xpathQuery").map(Save::XPath))
         }
         "HtmlExtractor" => {
-            let mut css = element.prop("HtmlExtractor.expr")?;
-            if let Some(attribute) =
-                element.prop("HtmlExtractor.attribute").filter(|it| !it.is_empty())
-            {
-                css = format!("{css}@{attribute}");
-            }
-            name("HtmlExtractor.refname").map(|name| (name, Save::Css(css)))
+            let attribute = element.given("HtmlExtractor.attribute");
+            let attribute = attribute.map_or(String::new(), |name| format!("@{name}"));
+            let css = prop("HtmlExtractor.expr")? + &attribute;
+            ("HtmlExtractor.refname", Some(Save::Css(css)))
         }
         "BoundaryExtractor" => {
-            let (left, right) = (
-                element.prop("BoundaryExtractor.lboundary")?,
-                element.prop("BoundaryExtractor.rboundary")?,
-            );
+            let (left, right) =
+                (prop("BoundaryExtractor.lboundary")?, prop("BoundaryExtractor.rboundary")?);
             let pattern = format!("{}(.*?){}", regex::escape(&left), regex::escape(&right));
-            name("BoundaryExtractor.refname").map(|name| (name, Save::Regex(pattern)))
+            ("BoundaryExtractor.refname", Some(Save::Regex(pattern)))
         }
         _ => return None,
     };
+    let names = prop(key).unwrap_or_default();
+    let name = names.split(';').next().map(str::trim).filter(|name| !name.is_empty());
+    let saved = name.map(name_of).zip(save);
     if saved.is_none() {
-        let class = super::elements::short(element.class());
-        reader.recording.left_out.push(LeftOut::new(element.place(), say!("`{class}`")));
+        reader.recording.left_out.push(element.left_out());
     }
     saved
 }

@@ -51,12 +51,9 @@ fn read_condition(world: &mut World, id: usize, condition: &Expr) -> bool {
         Expr::Binary(sign, left, right) if matches!(sign.as_str(), "&&" | "and") => {
             read_condition(world, id, left) & read_condition(world, id, right)
         }
-        Expr::Binary(sign, left, right) if matches!(sign.as_str(), "||" | "or") => {
-            statuses(world, condition).is_some_and(|list| {
-                let _ = (left, right);
-                world.check(id, Check::Status(list));
-                true
-            })
+        Expr::Binary(sign, ..) if matches!(sign.as_str(), "||" | "or") => {
+            let list = statuses(world, condition);
+            list.is_some_and(|list| checked(world, id, Check::Status(list)))
         }
         Expr::Binary(sign, left, right) => compare(world, id, sign, left, right),
         Expr::Call(callee, arguments) => {
@@ -65,14 +62,11 @@ fn read_condition(world: &mut World, id: usize, condition: &Expr) -> bool {
             let text = arguments.first().and_then(|one| world.text(&one.value));
             match (is_body, method.as_str(), text) {
                 (true, "includes" | "contains", Some(text)) => {
-                    world.check(id, Check::Contains(text));
-                    true
+                    checked(world, id, Check::Contains(text))
                 }
                 _ => false,
             }
         }
-        // `r.json('token')`: it exists.
-        Expr::Member(..) | Expr::Not(_) => false,
         _ => false,
     }
 }
@@ -92,55 +86,44 @@ fn statuses(world: &mut World, condition: &Expr) -> Option<Vec<String>> {
 }
 
 fn compare(world: &mut World, id: usize, sign: &str, left: &Expr, right: &Expr) -> bool {
+    comparison(world, sign, left, right).is_some_and(|check| checked(world, id, check))
+}
+
+fn comparison(world: &mut World, sign: &str, left: &Expr, right: &Expr) -> Option<Check> {
     let is_equal = matches!(sign, "===" | "==");
-    if let Some(path) = left.path()
-        && path.ends_with(".timings.duration")
-        && matches!(sign, "<" | "<=")
-    {
-        return world.number(right).filter(|ms| *ms >= 1.0).is_some_and(|ms| {
-            world.check(id, Check::TimeBelow(Duration::from_millis(ms.min(1e9) as u64)));
-            true
-        });
+    let path = left.path().unwrap_or_default();
+    if path.ends_with(".timings.duration") && matches!(sign, "<" | "<=") {
+        let ms = world.number(right).filter(|ms| *ms >= 1.0)?.min(1e9);
+        return Some(Check::TimeBelow(Duration::from_millis(ms as u64)));
     }
-    if let Some(path) = left.path()
-        && path.ends_with(".body.length")
-        && matches!(sign, ">" | ">=" | "<" | "<=")
-    {
-        return world.number(right).filter(|bytes| *bytes >= 0.0).is_some_and(|bytes| {
-            world.check(id, Check::Size(format!("{sign} {bytes:.0}B")));
-            true
-        });
+    if path.ends_with(".body.length") && matches!(sign, ">" | ">=" | "<" | "<=") {
+        let bytes = world.number(right).filter(|bytes| *bytes >= 0.0)?;
+        return Some(Check::Size(format!("{sign} {bytes:.0}B")));
     }
     match world.value(left) {
-        Known::Field(_, Save::Status, _) => {
-            let Some(code) = world.number(right) else { return false };
-            let list = match sign {
-                _ if is_equal => format!("{code:.0}"),
-                "<" if code > 200.0 => format!("200..{:.0}", code - 1.0),
-                _ => return false,
-            };
-            world.check(id, Check::Status(vec![list]));
-            true
-        }
-        Known::Field(_, Save::Json(path), _) if !path.is_empty() => {
-            let want = world.json(right);
-            let check = match (sign, want) {
-                ("!==" | "!=", Some(Json::Null)) => Check::Json(path, None),
-                (_, Some(want @ (Json::Text(_) | Json::Number(_) | Json::Bool(_)))) if is_equal => {
-                    Check::Json(path, Some(want))
-                }
-                _ => return false,
-            };
-            world.check(id, check);
-            true
-        }
-        Known::Field(_, Save::Body, _) if is_equal => match world.text(right) {
-            Some(text) => {
-                world.check(id, Check::Contains(text));
-                true
+        Known::Field(_, Save::Status, _) => match (world.number(right)?, sign) {
+            (code, _) if is_equal => Some(Check::Status(vec![format!("{code:.0}")])),
+            (code, "<") if code > 200.0 => {
+                Some(Check::Status(vec![format!("200..{:.0}", code - 1.0)]))
             }
-            None => false,
+            _ => None,
         },
-        _ => false,
+        Known::Field(_, Save::Json(path), _) if !path.is_empty() => {
+            match (sign, world.json(right)?) {
+                ("!==" | "!=", Json::Null) => Some(Check::Json(path, None)),
+                (_, want @ (Json::Text(_) | Json::Number(_) | Json::Bool(_))) if is_equal => {
+                    Some(Check::Json(path, Some(want)))
+                }
+                _ => None,
+            }
+        }
+        Known::Field(_, Save::Body, _) if is_equal => world.text(right).map(Check::Contains),
+        _ => None,
     }
+}
+
+/// The check is read: always true.
+fn checked(world: &mut World, id: usize, check: Check) -> bool {
+    world.check(id, check);
+    true
 }

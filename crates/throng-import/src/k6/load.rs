@@ -9,7 +9,7 @@ use crate::model::{LeftOut, Phase, Recording};
 
 /// The names and functions of scenarios that do not run the default function.
 pub(super) fn scenarios(options: &Json) -> Vec<(String, String)> {
-    let scenarios = options.get("scenarios").map_or(&[][..], Json::entries);
+    let scenarios = options.entries_of("scenarios");
     let exec = |one: &Json| one.str("exec").map(str::to_string);
     scenarios.iter().filter_map(|(name, one)| Some((name.clone(), exec(one)?))).take(50).collect()
 }
@@ -25,7 +25,7 @@ pub(super) fn duration(value: &Json) -> Option<Duration> {
 }
 
 pub(super) fn read(options: &Json, recording: &mut Recording) {
-    let scenarios = options.get("scenarios").map_or(&[][..], Json::entries);
+    let scenarios = options.entries_of("scenarios");
     let phases = match scenarios.first() {
         Some((_, first)) => phases(first),
         None => phases(options),
@@ -35,10 +35,8 @@ pub(super) fn read(options: &Json, recording: &mut Recording) {
         recording.left_out.push(LeftOut::of_all(scenarios.len() - 1, what));
     }
     recording.load = phases;
-    if options.is_true("insecureSkipTLSVerify") {
-        recording.verifies_certificates = Some(false);
-    }
-    for (metric, list) in options.get("thresholds").map_or(&[][..], Json::entries) {
+    recording.is_insecure = options.is_true("insecureSkipTLSVerify");
+    for (metric, list) in options.entries_of("thresholds") {
         let list = match list {
             Json::List(items) => items.clone(),
             one => vec![one.clone()],
@@ -74,7 +72,7 @@ fn number(options: &Json, key: &str) -> Option<f64> {
 }
 
 fn phases(options: &Json) -> Vec<Phase> {
-    let executor = options.str("executor").unwrap_or_default();
+    let executor = options.word("executor");
     let vus = number(options, "vus").or_else(|| number(options, "preAllocatedVUs")).unwrap_or(1.0);
     let vus = vus.clamp(1.0, 1e7) as u64;
     let time = options.get("duration").and_then(duration);
@@ -146,7 +144,7 @@ fn threshold(metric: &str, text: &str) -> Option<String> {
     let value: f64 = value.parse().ok()?;
     let share = |value: f64| format!("{}%", (value * 100_000.0).round() / 1000.0);
     match metric {
-        "http_req_duration" | "iteration_duration" if metric == "http_req_duration" => {
+        "http_req_duration" => {
             let figure = match figure {
                 "avg" => "mean".to_string(),
                 "med" => "p50".to_string(),

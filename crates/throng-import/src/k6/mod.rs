@@ -39,15 +39,8 @@ pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording,
         let session = Session { name, steps, ..Session::default() };
         reader.world.recording.sessions.push(session);
     }
-    for (name, is_setup) in [("setup", true), ("teardown", false)] {
-        if let Some(Known::Function(function)) = reader.world.get(name).cloned() {
-            let steps = reader.function(&function);
-            match is_setup {
-                true => reader.world.recording.setup = steps,
-                false => reader.world.recording.teardown = steps,
-            }
-        }
-    }
+    reader.world.recording.setup = reader.named("setup");
+    reader.world.recording.teardown = reader.named("teardown");
     if let Some(options) = reader.options.clone() {
         load::read(&options, &mut reader.world.recording);
     }
@@ -337,12 +330,8 @@ impl K6Reader {
         let has_body = !matches!(exchange.method.as_str(), "GET" | "HEAD") || at == 1;
         let params = argument(arguments, "", at + if has_body { 2 } else { 1 });
         let params = params.and_then(|params| self.world.json(params)).unwrap_or_default();
-        for (name, value) in params.get("headers").map_or(&[][..], Json::entries) {
-            exchange.headers.push((name.clone(), value.as_text()));
-        }
-        for (name, value) in params.get("cookies").map_or(&[][..], Json::entries) {
-            exchange.cookies.push((name.clone(), value.as_text()));
-        }
+        exchange.headers = params.get("headers").map_or_else(Vec::new, Json::pairs);
+        exchange.cookies = params.get("cookies").map_or_else(Vec::new, Json::pairs);
         let name = params.get("tags").and_then(|tags| tags.str("name"));
         exchange.name = name.map(str::to_string);
         let timeout = params.get("timeout").and_then(load::duration);

@@ -76,7 +76,7 @@ impl<'d> Example<'d> {
 
     fn map(&mut self, schema: &'d Json, depth: usize) -> Vec<(String, Json)> {
         let required: Vec<&str> = schema.list("required").iter().filter_map(Json::as_str).collect();
-        let properties = schema.get("properties").map_or(&[][..], Json::entries);
+        let properties = schema.entries_of("properties");
         let mut optional = 0;
         let mut entries = Vec::new();
         for (name, property) in properties {
@@ -128,7 +128,7 @@ fn number(schema: &Json, is_whole: bool) -> String {
 
 /// A text with the format and the length that a schema requires.
 fn word(schema: &Json, name: &str) -> String {
-    let format = schema.str("format").unwrap_or_default();
+    let format = schema.word("format");
     let of_format = match format {
         "date" => "2026-01-31",
         "date-time" => "2026-01-31T12:00:00Z",

@@ -10,8 +10,8 @@ use throng_base::{Diagnostic, Source};
 
 use crate::json::Json;
 use crate::model::{
-    Auth, Body, Check, Exchange, Item, LeftOut, Part, PartContent, Recording, Session, Variable,
-    name_of,
+    Auth, Body, BodyPart, Check, Exchange, Item, LeftOut, Recording, Session, Variable, name_of,
+    unique,
 };
 use crate::text::Text;
 use crate::{Options, Refusal};
@@ -20,6 +20,8 @@ use example::Example;
 
 /// The methods of a path, in the order create, read, update, delete.
 const METHODS: [&str; 8] = ["post", "get", "head", "put", "patch", "options", "trace", "delete"];
+/// The name of a file whose content is unknown.
+const UPLOAD: &str = "upload.bin";
 /// The maximum number of operations per description.
 const OPERATIONS_MAX: usize = 5_000;
 
@@ -76,7 +78,7 @@ impl<'d> OpenApiReader<'d> {
         let root = &self.document.root;
         let text = match self.is_old {
             true => {
-                let path = root.str("basePath").unwrap_or_default().trim_end_matches('/');
+                let path = root.word("basePath").trim_end_matches('/');
                 let schemes = root.list("schemes");
                 let has = |word: &str| schemes.iter().any(|one| one.as_str() == Some(word));
                 let scheme = if has("https") || !has("http") { "https" } else { "http" };
@@ -116,12 +118,10 @@ impl<'d> OpenApiReader<'d> {
     fn steps(&mut self) -> Vec<Item> {
         let mut tags: Vec<(String, Vec<Operation<'d>>)> = Vec::new();
         let mut beyond = 0;
-        let paths = self.document.root.get("paths").map_or(&[][..], Json::entries);
+        let paths = self.document.root.entries_of("paths");
         for (path, item) in paths {
             let item = self.document.resolved(item);
-            let mut methods: Vec<&'static str> = Vec::new();
-            methods.extend(METHODS.iter().filter(|method| item.get(method).is_some()));
-            for method in methods {
+            for method in METHODS {
                 let Some(node) = item.get(method) else { continue };
                 self.count += 1;
                 if self.count > OPERATIONS_MAX {
@@ -157,7 +157,7 @@ impl<'d> OpenApiReader<'d> {
 
     fn tell_unsent(&mut self) {
         let root = &self.document.root;
-        let webhooks = root.get("webhooks").map_or(0, |map| map.entries().len());
+        let webhooks = root.entries_of("webhooks").len();
         if webhooks > 0 {
             let what = say!("webhooks: the service sends them");
             self.recording.left_out.push(LeftOut::of_all(webhooks, what));
@@ -178,7 +178,7 @@ impl<'d> OpenApiReader<'d> {
         let checks = self.status(operation);
         exchange.checks.extend(checks);
         self.security(operation, &mut exchange);
-        if operation.node.get("callbacks").is_some_and(|map| !map.entries().is_empty()) {
+        if !operation.node.entries_of("callbacks").is_empty() {
             let place = say!("{} {}", &exchange.method, operation.path);
             exchange.left_out.push(LeftOut::new(place, say!("callbacks: the service sends them")));
         }
@@ -239,29 +239,15 @@ impl<'d> OpenApiReader<'d> {
     /// A variable for a part of a path; a name means the same in all paths.
     fn variable(&mut self, name: &str, value: &str) -> String {
         let value = crate::form::path_encoded(value).replace(['/', '?'], "-");
-        let base = name_of(name);
-        let mut name = base.clone();
-        let mut more = 2;
-        loop {
-            let known = self.recording.variables.iter().find(|known| known.name == name);
-            match known {
-                None => {
-                    self.recording.declare(Variable::plain(&name, Text::literal(value)));
-                    return format!("vars.{name}");
-                }
-                // A plain `id` means something else in each path.
-                Some(known)
-                    if base != "id"
-                        || known.value.as_ref() == Some(&Text::literal(value.as_str())) =>
-                {
-                    return format!("vars.{name}");
-                }
-                Some(_) => {
-                    name = format!("{base}_{more}");
-                    more += 1;
-                }
-            }
-        }
+        let (base, value) = (name_of(name), Some(Text::literal(value)));
+        let known = self.recording.variables.iter();
+        // A plain `id` means something else in each path.
+        let is_other = |known: &Variable| base == "id" && known.value != value;
+        let name = unique(&base, "_", |name| {
+            known.clone().any(|known| known.name == name && is_other(known))
+        });
+        self.recording.declare(Variable { value, ..Variable::unknown(&name) });
+        format!("vars.{name}")
     }
 
     fn value_of(&self, parameter: &Json) -> Json {
@@ -278,7 +264,7 @@ impl<'d> OpenApiReader<'d> {
 
     fn parameter(&mut self, parameter: &Json, exchange: &mut Exchange) {
         let Some(name) = parameter.str("name").filter(|name| !name.is_empty()) else { return };
-        let place = parameter.str("in").unwrap_or_default();
+        let place = parameter.word("in");
         let has_example = parameter.get("example").is_some() || parameter.get("examples").is_some();
         if !parameter.is_true("required") && !has_example && !matches!(place, "body") {
             return;
@@ -288,8 +274,7 @@ impl<'d> OpenApiReader<'d> {
                 let words: Vec<&str> = items.iter().filter_map(Json::as_str).collect();
                 Text::literal(words.join(","))
             }
-            Json::Map(_) => value.compact(),
-            other => Text::literal(other.as_str().unwrap_or_default()),
+            other => other.as_text(),
         };
         match place {
             "query" => match self.value_of(parameter) {
@@ -323,17 +308,16 @@ impl<'d> OpenApiReader<'d> {
                 Body::Form(pairs) => pairs,
                 _ => Vec::new(),
             };
-            let part =
-                |(name, text)| Part { name, content: PartContent::Text(text), content_type: None };
-            exchange.body = Body::Multipart(pairs.into_iter().map(part).collect());
+            let parts = pairs.into_iter().map(|(name, text)| BodyPart::text(name, text));
+            exchange.body = Body::Multipart(parts.collect());
         }
         match &mut exchange.body {
             Body::Multipart(parts) => {
-                let content = match is_file {
-                    true => PartContent::File("upload.bin".into()),
-                    false => PartContent::Text(text),
-                };
-                parts.push(Part { name: name.into(), content, content_type: None });
+                parts.push(if is_file {
+                    BodyPart::file(name, UPLOAD)
+                } else {
+                    BodyPart::text(name, text)
+                });
             }
             Body::Form(pairs) => pairs.push((name.into(), text)),
             body => *body = Body::Form(vec![(name.into(), text)]),
@@ -342,7 +326,7 @@ impl<'d> OpenApiReader<'d> {
 
     fn request_body(&mut self, operation: &Operation<'d>, exchange: &mut Exchange) {
         let Some(body) = operation.node.get("requestBody") else { return };
-        let content = self.document.resolved(body).get("content").map_or(&[][..], Json::entries);
+        let content = self.document.resolved(body).entries_of("content");
         let is_json =
             |kind: &str| kind.split(';').next().is_some_and(|kind| kind.ends_with("json"));
         let kinds = ["urlencoded", "multipart", "text/", "*/*", ""];
@@ -353,10 +337,6 @@ impl<'d> OpenApiReader<'d> {
         let given = media.get("example").cloned().or_else(|| first_example(media, self.document));
         let schema = media.get("schema").unwrap_or(&Json::Null);
         let value = given.unwrap_or_else(|| Example::new(self.document).of(schema));
-        let field = |value: &Json| match value {
-            Json::Map(_) | Json::List(_) => value.compact(),
-            other => Text::literal(other.as_str().unwrap_or_default()),
-        };
         if is_json(kind) || kind == "*/*" {
             // A text example may contain the JSON itself.
             let inner = value.as_str().and_then(|text| Json::of_body(&text.into()));
@@ -365,24 +345,22 @@ impl<'d> OpenApiReader<'d> {
                 exchange.headers.push(("Content-Type".into(), kind.as_str().into()));
             }
         } else if kind.contains("urlencoded") {
-            let pairs = value.entries().iter().map(|(name, value)| (name.clone(), field(value)));
-            exchange.body = Body::Form(pairs.collect());
+            exchange.body = Body::Form(value.pairs());
         } else if kind.contains("multipart") {
             let schema = self.document.resolved(schema);
             let parts = value.entries().iter().map(|(name, value)| {
                 let property = schema.get("properties").and_then(|map| map.get(name));
                 let property = property.map(|one| self.document.resolved(one));
                 let is_file = property.is_some_and(|one| one.str("format") == Some("binary"));
-                let content = match is_file {
-                    true => PartContent::File("upload.bin".into()),
-                    false => PartContent::Text(field(value)),
-                };
-                Part { name: name.clone(), content, content_type: None }
+                match is_file {
+                    true => BodyPart::file(name, UPLOAD),
+                    false => BodyPart::text(name, value.as_text()),
+                }
             });
             exchange.body = Body::Multipart(parts.collect());
         } else {
             exchange.headers.push(("Content-Type".into(), kind.as_str().into()));
-            exchange.body = Body::Text(field(&value));
+            exchange.body = Body::Text(value.as_text());
         }
         if content.len() > 1 {
             let others = content.iter().filter(|(other, _)| other != kind);
@@ -394,7 +372,7 @@ impl<'d> OpenApiReader<'d> {
 
     /// The statuses that mean success.
     fn status(&self, operation: &Operation<'d>) -> Option<Check> {
-        let responses = operation.node.get("responses").map_or(&[][..], Json::entries);
+        let responses = operation.node.entries_of("responses");
         let good = responses.iter().map(|(status, _)| status.to_ascii_lowercase());
         let good: Vec<String> = good
             .filter(|status| {
@@ -438,8 +416,8 @@ impl<'d> OpenApiReader<'d> {
             self.recording.declare(Variable::secret(&name));
             Text::value(format!("vars.{name}"))
         };
-        let kind = scheme.str("type").unwrap_or_default();
-        let http = scheme.str("scheme").unwrap_or_default().to_ascii_lowercase();
+        let kind = scheme.word("type");
+        let http = scheme.word("scheme").to_ascii_lowercase();
         let is_basic =
             kind == "basic" || kind == "http" && matches!(http.as_str(), "basic" | "digest");
         if is_basic {
@@ -450,7 +428,7 @@ impl<'d> OpenApiReader<'d> {
             exchange.auth = Some(Auth { user, password, is_digest });
             return;
         }
-        match (kind, scheme.str("in").unwrap_or_default(), scheme.str("name")) {
+        match (kind, scheme.word("in"), scheme.str("name")) {
             ("apiKey", "header", Some(header)) => {
                 exchange.headers.push((header.to_string(), secret(header)));
             }
@@ -474,10 +452,10 @@ impl<'d> OpenApiReader<'d> {
 
 /// The URL of a server, with the defaults of its variables.
 fn server_url(server: &Json) -> String {
-    let mut url = server.str("url").unwrap_or_default().to_string();
-    let variables = server.get("variables").map_or(&[][..], Json::entries);
+    let mut url = server.word("url").to_string();
+    let variables = server.entries_of("variables");
     for (name, variable) in variables.iter().take(50) {
-        url = url.replace(&format!("{{{name}}}"), variable.str("default").unwrap_or_default());
+        url = url.replace(&format!("{{{name}}}"), variable.word("default"));
     }
     url
 }

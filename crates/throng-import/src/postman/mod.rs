@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use throng_base::{Diagnostic, Source};
 
-use crate::form::path_encoded;
+use crate::form::{path_encoded, text_pairs};
 use crate::json::Json;
 use crate::model::{
-    Auth, Body, Exchange, Item, LeftOut, Part, PartContent, Recording, Session, Variable, name_of,
+    Auth, Body, BodyPart, Exchange, Item, LeftOut, Recording, Session, Variable, name_of,
 };
 use crate::text::Text;
 use crate::{Options, Refusal};
@@ -70,7 +70,7 @@ impl PostmanReader {
     fn variables(&mut self, root: &Json) {
         for variable in root.list("variable").iter().take(1000) {
             let Some(key) = variable.str("key").or_else(|| variable.str("id")) else { continue };
-            let value = variable.str("value").unwrap_or_default().to_string();
+            let value = variable.word("value").to_string();
             if self.saved.contains(key) || variable.is_true("disabled") {
                 continue;
             }
@@ -169,7 +169,7 @@ impl PostmanReader {
         if let Some(text) = url.as_str() {
             return self.url_text(text);
         }
-        let mut raw = url.str("raw").unwrap_or_default().to_string();
+        let mut raw = url.word("raw").to_string();
         if raw.is_empty() {
             raw = put_together(url);
         }
@@ -185,7 +185,7 @@ impl PostmanReader {
         // Parts of the path such as `:id`.
         for variable in url.list("variable").iter().take(100) {
             let Some(key) = variable.str("key").or_else(|| variable.str("id")) else { continue };
-            let value = variable.str("value").unwrap_or_default();
+            let value = variable.word("value");
             let value = match value.is_empty() {
                 true => format!("{{{{{key}}}}}"),
                 false => value.to_string(),
@@ -197,19 +197,11 @@ impl PostmanReader {
 
     fn url_text(&mut self, raw: &str) -> Text {
         let raw = raw.trim();
-        let text = self.text(raw);
-        let first_is_host = raw
-            .split('/')
-            .next()
-            .is_some_and(|host| host.contains('.') || host.starts_with("localhost"));
-        match raw.contains("://") || raw.starts_with("{{") || raw.starts_with('/') {
-            true => text,
-            false if raw.is_empty() || !first_is_host => text,
-            false => {
-                let mut whole = Text::literal("http://");
-                whole.append(&text);
-                whole
-            }
+        let host = raw.split('/').next().unwrap_or_default();
+        let is_host = host.contains('.') || host.starts_with("localhost");
+        match is_host && !raw.contains("://") && !raw.starts_with("{{") {
+            true => self.text(&format!("http://{raw}")),
+            false => self.text(raw),
         }
     }
 
@@ -217,9 +209,9 @@ impl PostmanReader {
         if body.is_true("disabled") {
             return;
         }
-        match body.str("mode").unwrap_or_default() {
+        match body.word("mode") {
             "raw" => {
-                let text = self.text(body.str("raw").unwrap_or_default());
+                let text = self.text(body.word("raw"));
                 let language = body.get("options").and_then(|one| one.get("raw")?.str("language"));
                 let is_json = language == Some("json")
                     || exchange
@@ -239,14 +231,11 @@ impl PostmanReader {
                 exchange.body = json.map_or(Body::Text(text), Body::Json);
             }
             "urlencoded" => {
-                let pairs = match body.get("urlencoded") {
-                    Some(Json::Text(text)) => {
-                        crate::form::pairs(text.as_literal().unwrap_or_default())
-                    }
-                    _ => fields(body.list("urlencoded")),
-                };
-                let pairs = pairs.into_iter().map(|(key, value)| (key, self.text(&value)));
-                exchange.body = Body::Form(pairs.collect());
+                let fields = fields(body.list("urlencoded")).into_iter();
+                exchange.body = Body::Form(match body.str("urlencoded") {
+                    Some(text) => text_pairs(&self.text(text)),
+                    None => fields.map(|(key, value)| (key, self.text(&value))).collect(),
+                });
             }
             "formdata" => {
                 let parts = body.list("formdata").iter().filter(|one| !one.is_true("disabled"));
@@ -265,24 +254,24 @@ impl PostmanReader {
         }
     }
 
-    fn part(&mut self, part: &Json) -> Option<Part> {
+    fn part(&mut self, part: &Json) -> Option<BodyPart> {
         let name = part.str("key")?.to_string();
-        let content = match part.str("type") == Some("file") {
-            true => {
+        let made = match part.word("type") {
+            "file" => {
                 let first = part.list("src").first().and_then(Json::as_str);
-                PartContent::File(part.str("src").or(first).unwrap_or("file.bin").into())
+                BodyPart::file(name, part.str("src").or(first).unwrap_or("file.bin"))
             }
-            false => PartContent::Text(self.text(part.str("value").unwrap_or_default())),
+            _ => BodyPart::text(name, self.text(part.word("value"))),
         };
         let content_type = part.str("contentType").filter(|one| !one.is_empty()).map(String::from);
-        Some(Part { name, content, content_type })
+        Some(BodyPart { content_type, ..made })
     }
 
     fn graphql(&mut self, body: &Json, exchange: &mut Exchange) {
         let Some(graphql) = body.get("graphql") else { return };
-        let query = self.text(graphql.str("query").unwrap_or_default());
+        let query = self.text(graphql.word("query"));
         let mut entries = vec![("query".to_string(), Json::Text(query))];
-        let variables = self.text(graphql.str("variables").unwrap_or_default());
+        let variables = self.text(graphql.word("variables"));
         if let Some(json) = Json::of_body(&variables) {
             entries.push(("variables".into(), json));
         }
@@ -340,7 +329,6 @@ impl PostmanReader {
 
     /// The scripts of a request become checks and saved values; all other scripts are left out.
     fn scripts(&mut self, item: &Json, place: &throng_base::Said, exchange: Option<&mut Exchange>) {
-        let mut lines_left = Vec::new();
         let mut exchange = exchange;
         for event in item.list("event").iter().take(20) {
             let script = event.get("script").map(script_text).unwrap_or_default();
@@ -349,12 +337,10 @@ impl PostmanReader {
                 (Some(exchange), true) => tests_of::read(&script, exchange),
                 _ => tests_of::lines(&script),
             };
-            if !rest.is_empty() {
-                let listen = event.str("listen").unwrap_or("script").to_string();
-                lines_left.push((listen, rest));
+            if rest.is_empty() {
+                continue;
             }
-        }
-        for (listen, rest) in lines_left {
+            let listen = event.str("listen").unwrap_or("script");
             let first: String = rest[0].chars().take(60).collect();
             let what = match rest.len() {
                 1 => say!("a line of the script `{listen}`: {first}"),
@@ -446,7 +432,7 @@ fn fields(list: &[Json]) -> Vec<(String, String)> {
     let on = list.iter().filter(|one| !one.is_true("disabled"));
     on.filter_map(|one| {
         let key = one.str("key").filter(|key| !key.trim().is_empty())?;
-        Some((key.trim().to_string(), one.str("value").unwrap_or_default().to_string()))
+        Some((key.trim().to_string(), one.word("value").to_string()))
     })
     .collect()
 }

@@ -10,7 +10,7 @@ use lexer::{Language, Token, TokenKind};
 pub(crate) use javascript::statements as javascript;
 pub(crate) use python::statements as python;
 
-use super::{Argument, DEPTH_MAX, Expr, Function, TextPart};
+use super::{Argument, DEPTH_MAX, Expr, Function, ScriptKind, Statement, TextPart};
 
 struct Parser<'t> {
     tokens: &'t [Token],
@@ -77,6 +77,30 @@ impl<'t> Parser<'t> {
         }
     }
 
+    /// Reads something nested. Beyond the limit, the rest is skipped.
+    fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        if self.depth >= DEPTH_MAX {
+            self.at = self.tokens.len();
+            return None;
+        }
+        self.depth += 1;
+        let out = read(self);
+        self.depth -= 1;
+        Some(out)
+    }
+
+    fn is_opening(&self) -> bool {
+        matches!(self.peek(), Some(TokenKind::Sign("(" | "[" | "{")))
+    }
+
+    /// Skips a token, or all in brackets.
+    fn skip(&mut self) {
+        match self.is_opening() {
+            true => self.skip_bracket(),
+            false => self.at += 1,
+        }
+    }
+
     /// Skips to after the matching closing bracket.
     fn skip_bracket(&mut self) {
         let mut depth = 0;
@@ -96,15 +120,11 @@ impl<'t> Parser<'t> {
     }
 
     fn expression(&mut self) -> Expr {
-        if self.depth >= DEPTH_MAX {
-            self.at = self.tokens.len();
-            return Expr::Other;
-        }
-        self.depth += 1;
-        let first = self.binary(1);
-        let expression = self.choice(first);
-        self.depth -= 1;
-        expression
+        let expression = self.nested(|parser| {
+            let first = parser.binary(1);
+            parser.choice(first)
+        });
+        expression.unwrap_or(Expr::Other)
     }
 
     fn choice(&mut self, first: Expr) -> Expr {
@@ -157,13 +177,12 @@ impl<'t> Parser<'t> {
     }
 
     fn unary(&mut self) -> Expr {
-        if self.depth >= DEPTH_MAX {
-            self.at = self.tokens.len();
-            return Expr::Other;
-        }
-        self.depth += 1;
+        self.nested(Parser::signed).unwrap_or(Expr::Other)
+    }
+
+    fn signed(&mut self) -> Expr {
         let is_python = self.language == Language::Python;
-        let out = if self.take_sign("!") || is_python && self.take_word("not") {
+        if self.take_sign("!") || is_python && self.take_word("not") {
             Expr::Not(Box::new(self.unary()))
         } else if self.take_sign("-") {
             Expr::Minus(Box::new(self.unary()))
@@ -181,9 +200,7 @@ impl<'t> Parser<'t> {
         } else {
             let first = self.primary();
             self.postfix(first)
-        };
-        self.depth -= 1;
-        out
+        }
     }
 
     fn postfix(&mut self, first: Expr) -> Expr {
@@ -205,12 +222,11 @@ impl<'t> Parser<'t> {
                 }
                 self.take_sign("]");
                 out = Expr::Index(Box::new(out), Box::new(index));
-            } else if let Some(TokenKind::Text(_)) = self.peek()
+            } else if let Some(TokenKind::Text(more)) = self.peek()
                 && let Expr::Text(parts) = &mut out
                 && self.language == Language::Python
             {
                 // Adjacent texts are concatenated.
-                let Some(TokenKind::Text(more)) = self.peek() else { break };
                 parts.extend(more.iter().cloned());
                 self.at += 1;
             } else if self.take_sign("++") || self.take_sign("--") {
@@ -259,38 +275,26 @@ impl<'t> Parser<'t> {
     }
 
     fn skip_to_separator(&mut self, close: &str) {
-        while let Some(kind) = self.peek() {
-            match kind {
-                TokenKind::Sign(sign) if *sign == close || *sign == "," => return,
-                TokenKind::Sign("(" | "[" | "{") => self.skip_bracket(),
-                _ => self.at += 1,
-            }
+        while self.peek().is_some() && !self.is_sign(close) && !self.is_sign(",") {
+            self.skip();
         }
     }
 
     fn primary(&mut self) -> Expr {
         let Some(kind) = self.peek() else { return Expr::Other };
         match kind {
-            TokenKind::Number(number) => {
-                self.at += 1;
-                Expr::Number(number.clone())
-            }
-            TokenKind::Text(parts) => {
-                self.at += 1;
-                Expr::Text(parts.clone())
-            }
-            TokenKind::Regex => {
-                self.at += 1;
-                Expr::Other
-            }
-            TokenKind::Word(word) => self.word(&word.clone()),
+            TokenKind::Word(word) => self.word(word),
             TokenKind::Sign("(") => self.parenthesis(),
             TokenKind::Sign("[") => Expr::List(self.list()),
             TokenKind::Sign("{") => self.map(),
             TokenKind::Sign(")" | "]" | "}" | "," | ";") => Expr::Other,
-            TokenKind::Sign(_) => {
+            kind => {
                 self.at += 1;
-                Expr::Other
+                match kind {
+                    TokenKind::Number(number) => Expr::Number(number.clone()),
+                    TokenKind::Text(parts) => Expr::Text(parts.clone()),
+                    _ => Expr::Other,
+                }
             }
         }
     }
@@ -313,11 +317,7 @@ impl<'t> Parser<'t> {
                 self.primary()
             }
             "function" if self.language == Language::JavaScript => {
-                self.take_sign("*");
-                let name = self.name().unwrap_or_default();
-                let parameters = self.parameters();
-                let body = self.block();
-                Expr::Function(Box::new(Function { name, parameters, body, ..Function::default() }))
+                Expr::Function(Box::new(javascript::function(self, false)))
             }
             "lambda" if self.language == Language::Python => {
                 let mut parameters = Vec::new();
@@ -388,23 +388,15 @@ impl<'t> Parser<'t> {
 
     fn arrow(&mut self, parameters: Vec<String>) -> Expr {
         match self.is_sign("{") {
-            true => {
-                let body = self.block();
-                Expr::Function(Box::new(Function { parameters, body, ..Function::default() }))
-            }
+            true => function(parameters, javascript::block(self)),
             false => self.arrow_body(parameters),
         }
     }
 
     fn arrow_body(&mut self, parameters: Vec<String>) -> Expr {
         let line = self.line();
-        let kind = super::ScriptKind::Return(Some(self.expression()));
-        let body = vec![super::Statement { line, kind }];
-        Expr::Function(Box::new(Function { parameters, body, ..Function::default() }))
-    }
-
-    fn block(&mut self) -> Vec<super::Statement> {
-        javascript::block(self)
+        let kind = ScriptKind::Return(Some(self.expression()));
+        function(parameters, vec![Statement { line, kind }])
     }
 
     fn list(&mut self) -> Vec<Expr> {
@@ -460,11 +452,13 @@ impl<'t> Parser<'t> {
             }
             _ if is_js && self.is_sign("(") => {
                 let parameters = self.parameters();
-                let body = self.block();
-                let function = Function { parameters, body, ..Function::default() };
-                entries.push((key, Expr::Function(Box::new(function))));
+                entries.push((key, function(parameters, javascript::block(self))));
             }
             _ => entries.push((key, Expr::Other)),
         }
     }
+}
+
+fn function(parameters: Vec<String>, body: Vec<Statement>) -> Expr {
+    Expr::Function(Box::new(Function { parameters, body, ..Function::default() }))
 }

@@ -51,6 +51,14 @@ pub(crate) trait Walk {
         items.extend(steps);
     }
 
+    /// The steps of the function with this name, if the script has it.
+    fn named(&mut self, name: &str) -> Vec<Item> {
+        match self.world().get(name).cloned() {
+            Some(Known::Function(function)) => self.function(&function),
+            _ => Vec::new(),
+        }
+    }
+
     fn function(&mut self, function: &Function) -> Vec<Item> {
         if !self.world().enter() {
             return Vec::new();

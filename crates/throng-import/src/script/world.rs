@@ -9,7 +9,7 @@ use super::{Argument, Counted, Expr, Function, TextPart, argument};
 use crate::Refusal;
 use crate::json::Json;
 use crate::model::{
-    Body, Check, Exchange, Item, LeftOut, Recording, Save, Variable, exchanges_mut, name_of,
+    Body, Check, Exchange, Item, LeftOut, Recording, Save, Variable, exchanges_mut, name_of, unique,
 };
 use crate::text::Text;
 
@@ -162,38 +162,24 @@ impl World {
     }
 
     /// Saves a value of a response under a unique name.
-    pub(crate) fn save(&mut self, id: usize, save: Save, name: &str) -> String {
-        let same = self.exchanges.get(id).and_then(|exchange| {
-            exchange.saves.iter().find(|(_, known)| *known == save).map(|(name, _)| name.clone())
-        });
-        if let Some(name) = same {
-            return name;
+    fn saved(&mut self, id: usize, save: Save, name: &str) -> Text {
+        let own = self.exchanges.get(id).map_or(&[][..], |exchange| &exchange.saves);
+        if let Some((name, _)) = own.iter().find(|(_, known)| *known == save) {
+            return Text::value(format!("saved.{name}"));
         }
-        let base = name_of(name);
-        let mut name = base.clone();
-        let mut more = 2;
-        while self.exchanges.iter().any(|one| one.saves.iter().any(|(known, _)| *known == name)) {
-            name = format!("{base}_{more}");
-            more += 1;
-        }
+        let saves = || self.exchanges.iter().flat_map(|one| &one.saves);
+        let name = unique(&name_of(name), "_", |name| saves().any(|(known, _)| known == name));
         if let Some(exchange) = self.exchanges.get_mut(id) {
             exchange.saves.push((name.clone(), save));
         }
-        name
+        Text::value(format!("saved.{name}"))
     }
 
     /// A text with embedded values; an unknown part becomes a variable that the user can set.
     pub(crate) fn text(&mut self, expr: &Expr) -> Option<Text> {
         match self.value(expr) {
-            Known::Json(Json::Text(text)) => Some(text),
-            Known::Json(Json::Number(number)) => Some(Text::literal(number)),
-            Known::Json(Json::Bool(value)) => Some(Text::literal(value.to_string())),
-            Known::Json(Json::Null) => Some(Text::default()),
-            Known::Json(other) => Some(other.compact()),
-            Known::Field(id, save, name) => {
-                let name = self.save(id, save, &name);
-                Some(Text::value(format!("saved.{name}")))
-            }
+            Known::Json(json) => Some(json.as_text()),
+            Known::Field(id, save, name) => Some(self.saved(id, save, &name)),
             Known::Response(_) | Known::Function(_) | Known::Unknown => None,
         }
     }
@@ -214,32 +200,29 @@ impl World {
     pub(crate) fn json(&mut self, expr: &Expr) -> Option<Json> {
         match self.value(expr) {
             Known::Json(json) => Some(json),
-            Known::Field(id, save, name) => {
-                let name = self.save(id, save, &name);
-                Some(Json::Text(Text::value(format!("saved.{name}"))))
-            }
+            Known::Field(id, save, name) => Some(Json::Text(self.saved(id, save, &name))),
             _ => None,
         }
     }
 
-    /// The body of a request: a map is sent as a form.
+    /// The body of a request: a map, or a list of pairs, is sent as a form.
     pub(crate) fn body(&mut self, body: &Expr, exchange: &mut Exchange, line: usize) {
         exchange.body = match self.json(body) {
             None => return self.computed_body(body, exchange, line),
             Some(Json::Null) => return,
-            Some(Json::Text(text)) => {
-                let is_form = exchange
-                    .header("content-type")
-                    .is_some_and(|kind| kind.to_string().contains("urlencoded"));
-                match Json::of_body(&text) {
-                    Some(json) => Body::Json(json),
-                    None if is_form => Body::Form(crate::form::text_pairs(&text)),
-                    None => Body::Text(text),
+            Some(Json::Text(text)) => match Json::of_body(&text) {
+                Some(json) => Body::Json(json),
+                None => {
+                    let mime = exchange.header("content-type").map(Text::to_string);
+                    Body::of_text(&mime.unwrap_or_default(), text)
                 }
-            }
-            Some(Json::Map(entries)) => {
-                let pairs = entries.iter().map(|(name, value)| (name.clone(), value.as_text()));
-                Body::Form(pairs.collect())
+            },
+            Some(map @ Json::Map(_)) => Body::Form(map.pairs()),
+            Some(Json::List(items)) if items.iter().all(is_pair) => {
+                let pair = |pair: &Json| {
+                    (pair.items()[0].as_text().to_string(), pair.items()[1].as_text())
+                };
+                Body::Form(items.iter().map(pair).collect())
             }
             Some(other) => Body::Json(other),
         };
@@ -560,7 +543,6 @@ impl World {
                 let default = second.and_then(|second| self.text(second));
                 Some(self.environment(&name, default))
             }
-            "open" => None,
             _ => None,
         }
     }
@@ -584,6 +566,10 @@ impl World {
         expr.call()
             .is_some_and(|(path, _)| matches!(path.as_str(), "Math.random" | "random.random"))
     }
+}
+
+fn is_pair(json: &Json) -> bool {
+    matches!(json.items(), [_, _])
 }
 
 fn number_of(text: &str) -> Json {

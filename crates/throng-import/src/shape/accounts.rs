@@ -3,8 +3,7 @@
 
 use super::forms::Forms;
 use crate::Options;
-use crate::json::Json;
-use crate::model::{Body, Exchange, PartContent, Recording, Table};
+use crate::model::{Exchange, Recording, Table};
 use crate::text::Text;
 
 const TABLE: &str = "accounts";
@@ -39,10 +38,8 @@ pub(super) fn take_out(recording: &mut Recording, forms: &Forms, options: &Optio
     recording.tables.push(Table {
         name: TABLE.into(),
         file: format!("{}-{FILE}", options.stem),
-        columns: Vec::new(),
-        separator: None,
-        take: None,
-        rows: Some((vec!["user".into()], vec![vec![user]])),
+        columns: vec!["user".into()],
+        row: vec![user],
     });
 }
 
@@ -63,26 +60,13 @@ fn replace(exchange: &mut Exchange, user: &str, in_path: bool) {
         url.append(&segment);
     }
     exchange.url = url;
-    match &mut exchange.body {
-        Body::Form(pairs) => pairs.iter_mut().for_each(|(_, value)| change(value)),
-        Body::Json(json) => json.leaves("", &mut |_, leaf| {
-            if let Json::Text(text) = leaf {
-                change(text);
-            }
-        }),
-        Body::Multipart(parts) => parts.iter_mut().for_each(|part| {
-            if let PartContent::Text(text) = &mut part.content {
-                change(text);
-            }
-        }),
-        _ => {}
-    }
+    exchange.body.each_field(&mut |_, text| change(text));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Item, Session};
+    use crate::model::{Body, Item, Session};
 
     /// The paths of a recording with a login as this user.
     fn paths(user: &str, urls: &[&str]) -> Vec<String> {

@@ -16,7 +16,7 @@ use super::names::is_id;
 use super::page;
 use crate::form::decoded;
 use crate::json::{Json, json_key};
-use crate::model::{Body, Exchange, Item, PartContent, Recording, Response, Save, Socket, name_of};
+use crate::model::{Body, Exchange, Item, Recording, Response, Save, Socket, name_of};
 use crate::text::Text;
 use labels::{Used, placeholder};
 use links::Links;
@@ -44,8 +44,15 @@ struct Found {
     last_use: Option<usize>,
 }
 
-struct Correlation<'f> {
-    forms: &'f Forms,
+impl Found {
+    fn sure(exchange: usize, save: Save, name: String) -> Found {
+        Found { exchange, save, name, noun: String::new(), is_sure: true, last_use: None }
+    }
+}
+
+#[derive(Default)]
+struct Correlation {
+    forms: Forms,
     found: Vec<Found>,
     by_value: HashMap<String, usize>,
     sent: HashSet<String>,
@@ -63,7 +70,7 @@ struct Correlation<'f> {
 
 /// Returns the number of saved values.
 pub(super) fn correlate(recording: &mut Recording, forms: &Forms) -> usize {
-    let mut correlation = Correlation::new(forms);
+    let mut correlation = Correlation { forms: forms.clone(), ..Correlation::default() };
     recording.each_exchange(|exchange| {
         correlation.requested.insert(exchange.url.to_string());
     });
@@ -146,23 +153,7 @@ fn each(recording: &mut Recording, visit: &mut dyn FnMut(&mut Item)) {
     recording.lists_mut().for_each(|items| inner(items, visit));
 }
 
-impl<'f> Correlation<'f> {
-    fn new(forms: &'f Forms) -> Correlation<'f> {
-        Correlation {
-            forms,
-            found: Vec::new(),
-            by_value: HashMap::new(),
-            sent: HashSet::new(),
-            links: Links::default(),
-            requested: HashSet::new(),
-            received: Vec::new(),
-            exchange: 0,
-            creates: false,
-            saves: 0,
-            scans: 0,
-        }
-    }
-
+impl Correlation {
     fn item(&mut self, item: &mut Item) {
         match item {
             Item::Http(exchange) => {
@@ -194,26 +185,12 @@ impl<'f> Correlation<'f> {
         if let Some(row) = self.url(&mut exchange.url) {
             exchange.name = Some(format!("{} {row}", exchange.method));
         }
-        let mut headers = std::mem::take(&mut exchange.headers);
-        for (name, value) in &mut headers {
+        for (name, value) in &mut exchange.headers {
             *value = self.header(name, value);
         }
-        exchange.headers = headers;
         match &mut exchange.body {
             Body::Json(json) => json.leaves("", &mut |name, leaf| self.leaf(name, leaf)),
-            Body::Form(pairs) => {
-                for (name, value) in pairs {
-                    *value = self.whole(name, value);
-                }
-            }
-            Body::Multipart(parts) => {
-                for part in parts {
-                    if let PartContent::Text(text) = &part.content {
-                        part.content = PartContent::Text(self.whole(&part.name, text));
-                    }
-                }
-            }
-            Body::None | Body::Text(_) | Body::Bytes(_) | Body::File(_) => {}
+            body => body.each_field(&mut |name, text| *text = self.whole(name, text)),
         }
     }
 
@@ -363,9 +340,8 @@ impl<'f> Correlation<'f> {
                 let (base, save) = cookie.or_else(text)?;
                 Some((*exchange, base, save))
             })?;
-        let (name, noun) = (name_of(&base), String::new());
         self.by_value.insert(value.to_string(), self.found.len());
-        self.found.push(Found { exchange, save, name, noun, is_sure: true, last_use: None });
+        self.found.push(Found::sure(exchange, save, name_of(&base)));
         self.use_value(value, "", "")
     }
 
@@ -448,8 +424,7 @@ impl<'f> Correlation<'f> {
             true => "location".to_string(),
             false => format!("{noun}_url"),
         };
-        let found =
-            Found { exchange: self.exchange, save, name, noun, is_sure: true, last_use: None };
+        let found = Found { noun, ..Found::sure(self.exchange, save, name) };
         self.insert_latest(&key, found);
     }
 
@@ -470,14 +445,7 @@ impl<'f> Correlation<'f> {
             let is_token = is_secret && !field.value.is_empty();
             let save = field.save;
             if varies || is_token || is_sure(&field.value, is_secret) {
-                let found = Found {
-                    exchange: self.exchange,
-                    save: save.clone(),
-                    name: name_of(&field.name),
-                    noun: String::new(),
-                    is_sure: true,
-                    last_use: None,
-                };
+                let found = Found::sure(self.exchange, save.clone(), name_of(&field.name));
                 self.insert_latest(&format!("field {}={}", field.name, field.value), found);
             }
             self.add(&field.value, save, &field.name, "");
@@ -553,14 +521,8 @@ impl<'f> Correlation<'f> {
         if value.is_empty() || value.len() > 4096 || !is_good || is_sent {
             return;
         }
-        let found = Found {
-            exchange: self.exchange,
-            save,
-            name,
-            noun: noun.to_string(),
-            is_sure,
-            last_use: None,
-        };
+        let found = Found::sure(self.exchange, save, name);
+        let found = Found { noun: noun.to_string(), is_sure, ..found };
         // The latest response counts, until a value is used.
         let known = self.by_value.get(value).map(|number| &self.found[*number]);
         if known.is_none_or(|known| known.last_use.is_none()) {

@@ -15,7 +15,7 @@ use crate::text::Text;
 const USER_FIELDS: [&str; 9] =
     ["user", "username", "user_name", "login", "email", "account", "name", "userid", "phone"];
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Forms {
     passwords: HashSet<String>,
     users: HashSet<String>,

@@ -60,9 +60,6 @@ pub(super) fn clean(recording: &mut Recording, format: Format) {
         socket.protocols.retain(|name| is_token(name));
         invalid += offered - socket.protocols.len();
     });
-    for session in &mut recording.sessions {
-        clean_list(&mut session.headers, is_recorded);
-    }
     for method in methods {
         let what = say!("`{}` is not an HTTP method", method.escape_debug().to_string());
         recording.left_out.push(LeftOut::of_all(1, what));

@@ -8,10 +8,7 @@ use throng_scenario::bytes_of_base64;
 
 use super::forms::Forms;
 use crate::form::decoded;
-use crate::json::Json;
-use crate::model::{
-    Auth, Body, Exchange, LeftOut, Part, PartContent, Recording, Variable, name_of,
-};
+use crate::model::{Auth, Exchange, LeftOut, Recording, Variable, name_of, unique};
 use crate::text::Text;
 
 /// A shorter secret is replaced only in fields with its name.
@@ -31,11 +28,8 @@ pub(super) fn hide(recording: &mut Recording, forms: &Forms) {
     recording.each_exchange(|exchange| hidden.exchange(exchange));
     recording.each_socket(|socket| {
         hidden.headers(&mut socket.headers);
-        socket.each_json(&mut |json| json.leaves("", &mut |name, leaf| hidden.leaf(name, leaf)));
+        socket.each_json(&mut |json| json.each_text(&mut |name, text| hidden.field(name, text)));
     });
-    for session in &mut recording.sessions {
-        hidden.headers(&mut session.headers);
-    }
     for variable in &mut recording.variables {
         let is_plain =
             variable.value.as_ref().and_then(Text::as_literal).is_some_and(is_plain_word);
@@ -76,39 +70,19 @@ impl Hidden<'_> {
             auth.password = self.text("password", &auth.password);
         }
         exchange.url = self.query(&exchange.url);
-        match &mut exchange.body {
-            Body::Json(json) => json.leaves("", &mut |name, leaf| self.leaf(name, leaf)),
-            Body::Form(pairs) => self.headers(pairs),
-            Body::Multipart(parts) => {
-                for Part { name, content, .. } in parts {
-                    if let PartContent::Text(text) = content {
-                        *text = self.field(name, text);
-                    }
-                }
-            }
-            Body::None | Body::Text(_) | Body::Bytes(_) | Body::File(_) => {}
-        }
+        exchange.body.each_field(&mut |name, text| self.field(name, text));
     }
 
     fn headers(&mut self, headers: &mut [(String, Text)]) {
-        for (name, value) in headers {
-            *value = self.field(name, value);
-        }
-    }
-
-    fn leaf(&mut self, name: &str, leaf: &mut Json) {
-        if let Json::Text(text) = leaf {
-            *text = self.field(name, text);
-        }
+        headers.iter_mut().for_each(|(name, value)| self.field(name, value));
     }
 
     /// The value of a header, a field or a parameter.
-    fn field(&mut self, name: &str, value: &Text) -> Text {
+    fn field(&mut self, name: &str, value: &mut Text) {
         let is_secret = is_secret_name(name) && !name.eq_ignore_ascii_case("cookie")
             || self.forms.is_password(name);
-        match is_secret {
-            true => self.text(name, value),
-            false => value.clone(),
+        if is_secret {
+            *value = self.text(name, value);
         }
     }
 
@@ -138,12 +112,7 @@ impl Hidden<'_> {
         if let Some(name) = self.names.get(secret) {
             return name.clone();
         }
-        let mut name = base.to_string();
-        let mut more = 2;
-        while self.taken.contains(&name) {
-            name = format!("{base}_{more}");
-            more += 1;
-        }
+        let name = unique(base, "_", |name| self.taken.iter().any(|known| known == name));
         self.taken.push(name.clone());
         self.names.insert(secret.to_string(), name.clone());
         self.variables.push(Variable::secret(&name));
@@ -158,7 +127,8 @@ impl Hidden<'_> {
             match pair.split_once('=') {
                 Some((name, value)) if is_secret_name(&name.to_string()) => {
                     let plain = value.map_literals(|text| Text::literal(decoded(text, true)));
-                    let hidden = self.field(&name.to_string(), &plain);
+                    let mut hidden = plain.clone();
+                    self.field(&name.to_string(), &mut hidden);
                     out.append(&name);
                     out.push("=");
                     out.append(if hidden == plain { &value } else { &hidden });

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::Options;
-use crate::model::{Exchange, Item, LeftOut, Recording, Resource};
+use crate::model::{Exchange, Item, LeftOut, Recording, Resource, Think};
 use crate::text::Text;
 
 /// Hosts that are named in a remark.
@@ -41,7 +41,7 @@ pub(super) fn select(recording: &mut Recording, options: &Options) {
                 push(&mut steps, item, is_asset);
             }
         }
-        drop_idle_end(&mut steps);
+        merge_pauses(&mut steps);
         session.steps = steps;
     }
     tell(recording, assets, preflights, &strangers);
@@ -52,46 +52,24 @@ fn push(steps: &mut Vec<Item>, item: Item, is_asset: bool) {
     match steps.last_mut() {
         Some(Item::Parallel(branches)) if is_asset => branches.push(vec![item]),
         _ if is_asset => steps.push(Item::Parallel(vec![vec![item]])),
-        Some(Item::Think(time)) => {
-            // Of two adjacent pauses, the longer one is kept.
-            let time = time.clone();
-            match item {
-                Item::Think(other) if longer(&other, &time) => {
-                    steps.pop();
-                    steps.push(Item::Think(other));
-                }
-                Item::Think(_) => {}
-                item => steps.push(item),
-            }
-        }
         _ => steps.push(item),
     }
 }
 
-fn longer(one: &crate::model::Think, other: &crate::model::Think) -> bool {
-    use crate::model::Think::Fixed;
-    matches!((one, other), (Fixed(one), Fixed(other)) if one > other)
-}
-
-/// Removes a pause before the first step or after the last one.
-fn drop_idle_end(steps: &mut Vec<Item>) {
-    let mut kept: Vec<Item> = Vec::with_capacity(steps.len());
-    for item in steps.drain(..) {
-        match (&item, kept.last()) {
-            (Item::Think(_), None) => {}
-            (Item::Think(new), Some(Item::Think(old))) => {
-                if longer(new, old) {
-                    kept.pop();
-                    kept.push(item);
-                }
-            }
-            _ => kept.push(item),
+/// Of adjacent pauses, the longest is kept; a pause is not the first or the last step.
+fn merge_pauses(steps: &mut Vec<Item>) {
+    steps.dedup_by(|new, old| match (new, old) {
+        (Item::Think(Think::Fixed(new)), Item::Think(Think::Fixed(old))) => {
+            *old = (*old).max(*new);
+            true
         }
+        _ => false,
+    });
+    let is_pause = |item: &mut Item| matches!(item, Item::Think(_));
+    steps.pop_if(is_pause);
+    if steps.first_mut().is_some_and(is_pause) {
+        steps.remove(0);
     }
-    if matches!(kept.last(), Some(Item::Think(_))) {
-        kept.pop();
-    }
-    *steps = kept;
 }
 
 fn tell(

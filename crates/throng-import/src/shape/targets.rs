@@ -5,7 +5,7 @@ use throng_scenario::Url;
 
 use crate::Options;
 use crate::form::path_encoded;
-use crate::model::{Auth, LeftOut, Recording, Variable, name_of};
+use crate::model::{Auth, LeftOut, Recording, Variable, name_of, unique};
 use crate::text::{Piece, Text};
 
 /// The services of a scenario.
@@ -90,13 +90,8 @@ fn name_targets(recording: &mut Recording, found: &[Found], options: &Options) -
     order.extend((0..found.len()).filter(|number| Some(*number) != main));
     let mut targets = Targets::default();
     for number in &order {
-        let mut name = target_name(&found[*number].origin);
-        let base = name.clone();
-        let mut more = 2;
-        while targets.list.iter().any(|(other, _)| *other == name) {
-            name = format!("{base}_{more}");
-            more += 1;
-        }
+        let is_taken = |name: &str| targets.list.iter().any(|(other, _)| other == name);
+        let name = unique(&target_name(&found[*number].origin), "_", is_taken);
         let origin = match (&options.target, targets.list.is_empty()) {
             (Some(given), true) => Text::literal(given.trim_end_matches('/')),
             _ => found[*number].origin.clone(),

@@ -14,7 +14,6 @@ pub(super) fn replace(recording: &mut Recording) {
         own.extend(saved(&mut session.steps));
         own.extend(saved(&mut session.after));
         let mut change = |text: &mut Text| rename(text, &own, &in_setup, &mut unknown);
-        session.headers.iter_mut().for_each(|(_, value)| change(value));
         for items in [&mut session.before, &mut session.steps, &mut session.after] {
             exchanges_mut(items, &mut |exchange| exchange.each_text(&mut change));
         }

@@ -8,11 +8,11 @@ use throng_base::units::write_duration;
 use super::has_steps;
 use crate::json::{Json, json_key};
 use crate::model::{
-    Auth, Body, Check, Exchange, Item, LeftOut, Message, Part, PartContent, Save, Socket, Talk,
-    Think,
+    Auth, Body, BodyPart, Check, Exchange, Item, LeftOut, Message, PartContent, Save, Socket, Talk,
+    Think, file_beside, file_name,
 };
-use crate::text::{Piece, Text, scalar};
-use crate::yaml::Node;
+use crate::text::{Piece, Text};
+use crate::yaml::{Node, scalar};
 
 /// A longer body is a file beside the scenario.
 const BODY_BYTES_MAX: usize = 8 << 10;
@@ -34,40 +34,36 @@ impl Writer {
 
     pub(crate) fn steps(&mut self, items: &[Item]) -> Vec<Node> {
         let mut nodes = Vec::new();
-        for item in items {
-            self.step(item, &mut nodes);
-        }
+        items.iter().for_each(|item| self.step(item, &mut nodes));
         nodes
     }
 
     fn step(&mut self, item: &Item, nodes: &mut Vec<Node>) {
-        let one = |key: &str, value: Node| Node::block(Node::Map(vec![(key.to_string(), value)]));
         match item {
             Item::Http(exchange) => nodes.push(self.http(exchange)),
             Item::Socket(socket) => self.socket(socket, nodes),
-            Item::Think(think) => nodes.push(one("think", think_node(think))),
+            Item::Think(think) => nodes.push(Node::block(Node::one("think", think_node(think)))),
             Item::Group(name, inner) => {
-                let steps = self.nested(inner);
+                let steps = self.steps(inner);
                 nodes.push(match has_steps(&steps) {
-                    true => with_steps("transaction", Node::scalar(scalar(&named(name))), steps),
-                    false => comment(vec![format!("{name}: nothing to do")]),
+                    true => with_steps("transaction", Node::text(&named(name)), steps),
+                    false => comment(format!("{name}: nothing to do")),
                 });
             }
             Item::Repeat(times, inner) => {
-                let steps = self.nested(inner);
-                if has_steps(&steps) {
-                    nodes.push(with_steps("repeat", Node::scalar(times.clone()), steps));
-                } else {
-                    nodes.extend(steps);
+                let steps = self.steps(inner);
+                match has_steps(&steps) {
+                    true => nodes.push(with_steps("repeat", Node::scalar(times), steps)),
+                    false => nodes.extend(steps),
                 }
             }
             Item::ForEach(name, list, inner) => {
-                let steps = self.nested(inner);
+                let steps = self.steps(inner);
                 if has_steps(&steps) {
                     let list = list.iter().map(|one| Node::scalar(one.clone())).collect();
                     let entries = vec![
                         ("for_each".to_string(), Node::List(list)),
-                        ("as".to_string(), Node::scalar(scalar(name))),
+                        ("as".to_string(), Node::text(name)),
                         ("steps".to_string(), Node::block(Node::List(steps))),
                     ];
                     nodes.push(Node::block(Node::Map(entries)));
@@ -75,65 +71,65 @@ impl Writer {
                     nodes.extend(steps);
                 }
             }
-            Item::If(condition, then, otherwise) => {
-                let (then, otherwise) = (self.nested(then), self.nested(otherwise));
-                let mut entries = vec![("if".to_string(), Node::scalar(scalar(condition)))];
-                entries.push(("then".into(), list(then)));
-                if has_steps(&otherwise) {
-                    entries.push(("else".into(), list(otherwise)));
-                }
+            Item::If(condition, then) => {
+                let then = ("then".to_string(), list(self.steps(then)));
+                let entries = vec![("if".to_string(), Node::text(condition)), then];
                 nodes.push(Node::block(Node::Map(entries)));
             }
             Item::Choose(branches) => {
                 let branches = branches.iter().map(|(weight, inner)| {
-                    let steps = list(self.nested(inner));
+                    let steps = list(self.steps(inner));
                     Node::block(Node::Map(vec![
                         ("weight".into(), Node::scalar(weight.max(&1).to_string())),
                         ("steps".into(), steps),
                     ]))
                 });
-                let branches = branches.collect();
-                nodes.push(one("choose", Node::block(Node::List(branches))));
+                let branches = Node::block(Node::List(branches.collect()));
+                nodes.push(Node::block(Node::one("choose", branches)));
             }
             Item::Parallel(branches) => self.parallel(branches, nodes),
-            Item::LeftOut(left_out) => nodes.push(self.left_out(left_out)),
-            Item::Note(text) => nodes.push(comment(vec![text.clone()])),
+            Item::LeftOut(left_out) => nodes.push(comment(self.left_out(left_out))),
+            Item::Note(text) => nodes.push(comment(text.clone())),
         }
     }
 
-    /// Nested steps: remarks alone need a step to be attached to.
-    fn nested(&mut self, items: &[Item]) -> Vec<Node> {
-        self.steps(items)
+    fn left_out(&mut self, left_out: &LeftOut) -> String {
+        self.left_out.push(left_out.clone());
+        format!("Left out: {}", left_out.said().english())
     }
 
-    fn left_out(&mut self, left_out: &LeftOut) -> Node {
-        self.left_out.push(left_out.clone());
-        comment(vec![format!("Left out: {}", left_out.said().english())])
+    /// A step, with its omissions before it.
+    fn remarked(&mut self, step: Node, left_out: &[LeftOut]) -> Node {
+        let remarks: Vec<String> = left_out.iter().map(|one| self.left_out(one)).collect();
+        match remarks.is_empty() {
+            true => step,
+            false => Node::Commented(remarks, Box::new(step)),
+        }
     }
 
     fn parallel(&mut self, branches: &[Vec<Item>], nodes: &mut Vec<Node>) {
         let branches: Vec<Node> = branches
             .iter()
-            .map(|inner| self.nested(inner))
+            .map(|inner| self.steps(inner))
             .filter(|steps| has_steps(steps))
             .map(list)
             .collect();
         if !branches.is_empty() {
             let branches = Node::block(Node::List(branches));
-            nodes.push(Node::block(Node::Map(vec![("parallel".into(), branches)])));
+            nodes.push(Node::block(Node::one("parallel", branches)));
         }
     }
 
     fn http(&mut self, exchange: &Exchange) -> Node {
         self.requests += 1;
         let line = format!("{} {}", exchange.method, exchange.url.template());
-        let mut entries = vec![("http".to_string(), Node::scalar(scalar(&line)))];
+        let mut entries = vec![("http".to_string(), Node::text(&line))];
         let mut push = |key: &str, node: Node| entries.push((key.to_string(), node));
         if let Some(target) = &exchange.target {
-            push("target", Node::scalar(scalar(target)));
+            push("target", Node::text(target));
         }
         if let Some(name) = &exchange.name {
-            push("name", Node::scalar(Text::literal(name.as_str()).scalar()));
+            push("name", Text::literal(name.as_str()).node());
         }
         for (key, pairs) in [
             ("query", &exchange.query),
@@ -165,15 +161,7 @@ impl Writer {
             push("save", Node::Map(saves.collect()));
         }
         let step = Node::block(Node::Map(entries));
-        let mut remarks = Vec::new();
-        for left_out in &exchange.left_out {
-            self.left_out.push(left_out.clone());
-            remarks.push(format!("Left out: {}", left_out.said().english()));
-        }
-        match remarks.is_empty() {
-            true => step,
-            false => Node::Commented(remarks, Box::new(step)),
-        }
+        self.remarked(step, &exchange.left_out)
     }
 
     fn body(&mut self, body: &Body) -> Option<(&'static str, Node)> {
@@ -187,8 +175,8 @@ impl Writer {
             Body::Text(text) => Some(("body", self.text(text))),
             Body::Bytes(bytes) => Some(("body", self.bytes(bytes))),
             Body::File(path) => {
-                let path = self.beside(path, b"the content of this file was not imported\n");
-                Some(("body", one("file", Node::scalar(scalar(&path)))))
+                let path = self.beside(path);
+                Some(("body", Node::one("file", Node::text(&path))))
             }
         }
     }
@@ -198,7 +186,7 @@ impl Writer {
         match text.as_literal() {
             Some(literal) if literal.len() > BODY_BYTES_MAX => {
                 let file = self.file("json", literal.as_bytes());
-                ("body", one("file", Node::scalar(scalar(&file))))
+                ("body", Node::one("file", Node::text(&file)))
             }
             _ => ("json", json.node()),
         }
@@ -209,20 +197,20 @@ impl Writer {
         match text.as_literal() {
             Some(literal) if literal.len() > BODY_BYTES_MAX => {
                 let file = self.file("txt", literal.as_bytes());
-                one("file", Node::scalar(scalar(&file)))
+                Node::one("file", Node::text(&file))
             }
             Some(literal) if literal.chars().any(is_control) => self.bytes(literal.as_bytes()),
-            _ => Node::scalar(text.scalar()),
+            _ => text.node(),
         }
     }
 
     fn bytes(&mut self, bytes: &[u8]) -> Node {
         if bytes.len() > BODY_BYTES_MAX / 16 {
             let file = self.file("bin", bytes);
-            return one("file", Node::scalar(scalar(&file)));
+            return Node::one("file", Node::text(&file));
         }
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        one("hex", Node::scalar(format!("\"{hex}\"")))
+        Node::one("hex", Node::scalar(format!("\"{hex}\"")))
     }
 
     /// A file with a body.
@@ -236,28 +224,27 @@ impl Writer {
         name
     }
 
-    fn multipart(&mut self, parts: &[Part]) -> Node {
+    fn multipart(&mut self, parts: &[BodyPart]) -> Node {
         let mut nodes = Vec::new();
         for part in parts {
             // It is sent in a header.
             let name: String = part.name.chars().filter(|c| !c.is_control()).collect();
-            let name = Text::literal(name).scalar();
-            let mut entries = vec![("name".to_string(), Node::scalar(name))];
+            let mut entries = vec![("name".to_string(), Text::literal(name).node())];
             match &part.content {
                 PartContent::Text(text) => {
-                    entries.push(("value".into(), Node::scalar(text.scalar())));
+                    entries.push(("value".into(), text.node()));
                 }
                 PartContent::File(path) => {
-                    let own = path.rsplit(['/', '\\']).next().unwrap_or(path).to_string();
-                    let path = self.beside(path, b"the content of this file was not imported\n");
-                    entries.push(("file".into(), Node::scalar(scalar(&path))));
-                    if !path.ends_with(&own) {
-                        entries.push(("filename".into(), Node::scalar(scalar(&own))));
+                    let own = file_name(path);
+                    let path = self.beside(path);
+                    entries.push(("file".into(), Node::text(&path)));
+                    if !path.ends_with(own) {
+                        entries.push(("filename".into(), Node::text(own)));
                     }
                 }
             }
             let kind = part.content_type.as_deref();
-            entries.extend(kind.map(|kind| ("type".into(), Node::scalar(scalar(kind)))));
+            entries.extend(kind.map(|kind| ("type".into(), Node::text(kind))));
             nodes.push(Node::Map(entries));
         }
         Node::block(Node::List(nodes))
@@ -265,16 +252,14 @@ impl Writer {
 
     /// A file of the other tool of which only the name is known. A small placeholder makes the
     /// scenario complete.
-    fn beside(&mut self, path: &str, content: &[u8]) -> String {
+    fn beside(&mut self, path: &str) -> String {
         let there = self.folder.join(path);
         if !path.is_empty() && there.is_file() {
             return there.to_string_lossy().into_owned();
         }
-        let own = path.rsplit(['/', '\\']).next().unwrap_or(path);
-        let good = |c: char| if c.is_alphanumeric() || "._-".contains(c) { c } else { '_' };
-        let own: String = own.chars().map(good).take(60).collect();
-        let name = format!("{}-{}", self.stem, own.trim_start_matches('.'));
+        let name = file_beside(&self.stem, path);
         if !self.files.iter().any(|(known, _)| *known == name) {
+            let content = b"the content of this file was not imported\n";
             self.files.push((name.clone(), content.to_vec()));
             let what = say!("the content of the file `{path}`; replaced by a small file");
             self.left_out.push(LeftOut::of_all(1, what));
@@ -287,8 +272,7 @@ impl Writer {
             let connect = self.connect(socket);
             nodes.push(connect);
         }
-        let name =
-            || socket.name.as_ref().map(|name| ("on".to_string(), Node::scalar(scalar(name))));
+        let name = || socket.name.as_ref().map(|name| ("on".to_string(), Node::text(name)));
         for talk in &socket.talk {
             let (key, value) = match talk {
                 Talk::Send(message) => ("send", self.message(message)),
@@ -310,50 +294,33 @@ impl Writer {
 
     fn connect(&mut self, socket: &Socket) -> Node {
         self.requests += 1;
-        let mut remarks = Vec::new();
-        for left_out in &socket.left_out {
-            self.left_out.push(left_out.clone());
-            remarks.push(format!("Left out: {}", left_out.said().english()));
-        }
-        let path = Node::scalar(scalar(&socket.url.template()));
+        let path = Node::text(&socket.url.template());
         let mut entries = vec![("connect".to_string(), path)];
         for (key, name) in [("target", &socket.target), ("as", &socket.name)] {
-            let name = name.as_ref().map(|name| Node::scalar(scalar(name)));
+            let name = name.as_ref().map(|name| Node::text(name));
             entries.extend(name.map(|node| (key.to_string(), node)));
         }
         if !socket.headers.is_empty() {
             entries.push(("headers".into(), super::pairs(&socket.headers)));
         }
-        let protocols: Vec<Node> =
-            socket.protocols.iter().map(|name| Node::scalar(scalar(name))).collect();
+        let protocols: Vec<Node> = socket.protocols.iter().map(|name| Node::text(name)).collect();
         if !protocols.is_empty() {
             entries.push(("protocols".into(), Node::List(protocols)));
         }
-        let connect = Node::block(Node::Map(entries));
-        match remarks.is_empty() {
-            true => connect,
-            false => Node::Commented(remarks, Box::new(connect)),
-        }
+        self.remarked(Node::block(Node::Map(entries)), &socket.left_out)
     }
 
     fn message(&mut self, message: &Message) -> Node {
         match message {
-            Message::Json(json) => one("json", json.node()),
-            Message::Text(text) => one("text", Node::scalar(text.scalar())),
-            Message::Bytes(bytes) => match self.bytes(bytes) {
-                Node::Map(entries) => Node::Map(entries),
-                other => other,
-            },
+            Message::Json(json) => Node::one("json", json.node()),
+            Message::Text(text) => Node::one("text", text.node()),
+            Message::Bytes(bytes) => self.bytes(bytes),
         }
     }
 }
 
-fn one(key: &str, value: Node) -> Node {
-    Node::Map(vec![(key.to_string(), value)])
-}
-
-fn comment(lines: Vec<String>) -> Node {
-    Node::Commented(lines, Box::new(Node::scalar("")))
+fn comment(line: String) -> Node {
+    Node::Commented(vec![line], Box::new(Node::scalar("")))
 }
 
 fn named(name: &str) -> String {
@@ -394,15 +361,15 @@ fn think_node(think: &Think) -> Node {
             ("normal".into(), Node::scalar(time(mean))),
             ("deviation".into(), Node::scalar(time(deviation))),
         ]),
-        Think::Exponential(mean) => one("exponential", Node::scalar(time(mean))),
-        Think::Value(expression) => Node::scalar(Text::value(expression.as_str()).scalar()),
+        Think::Exponential(mean) => Node::one("exponential", Node::scalar(time(mean))),
+        Think::Value(expression) => Text::value(expression.as_str()).node(),
     }
 }
 
 fn auth_node(auth: &Auth) -> Node {
     let mut entries = vec![
-        ("user".to_string(), Node::scalar(auth.user.scalar())),
-        ("password".to_string(), Node::scalar(auth.password.scalar())),
+        ("user".to_string(), auth.user.node()),
+        ("password".to_string(), auth.password.node()),
     ];
     if auth.is_digest {
         entries.push(("scheme".into(), Node::scalar("digest")));
@@ -421,13 +388,13 @@ fn checks(exchange: &Exchange) -> Entries {
                 statuses.extend(list.iter().filter(|status| is_status(status)).cloned());
             }
             Check::Contains(text) if !entries.iter().any(|(key, _)| key == "text") => {
-                let inner = one("contains", Node::scalar(text.scalar()));
+                let inner = Node::one("contains", text.node());
                 entries.push(("text".into(), inner));
             }
             Check::Contains(text) => conditions.push(body_condition("", text)),
             Check::Lacks(text) => conditions.push(body_condition("!", text)),
             Check::Matches(pattern) if !entries.iter().any(|(key, _)| key == "regex") => {
-                entries.push(("regex".into(), Node::scalar(scalar(pattern))));
+                entries.push(("regex".into(), Node::text(pattern)));
             }
             Check::Matches(_) => {}
             Check::Header(name, value) => {
@@ -502,7 +469,7 @@ fn body_condition(not: &str, text: &Text) -> Node {
     });
     let wanted = parts.collect::<Vec<_>>().join(" + ");
     let condition = Text::value(format!("{not}response.body.contains({wanted})"));
-    Node::scalar(condition.scalar())
+    condition.node()
 }
 
 /// `json.data.items[0].id`; keys that are not plain words need a query.
@@ -528,15 +495,13 @@ fn field_of(path: &str) -> String {
 
 fn save_node(save: &Save) -> Node {
     match save {
-        Save::Json(path) => Node::scalar(scalar(&field_of(path))),
-        Save::JsonPath(path) => one("json", Node::scalar(scalar(path))),
-        Save::Header(name) => {
-            Node::scalar(scalar(&format!("header.{}", name.to_ascii_lowercase())))
-        }
-        Save::Cookie { name, .. } => Node::scalar(scalar(&format!("cookie.{name}"))),
-        Save::Css(css) => one("css", Node::scalar(scalar(css))),
-        Save::XPath(path) => one("xpath", Node::scalar(scalar(path))),
-        Save::Regex(pattern) => one("regex", Node::scalar(scalar(pattern))),
+        Save::Json(path) => Node::text(&field_of(path)),
+        Save::JsonPath(path) => Node::one("json", Node::text(path)),
+        Save::Header(name) => Node::text(&format!("header.{}", name.to_ascii_lowercase())),
+        Save::Cookie { name, .. } => Node::text(&format!("cookie.{name}")),
+        Save::Css(css) => Node::one("css", Node::text(css)),
+        Save::XPath(path) => Node::one("xpath", Node::text(path)),
+        Save::Regex(pattern) => Node::one("regex", Node::text(pattern)),
         Save::Body => Node::scalar("body"),
         Save::Status => Node::scalar("status"),
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::parse::{AttributeTest, Combinator, Complex, Compound, Test};
 use crate::fault::{Refusal, Work};
-use crate::tree::{Kind, NodeId, ROOT, Tree, local};
+use crate::tree::{NodeId, NodeKind, ROOT, Tree, local};
 
 /// Most elements and texts that one selector may visit: some tens of milliseconds.
 const STEPS_MAX: u64 = 4_000_000;
@@ -201,7 +201,7 @@ impl<'t> Search<'t> {
                 let place = self.place(node, *of_type)?;
                 place.from_start == 1 && place.from_end == 1
             }
-            Test::Empty => tree.children(node).all(|child| tree.kind(child) == Kind::Comment),
+            Test::Empty => tree.children(node).all(|child| tree.kind(child) == NodeKind::Comment),
             Test::Root => tree.parent(node) == Some(ROOT),
             Test::Checked => {
                 let name = if tree.text(node) == "option" { "selected" } else { "checked" };

@@ -3,6 +3,7 @@
 use throng_base::Said;
 
 use crate::fault::PathError;
+use crate::scan::PathText;
 
 /// Maximum length of a selector.
 const SELECTOR_BYTES_MAX: usize = 4096;
@@ -86,69 +87,33 @@ pub(super) fn parse(text: &str) -> Result<Vec<Complex>, PathError> {
         let message = say!("a selector can have at most {SELECTOR_BYTES_MAX} bytes");
         return Err(PathError::new((0, text.len()), message, HELP));
     }
-    let mut reader = SelectorReader { text, at: 0, depth: 0 };
-    reader.skip_space();
-    if reader.rest().is_empty() {
+    let scan = PathText { text, at: 0, spaces: &[' ', '\t', '\n', '\r', '\x0c'], help: HELP };
+    let mut reader = SelectorReader { scan, depth: 0 };
+    reader.scan.skip_space();
+    if reader.scan.rest().is_empty() {
         return Err(PathError::new((0, text.len()), say!("the selector is empty"), HELP));
     }
     let list = reader.list(false)?;
-    match reader.rest().is_empty() {
+    match reader.scan.rest().is_empty() {
         true => Ok(list),
-        false => Err(reader.wrong(say!("this is not allowed in a selector"))),
+        false => Err(reader.scan.wrong(say!("this is not allowed in a selector"))),
     }
 }
 
 struct SelectorReader<'t> {
-    text: &'t str,
-    at: usize,
+    scan: PathText<'t>,
     depth: usize,
 }
 
-impl<'t> SelectorReader<'t> {
-    fn rest(&self) -> &'t str {
-        &self.text[self.at..]
-    }
-
-    fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
-    }
-
-    fn eat(&mut self, token: &str) -> bool {
-        let found = self.rest().starts_with(token);
-        if found {
-            self.at += token.len();
-        }
-        found
-    }
-
-    fn skip_space(&mut self) -> bool {
-        let rest = self.rest();
-        let body = rest.trim_start_matches([' ', '\t', '\n', '\r', '\x0c']);
-        self.at += rest.len() - body.len();
-        body.len() < rest.len()
-    }
-
-    fn wrong(&self, message: Said) -> PathError {
-        let end = self.at + self.peek().map_or(0, char::len_utf8);
-        PathError::new((self.at, end), message, HELP)
-    }
-
-    fn expect(&mut self, token: &str) -> Result<(), PathError> {
-        self.skip_space();
-        match self.eat(token) {
-            true => Ok(()),
-            false => Err(self.wrong(say!("`{token}` is missing here"))),
-        }
-    }
-
+impl SelectorReader<'_> {
     /// Selectors separated by commas; those of `:has` may start with a combinator.
     fn list(&mut self, relative: bool) -> Result<Vec<Complex>, PathError> {
         let mut list = Vec::new();
         loop {
-            self.skip_space();
+            self.scan.skip_space();
             list.push(self.complex(relative)?);
-            self.skip_space();
-            if !self.eat(",") {
+            self.scan.skip_space();
+            if !self.scan.eat(",") {
                 return Ok(list);
             }
         }
@@ -157,20 +122,22 @@ impl<'t> SelectorReader<'t> {
     fn complex(&mut self, relative: bool) -> Result<Complex, PathError> {
         let mut combinator = match self.combinator() {
             Some(combinator) if relative => combinator,
-            Some(_) => return Err(self.wrong(say!("a selector cannot start with a combinator"))),
+            Some(_) => {
+                return Err(self.scan.wrong(say!("a selector cannot start with a combinator")));
+            }
             None => Combinator::Descendant,
         };
         let mut parts = Vec::new();
         loop {
-            self.skip_space();
+            self.scan.skip_space();
             if parts.len() == COMPOUNDS_MAX {
-                return Err(self.wrong(say!("the selector has too many parts")));
+                return Err(self.scan.wrong(say!("the selector has too many parts")));
             }
             parts.push((combinator, self.compound()?));
-            let space = self.skip_space();
+            let space = self.scan.skip_space();
             combinator = match self.combinator() {
                 Some(combinator) => combinator,
-                None if space && !matches!(self.peek(), None | Some(',' | ')')) => {
+                None if space && !matches!(self.scan.peek(), None | Some(',' | ')')) => {
                     Combinator::Descendant
                 }
                 None => return Ok(Complex { parts }),
@@ -179,109 +146,102 @@ impl<'t> SelectorReader<'t> {
     }
 
     fn combinator(&mut self) -> Option<Combinator> {
-        [(">", Combinator::Child), ("+", Combinator::Next), ("~", Combinator::Later)]
-            .into_iter()
-            .find_map(|(mark, combinator)| self.eat(mark).then_some(combinator))
+        self.scan.eat_any([
+            (">", Combinator::Child),
+            ("+", Combinator::Next),
+            ("~", Combinator::Later),
+        ])
     }
 
     fn compound(&mut self) -> Result<Compound, PathError> {
         let mut compound = Compound::default();
-        let start = self.at;
-        if !self.eat("*") && self.peek().is_some_and(begins_name) {
-            let name = self.name()?;
-            // A namespace is a prefix here: `soap|Body`.
-            compound.name = Some(match self.rest().starts_with('|') {
-                true => {
-                    self.at += 1;
-                    format!("{name}:{}", self.name()?)
-                }
-                false => name,
-            });
+        let start = self.scan.at;
+        if !self.scan.eat("*") && self.scan.peek().is_some_and(begins_name) {
+            compound.name = Some(self.qualified()?);
         }
         loop {
-            match self.peek() {
-                Some('#') => {
-                    self.at += 1;
-                    compound.tests.push(Test::Id(self.name()?));
-                }
-                Some('.') => {
-                    self.at += 1;
-                    compound.tests.push(Test::Class(self.name()?));
-                }
-                Some('[') => {
-                    self.at += 1;
-                    let test = self.attribute()?;
-                    compound.tests.push(test);
-                }
-                Some(':') => {
-                    let test = self.pseudo()?;
-                    compound.tests.push(test);
-                }
-                _ if self.at == start => {
-                    return Err(self.wrong(say!("a name, `#`, `.`, `[` or `:` is missing here")));
-                }
-                _ => return Ok(compound),
-            }
+            compound.tests.push(if self.scan.eat("#") {
+                Test::Id(self.name()?)
+            } else if self.scan.eat(".") {
+                Test::Class(self.name()?)
+            } else if self.scan.eat("[") {
+                self.attribute()?
+            } else if self.scan.eat(":") {
+                self.pseudo()?
+            } else if self.scan.at == start {
+                return Err(self.scan.wrong(say!("a name, `#`, `.`, `[` or `:` is missing here")));
+            } else {
+                return Ok(compound);
+            });
+        }
+    }
+
+    /// A name; a namespace is a prefix here: `soap|Body`.
+    fn qualified(&mut self) -> Result<String, PathError> {
+        let name = self.name()?;
+        match !self.scan.rest().starts_with("|=") && self.scan.eat("|") {
+            true => Ok(format!("{name}:{}", self.name()?)),
+            false => Ok(name),
         }
     }
 
     /// An identifier with its escapes (CSS Syntax, 4.3.11).
     fn name(&mut self) -> Result<String, PathError> {
         let mut name = String::new();
-        while let Some(c) = self.peek() {
+        while let Some(c) = self.scan.peek() {
             if c == '\\' {
                 name.push(self.escape()?);
             } else if begins_name(c) || c.is_ascii_digit() || c == '-' {
-                self.at += c.len_utf8();
+                self.scan.at += c.len_utf8();
                 name.push(c);
             } else {
                 break;
             }
         }
         if name.is_empty() {
-            return Err(self.wrong(say!("a name is missing here")));
+            return Err(self.scan.wrong(say!("a name is missing here")));
         }
         Ok(name)
     }
 
     fn escape(&mut self) -> Result<char, PathError> {
-        let wrong = self.wrong(say!("the character to escape is missing here"));
-        self.at += 1;
-        let digits = self.rest().bytes().take(6).take_while(u8::is_ascii_hexdigit).count();
+        let wrong = self.scan.wrong(say!("the character to escape is missing here"));
+        self.scan.at += 1;
+        let digits = self.scan.rest().bytes().take(6).take_while(u8::is_ascii_hexdigit).count();
         if digits > 0 {
-            let code = u32::from_str_radix(&self.rest()[..digits], 16).unwrap_or(0);
-            self.at += digits;
-            self.eat(" ");
+            let code = u32::from_str_radix(&self.scan.rest()[..digits], 16).unwrap_or(0);
+            self.scan.at += digits;
+            self.scan.eat(" ");
             return Ok(char::from_u32(code).filter(|c| *c != '\0').unwrap_or('\u{fffd}'));
         }
-        let c = self.peek().filter(|c| *c != '\n').ok_or(wrong)?;
-        self.at += c.len_utf8();
+        let c = self.scan.peek().filter(|c| *c != '\n').ok_or(wrong)?;
+        self.scan.at += c.len_utf8();
         Ok(c)
     }
 
     /// A quoted text, or a plain word.
     fn value(&mut self) -> Result<String, PathError> {
-        let Some(quote @ ('"' | '\'')) = self.peek() else {
+        let Some(quote @ ('"' | '\'')) = self.scan.peek() else {
             return self.name().map_err(|error| PathError {
                 message: say!("a value is missing here; put a value of several words in quotes"),
                 ..error
             });
         };
-        let start = self.at;
-        self.at += 1;
+        let start = self.scan.at;
+        self.scan.at += 1;
         let mut text = String::new();
         loop {
-            match self.peek() {
+            match self.scan.peek() {
                 Some('\\') => text.push(self.escape()?),
                 Some(c) => {
-                    self.at += c.len_utf8();
+                    self.scan.at += c.len_utf8();
                     if c == quote {
                         return Ok(text);
                     }
                     text.push(c);
                 }
                 None => {
-                    let place = (start, self.at);
+                    let place = (start, self.scan.at);
                     return Err(PathError::new(place, say!("the closing quote is missing"), HELP));
                 }
             }
@@ -289,14 +249,10 @@ impl<'t> SelectorReader<'t> {
     }
 
     fn attribute(&mut self) -> Result<Test, PathError> {
-        self.skip_space();
-        let mut name = self.name()?;
-        if self.rest().starts_with('|') && !self.rest().starts_with("|=") {
-            self.at += 1;
-            name = format!("{name}:{}", self.name()?);
-        }
-        self.skip_space();
-        if self.eat("]") {
+        self.scan.skip_space();
+        let name = self.qualified()?;
+        self.scan.skip_space();
+        if self.scan.eat("]") {
             return Ok(Test::Attribute { name, want: AttributeTest::Present, ignore_case: None });
         }
         let wants: [(&str, Wants); 6] = [
@@ -307,22 +263,20 @@ impl<'t> SelectorReader<'t> {
             ("$=", AttributeTest::Ends),
             ("*=", AttributeTest::Contains),
         ];
-        let Some((_, want)) = wants.into_iter().find(|(mark, _)| self.eat(mark)) else {
-            return Err(self.wrong(say!("`]` or a comparison such as `=` is missing here")));
+        let Some(want) = self.scan.eat_any(wants) else {
+            return Err(self.scan.wrong(say!("`]` or a comparison such as `=` is missing here")));
         };
-        self.skip_space();
+        self.scan.skip_space();
         let value = self.value()?;
-        self.skip_space();
+        self.scan.skip_space();
         let flags = [("i", true), ("I", true), ("s", false), ("S", false)];
-        let ignore_case =
-            flags.into_iter().find(|(flag, _)| self.eat(flag)).map(|(_, ignore)| ignore);
-        self.expect("]")?;
+        let ignore_case = self.scan.eat_any(flags);
+        self.scan.expect("]")?;
         Ok(Test::Attribute { name, want: want(value), ignore_case })
     }
 
     fn pseudo(&mut self) -> Result<Test, PathError> {
-        let start = self.at;
-        self.at += 1;
+        let start = self.scan.at - 1;
         let name = self.name()?.to_ascii_lowercase();
         let of_type = name.ends_with("-of-type");
         let nth = |offset, from_end| Test::Nth { step: 0, offset, from_end, of_type };
@@ -336,27 +290,27 @@ impl<'t> SelectorReader<'t> {
             "disabled" => Test::Disabled,
             "enabled" => Test::Enabled,
             "nth-child" | "nth-of-type" | "nth-last-child" | "nth-last-of-type" => {
-                self.expect("(")?;
+                self.scan.expect("(")?;
                 let (step, offset) = self.formula()?;
-                self.expect(")")?;
+                self.scan.expect(")")?;
                 Test::Nth { step, offset, from_end: name.starts_with("nth-last"), of_type }
             }
             "contains" | "-soup-contains" => {
-                self.expect("(")?;
-                self.skip_space();
+                self.scan.expect("(")?;
+                self.scan.skip_space();
                 let text = self.value()?;
-                self.expect(")")?;
+                self.scan.expect(")")?;
                 Test::Contains(text)
             }
             "not" | "is" | "where" | "matches" | "has" => {
-                self.expect("(")?;
+                self.scan.expect("(")?;
                 self.depth += 1;
                 if self.depth > NEST_MAX {
-                    return Err(self.wrong(say!("the selector is nested too deeply")));
+                    return Err(self.scan.wrong(say!("the selector is nested too deeply")));
                 }
                 let list = self.list(name == "has")?;
                 self.depth -= 1;
-                self.expect(")")?;
+                self.scan.expect(")")?;
                 match name.as_str() {
                     "not" => Test::Not(list),
                     "has" => Test::Has(list),
@@ -365,16 +319,17 @@ impl<'t> SelectorReader<'t> {
             }
             _ => {
                 let message = say!("the pseudo-class `:{name}` is not supported");
-                return Err(PathError::new((start, self.at), message, HELP));
+                return Err(PathError::new((start, self.scan.at), message, HELP));
             }
         })
     }
 
     /// `2n+1`, `odd`, `even`, `3`, `-n+3` (CSS Syntax, 6).
     fn formula(&mut self) -> Result<(i32, i32), PathError> {
-        let start = self.at;
-        let end = self.rest().find(')').map_or(self.text.len(), |end| start + end);
-        let text: String = self.text[start..end].chars().filter(|c| !c.is_whitespace()).collect();
+        let start = self.scan.at;
+        let end = self.scan.rest().find(')').map_or(self.scan.text.len(), |end| start + end);
+        let text: String =
+            self.scan.text[start..end].chars().filter(|c| !c.is_whitespace()).collect();
         let text = text.to_ascii_lowercase();
         let formula = match text.as_str() {
             "odd" => Some((2, 1)),
@@ -392,7 +347,7 @@ impl<'t> SelectorReader<'t> {
                 }
             },
         };
-        self.at = end;
+        self.scan.at = end;
         formula.ok_or_else(|| {
             let message = say!("`{text}` is not a valid position");
             PathError::new((start, end), message, say!("write `2n+1`, `odd`, `even` or a number"))

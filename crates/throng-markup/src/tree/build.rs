@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::entity::decode;
 use super::tag::Tag;
 use super::token::{Token, Tokens};
-use super::{Attribute, DEPTH_MAX, Kind, NODES_MAX, Node, NodeId, ROOT, Span, Tree};
+use super::{Attribute, DEPTH_MAX, NODES_MAX, Node, NodeId, NodeKind, ROOT, Span, Tree};
 use crate::fault::Refusal;
 
 /// How far up an end tag searches for its start, so that no page takes quadratic time.
@@ -80,7 +80,7 @@ struct Builder {
 impl Builder {
     fn new(text: &str, html: bool) -> Builder {
         let root = Node {
-            kind: Kind::Root,
+            kind: NodeKind::Root,
             text: Span::default(),
             parent: ROOT,
             next: ROOT,
@@ -131,17 +131,16 @@ impl Builder {
                 self.end(&lower);
             }
             Token::End(name) => {
-                if let Some(at) = self.find_name(name, |_| false) {
-                    self.close(at);
-                }
+                let at = self.find_name(name, |_| false);
+                self.close_found(at);
             }
             Token::Text(text) => self.text(text, true),
             Token::Plain(text) => self.text(text, false),
-            Token::Comment(text) => drop(self.add(Kind::Comment, text)),
+            Token::Comment(text) => drop(self.add(NodeKind::Comment, text)),
             Token::Instruction(text) if !self.tree.html => {
                 let text = text.strip_suffix('?').unwrap_or(text);
                 if text.split(char::is_whitespace).next() != Some("xml") {
-                    self.add(Kind::Instruction, text);
+                    self.add(NodeKind::Instruction, text);
                 }
             }
             Token::Instruction(_) | Token::Doctype(_) => {}
@@ -172,9 +171,9 @@ impl Builder {
         let end = self.tree.text.len() as u32;
         let joins = last != ROOT && {
             let node = &self.tree.nodes[last as usize];
-            node.kind == Kind::Text && node.text.end == end
+            node.kind == NodeKind::Text && node.text.end == end
         };
-        let node = if joins { last } else { self.add(Kind::Text, "") };
+        let node = if joins { last } else { self.add(NodeKind::Text, "") };
         match decoded {
             true => decode(text, false, &mut self.tree.text),
             false => self.tree.text.push_str(text),
@@ -287,10 +286,9 @@ impl Builder {
 
     /// Closes the elements that end where this one starts. Returns whether to add the element.
     fn mend(&mut self, tag: Tag) -> bool {
-        if tag.ends_paragraph()
-            && let Some(at) = self.find(Tag::P, |tag| tag.bounds_scope() || tag == Tag::Button)
-        {
-            self.close(at);
+        if tag.ends_paragraph() {
+            let at = self.find(Tag::P, |tag| tag.bounds_scope() || tag == Tag::Button);
+            self.close_found(at);
         }
         let bounds_list =
             |tag: Tag| tag.is_special() && !matches!(tag, Tag::Address | Tag::Div | Tag::P);
@@ -307,15 +305,9 @@ impl Builder {
             _ if tag.is_heading() => self.top_like(tag),
             _ => None,
         };
-        if let Some(at) = closed {
-            self.close(at);
-        }
+        self.close_found(closed);
         match tag {
-            Tag::Optgroup => {
-                if let Some(at) = self.top_like(tag) {
-                    self.close(at);
-                }
-            }
+            Tag::Optgroup => self.close_found(self.top_like(tag)),
             Tag::Form => return self.count(Tag::Form) == 0 || self.count(Tag::Template) > 0,
             Tag::Select => {
                 if let Some(at) = self.find(Tag::Select, in_scope) {
@@ -365,10 +357,7 @@ impl Builder {
                 Tag::Td | Tag::Th => self.find(Tag::Td, is_row).max(self.find(Tag::Th, is_row)),
                 _ => self.find(tag, Tag::bounds_scope),
             };
-            if let Some(at) = at {
-                self.close(at);
-            }
-            return;
+            return self.close_found(at);
         }
         match tag {
             Tag::Td | Tag::Th => {
@@ -424,12 +413,14 @@ impl Builder {
                 }
                 None
             }
-            Tag::Table | Tag::Caption | Tag::Td | Tag::Th | Tag::Tr => {
-                self.find(tag, |tag| matches!(tag, Tag::Table | Tag::Template))
-            }
-            _ if tag.is_table_part() => {
-                self.find(tag, |tag| matches!(tag, Tag::Table | Tag::Template))
-            }
+            Tag::Table
+            | Tag::Caption
+            | Tag::Td
+            | Tag::Th
+            | Tag::Tr
+            | Tag::Tbody
+            | Tag::Tfoot
+            | Tag::Thead => self.find(tag, |tag| matches!(tag, Tag::Table | Tag::Template)),
             _ if tag.is_heading() => {
                 let levels = [Tag::H1, Tag::H2, Tag::H3, Tag::H4, Tag::H5, Tag::H6];
                 levels.into_iter().filter_map(|level| self.find(level, in_scope)).max()
@@ -446,9 +437,7 @@ impl Builder {
             Tag::Other => self.find_name(name, Tag::is_special),
             _ => self.find(tag, Tag::is_special),
         };
-        if let Some(at) = at {
-            self.close(at);
-        }
+        self.close_found(at);
     }
 
     /// An end tag that counts as a whole element, in a body; returns the index of what it opened.
@@ -467,33 +456,26 @@ impl Builder {
     /// The index of the innermost open element of a kind; the search stops at elements that match
     /// `bounds`.
     fn find(&self, wanted: Tag, bounds: impl Fn(Tag) -> bool) -> Option<usize> {
-        if self.count(wanted) == 0 {
-            return None;
-        }
-        for (at, open) in self.open.iter().enumerate().rev().take(LOOK_UP_MAX) {
-            if open.tag == wanted {
-                return Some(at);
-            }
-            if bounds(open.tag) {
-                return None;
-            }
-        }
-        None
+        self.search(wanted, |open| open.tag == wanted, bounds)
     }
 
     fn find_name(&self, name: &str, bounds: impl Fn(Tag) -> bool) -> Option<usize> {
-        if self.count(Tag::Other) == 0 {
+        let is_it = |open: &Open| open.tag == Tag::Other && self.tree.part(open.name) == name;
+        self.search(Tag::Other, is_it, bounds)
+    }
+
+    fn search(
+        &self,
+        wanted: Tag,
+        is_it: impl Fn(&Open) -> bool,
+        bounds: impl Fn(Tag) -> bool,
+    ) -> Option<usize> {
+        if self.count(wanted) == 0 {
             return None;
         }
-        for (at, open) in self.open.iter().enumerate().rev().take(LOOK_UP_MAX) {
-            if open.tag == Tag::Other && self.tree.part(open.name) == name {
-                return Some(at);
-            }
-            if bounds(open.tag) {
-                return None;
-            }
-        }
-        None
+        let inner = self.open.iter().enumerate().rev().take(LOOK_UP_MAX);
+        let mut ends = inner.filter(|(_, open)| is_it(open) || bounds(open.tag));
+        ends.next().filter(|(_, open)| is_it(open)).map(|(at, _)| at)
     }
 
     fn count(&self, tag: Tag) -> u32 {
@@ -511,6 +493,10 @@ impl Builder {
         }
     }
 
+    fn close_found(&mut self, at: Option<usize>) {
+        at.into_iter().for_each(|at| self.close(at));
+    }
+
     /// Closes only the element at this index.
     fn remove(&mut self, at: usize) {
         let open = self.open.remove(at);
@@ -524,7 +510,7 @@ impl Builder {
 
     fn insert(&mut self, tag: Tag, name: &str, open: bool, given: &[(&str, &str)]) -> NodeId {
         let (parent, depth) = self.place();
-        let node = self.add(Kind::Element, name);
+        let node = self.add(NodeKind::Element, name);
         let start = self.tree.attributes.len() as u32;
         for (name, value) in given {
             let name = self.tree.push(name, self.tree.html);
@@ -545,7 +531,7 @@ impl Builder {
         node
     }
 
-    fn add(&mut self, kind: Kind, text: &str) -> NodeId {
+    fn add(&mut self, kind: NodeKind, text: &str) -> NodeId {
         let parent = self.place().0;
         let node = self.tree.nodes.len() as NodeId;
         let text = self.tree.push(text, false);

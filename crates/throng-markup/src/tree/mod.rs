@@ -34,7 +34,7 @@ struct Span {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     Root,
     Element,
     Text,
@@ -44,7 +44,7 @@ pub(crate) enum Kind {
 
 #[derive(Clone, Debug)]
 struct Node {
-    kind: Kind,
+    kind: NodeKind,
     /// The name of an element, the text of all others.
     text: Span,
     parent: NodeId,
@@ -84,12 +84,12 @@ impl Tree {
         self.nodes.len() as NodeId
     }
 
-    pub(crate) fn kind(&self, node: NodeId) -> Kind {
+    pub(crate) fn kind(&self, node: NodeId) -> NodeKind {
         self.node(node).kind
     }
 
     pub(crate) fn is_element(&self, node: NodeId) -> bool {
-        self.kind(node) == Kind::Element
+        self.kind(node) == NodeKind::Element
     }
 
     /// The name of an element as written, the text of all others.
@@ -148,7 +148,7 @@ impl Tree {
 
     /// All texts inside an element, joined.
     pub(crate) fn inner_text(&self, node: NodeId) -> String {
-        let texts = self.inside(node).filter(|inner| self.kind(*inner) == Kind::Text);
+        let texts = self.inside(node).filter(|inner| self.kind(*inner) == NodeKind::Text);
         texts.map(|inner| self.text(inner)).collect()
     }
 

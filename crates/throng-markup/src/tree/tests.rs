@@ -18,10 +18,10 @@ fn shown(text: &str) -> String {
 
 fn show(tree: &Tree, node: NodeId, out: &mut String) {
     match tree.kind(node) {
-        Kind::Text => out.push_str(&format!("{:?} ", tree.text(node))),
-        Kind::Comment => out.push_str(&format!("!{} ", tree.text(node))),
-        Kind::Instruction => out.push_str(&format!("?{} ", tree.text(node))),
-        Kind::Root | Kind::Element => {
+        NodeKind::Text => out.push_str(&format!("{:?} ", tree.text(node))),
+        NodeKind::Comment => out.push_str(&format!("!{} ", tree.text(node))),
+        NodeKind::Instruction => out.push_str(&format!("?{} ", tree.text(node))),
+        NodeKind::Root | NodeKind::Element => {
             out.push_str(tree.text(node));
             for attribute in tree.attributes(node) {
                 let (name, value) =

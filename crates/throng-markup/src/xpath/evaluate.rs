@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use super::parse::{Axis, Expr, From, Operator, Step, Test};
 use crate::fault::{Refusal, Work};
-use crate::tree::{Kind, NodeId, ROOT, Tree, local};
+use crate::tree::{NodeId, NodeKind, ROOT, Tree, local};
 
 /// Most nodes that one expression may visit: some tens of milliseconds.
 const STEPS_MAX: u64 = 4_000_000;
@@ -37,9 +37,9 @@ impl Item {
     pub(super) fn text(self, tree: &Tree) -> String {
         match (self.attribute(), tree.kind(self.node)) {
             (Some(attribute), _) => tree.attribute_value(attribute).to_string(),
-            (None, Kind::Element | Kind::Root) => tree.inner_text(self.node),
-            (None, Kind::Text | Kind::Comment) => tree.text(self.node).to_string(),
-            (None, Kind::Instruction) => tree.instruction(self.node).1.to_string(),
+            (None, NodeKind::Element | NodeKind::Root) => tree.inner_text(self.node),
+            (None, NodeKind::Text | NodeKind::Comment) => tree.text(self.node).to_string(),
+            (None, NodeKind::Instruction) => tree.instruction(self.node).1.to_string(),
         }
     }
 
@@ -47,8 +47,8 @@ impl Item {
     pub(super) fn name(self, tree: &Tree) -> &str {
         match (self.attribute(), tree.kind(self.node)) {
             (Some(attribute), _) => tree.attribute_name(attribute),
-            (None, Kind::Element) => tree.text(self.node),
-            (None, Kind::Instruction) => tree.instruction(self.node).0,
+            (None, NodeKind::Element) => tree.text(self.node),
+            (None, NodeKind::Instruction) => tree.instruction(self.node).0,
             _ => "",
         }
     }
@@ -244,14 +244,14 @@ impl Search<'_> {
         let kind = self.tree.kind(node);
         match test {
             Test::Node => true,
-            Test::Text => kind == Kind::Text,
-            Test::Comment => kind == Kind::Comment,
+            Test::Text => kind == NodeKind::Text,
+            Test::Comment => kind == NodeKind::Comment,
             Test::Instruction(name) => {
-                kind == Kind::Instruction
+                kind == NodeKind::Instruction
                     && name.as_ref().is_none_or(|name| name == self.tree.instruction(node).0)
             }
             Test::Name(prefix, name) => {
-                kind == Kind::Element && self.is_named(self.tree.text(node), prefix, name)
+                kind == NodeKind::Element && self.is_named(self.tree.text(node), prefix, name)
             }
         }
     }

@@ -15,7 +15,7 @@ use throng_expression::Value;
 use crate::fault::PathError;
 use crate::near::{Beginning, beginnings, longest};
 use crate::page::Page;
-use crate::tree::{Kind, Tree};
+use crate::tree::{NodeKind, Tree};
 use evaluate::{Found, Item};
 use parse::Expr;
 
@@ -102,7 +102,7 @@ impl fmt::Display for XPath {
 fn value_of(tree: &Tree, item: Item) -> Value {
     let text = item.text(tree);
     match item.attribute() {
-        None if matches!(tree.kind(item.node()), Kind::Element | Kind::Root) => {
+        None if matches!(tree.kind(item.node()), NodeKind::Element | NodeKind::Root) => {
             Value::Text(text.trim().into())
         }
         _ => Value::Text(text.into()),

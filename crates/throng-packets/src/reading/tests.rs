@@ -18,22 +18,22 @@ fn packet(protocol: &Protocol, text: &str, sequence: u64) -> Vec<u8> {
 /// The results for bytes, one word each.
 fn found(protocol: &Protocol, bytes: &[u8]) -> (Vec<String>, Tally) {
     let mut out = Vec::new();
-    let mut sink = |place: Place, found: Found<'_>| out.push(word(protocol, place, &found));
+    let mut sink = |place: PacketPlace, found: Found<'_>| out.push(word(protocol, place, &found));
     let mut reading = Reading::new(protocol);
     reading.bytes(bytes, &mut sink);
     let tally = reading.end(false, &mut sink);
     (out, tally)
 }
 
-fn word(protocol: &Protocol, place: Place, found: &Found<'_>) -> String {
+fn word(protocol: &Protocol, place: PacketPlace, found: &Found<'_>) -> String {
     let at = place.position;
     match found {
         Found::Packet { packet, exchange, .. } => {
             let mark = match exchange {
                 Exchange::Alone => "",
                 Exchange::Request => "?",
-                Exchange::Reply { .. } => "!",
-                Exchange::Part { .. } => "!…",
+                Exchange::Reply { is_part: false, .. } => "!",
+                Exchange::Reply { is_part: true, .. } => "!…",
                 Exchange::Unpaired => "!~",
                 Exchange::Orphan => "!?",
             };
@@ -67,7 +67,8 @@ fn consecutive_packets_are_found() {
     // In pieces of any size.
     throng_fuzz::splits(&bytes[..41], |parts| {
         let mut out = Vec::new();
-        let mut sink = |place: Place, found: Found<'_>| out.push(word(&protocol, place, &found));
+        let mut sink =
+            |place: PacketPlace, found: Found<'_>| out.push(word(&protocol, place, &found));
         let mut reading = Reading::new(&protocol);
         parts.iter().for_each(|part| reading.bytes(part, &mut sink));
         reading.end(false, &mut sink);
@@ -145,7 +146,7 @@ fn without_a_magic_a_packet_may_follow_at_the_next_segment() {
 /// The results for a capture.
 fn captured(protocol: &Protocol, packets: &[Vec<u8>]) -> (Vec<String>, Tally) {
     let mut out = Vec::new();
-    let mut sink = |place: Place, found: Found<'_>| out.push(word(protocol, place, &found));
+    let mut sink = |place: PacketPlace, found: Found<'_>| out.push(word(protocol, place, &found));
     let (mut streams, mut reading) = (Streams::new(None), Reading::new(protocol));
     let file = pcap(Wrap::Ethernet, packets);
     let passed = read(&file[..], &mut |frame| {
@@ -210,7 +211,7 @@ fn fuzz_any_bytes_are_read_and_told() {
             let mut telling = Telling::new(&protocol, How { json, ..how.clone() }, ink);
             let mut length = 0;
             let mut sink =
-                |place: Place, found: Found<'_>| length += telling.tell(place, &found).len();
+                |place: PacketPlace, found: Found<'_>| length += telling.tell(place, &found).len();
             let mut reading = Reading::new(&protocol);
             reading.bytes(input, &mut sink);
             let tally = reading.end(false, &mut sink);
@@ -251,7 +252,7 @@ fn talked(protocol: &Protocol, said: &[(Direction, &str)]) -> (Vec<String>, Tall
     let address = "127.0.0.1:1".parse().unwrap();
     let ends = Ends { number: 1, client: address, server: address };
     let mut out = Vec::new();
-    let mut sink = |_: Place, found: Found<'_>| {
+    let mut sink = |_: PacketPlace, found: Found<'_>| {
         let Found::Packet { exchange, .. } = found else { panic!("{found:?}") };
         out.push(match exchange {
             Exchange::Reply { took_ns: Some(ns), .. } => format!("{} ms", ns / 1_000_000),

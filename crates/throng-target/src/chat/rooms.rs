@@ -8,17 +8,16 @@ use serde_json::{Value, json};
 
 use crate::address::Address;
 use crate::faults::Faults;
-use crate::stats::{ChatStats, DeliveryStats, lock};
-use crate::sums::Sums;
+use crate::stats::{ChatStats, DeliveryStats};
+use crate::sums::{Shards, Sums as _, lock};
 
 /// Maximum number of rooms.
 const ROOMS_MAX: u64 = 1_000_000;
-/// Partitions with separate locks, so that workers rarely contend.
-const PARTS: usize = 64;
 
+#[derive(Default)]
 pub(crate) struct Rooms {
-    rooms: Vec<Mutex<HashMap<u64, Arc<Room>>>>,
-    users: Vec<Mutex<HashMap<u64, Presence>>>,
+    rooms: Shards<HashMap<u64, Arc<Room>>>,
+    users: Shards<HashMap<u64, Presence>>,
     rooms_open: AtomicU64,
 }
 
@@ -71,17 +70,9 @@ impl Count {
 }
 
 impl Rooms {
-    pub(crate) fn new() -> Rooms {
-        Rooms {
-            rooms: (0..PARTS).map(|_| Mutex::default()).collect(),
-            users: (0..PARTS).map(|_| Mutex::default()).collect(),
-            rooms_open: AtomicU64::new(0),
-        }
-    }
-
     /// The room with this ID, opened if necessary; `None` if there are too many.
     pub(crate) fn open(&self, id: u64) -> Option<Arc<Room>> {
-        let part = &mut *lock(&self.rooms[part(id)]);
+        let mut part = self.rooms.of(id);
         if let Some(room) = part.get(&id) {
             return Some(Arc::clone(room));
         }
@@ -95,14 +86,14 @@ impl Rooms {
     }
 
     fn room(&self, id: u64) -> Option<Arc<Room>> {
-        lock(&self.rooms[part(id)]).get(&id).cloned()
+        self.rooms.of(id).get(&id).cloned()
     }
 
     /// Adds a user to a room. An earlier connection of the same user is no longer online, although
     /// it has not been notified yet.
     pub(crate) fn join(&self, user: u64, room: &Arc<Room>, address: Address) -> Joined {
         let presence = Presence { address, room: Arc::clone(room) };
-        let before = lock(&self.users[part(user)]).insert(user, presence);
+        let before = self.users.of(user).insert(user, presence);
         if let Some(before) = &before {
             before.room.online.fetch_sub(1, Ordering::Relaxed);
         }
@@ -114,7 +105,7 @@ impl Rooms {
     /// Removes a connection from a room, and its user unless it has another connection by now.
     pub(crate) fn leave(&self, user: u64, room: &Room, address: Address) {
         room.let_go(address.worker);
-        let part = &mut *lock(&self.users[part(user)]);
+        let mut part = self.users.of(user);
         if part.get(&user).is_some_and(|presence| presence.address == address) {
             part.remove(&user);
             room.online.fetch_sub(1, Ordering::Relaxed);
@@ -123,7 +114,7 @@ impl Rooms {
 
     /// How many users are in a room now.
     pub(crate) fn online(&self) -> u64 {
-        self.users.iter().map(|part| lock(part).len() as u64).sum()
+        self.users.each().map(|part| part.len() as u64).sum()
     }
 
     /// Tells what the workers do not count.
@@ -150,8 +141,8 @@ impl Rooms {
 
     /// Resets all counts; users stay in their rooms.
     pub(crate) fn reset(&self) {
-        for part in &self.rooms {
-            for room in lock(part).values() {
+        for part in self.rooms.each() {
+            for room in part.values() {
                 let all = [&room.messages, &room.likes, &room.gifts, &room.lights];
                 all.iter().for_each(|count| count.reset());
                 *lock(&room.deliveries) = DeliveryStats::default();
@@ -194,10 +185,6 @@ impl Room {
     }
 }
 
-fn part(id: u64) -> usize {
-    (id % PARTS as u64) as usize
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_user_is_in_one_room_on_one_connection() {
-        let rooms = Rooms::new();
+        let rooms = Rooms::default();
         let (one, two) = (rooms.open(1).unwrap(), rooms.open(2).unwrap());
         assert_eq!(rooms.join(7, &one, at(0, 1)).before, None);
         assert_eq!(rooms.join(8, &one, at(1, 1)).online, 2);
@@ -229,7 +216,7 @@ mod tests {
 
     #[test]
     fn only_rooms_with_joins_have_statistics() {
-        let rooms = Rooms::new();
+        let rooms = Rooms::default();
         rooms.open(5).unwrap().messages.add(3);
         assert_eq!(rooms.tell(5).unwrap()["messages"], 3);
         assert!(rooms.tell(6).is_none());

@@ -45,12 +45,12 @@ pub(crate) struct ReflectionResponse {
     host: String,
     #[prost(message, optional, tag = "2")]
     request: Option<ReflectionRequest>,
-    #[prost(oneof = "Answer", tags = "4, 6, 7")]
-    answer: Option<Answer>,
+    #[prost(oneof = "ReflectionAnswer", tags = "4, 6, 7")]
+    answer: Option<ReflectionAnswer>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-enum Answer {
+enum ReflectionAnswer {
     #[prost(message, tag = "4")]
     Files(Files),
     #[prost(message, tag = "6")]
@@ -95,18 +95,18 @@ impl ReflectionRequest {
     pub(crate) fn answer(self) -> ReflectionResponse {
         let file = || {
             let files = vec![descriptor().bytes.clone()];
-            Answer::Files(Files { files })
+            ReflectionAnswer::Files(Files { files })
         };
         let failure = |code: Code, message: &str| {
             let code = i32::from(code.number());
-            Answer::Error(Failure { code, message: message.to_owned() })
+            ReflectionAnswer::Error(Failure { code, message: message.to_owned() })
         };
         let answer = match &self.question {
             Some(Question::File(name)) if name == FILE => file(),
             Some(Question::Symbol(name)) if descriptor().symbols.contains(name) => file(),
             Some(Question::Services(_)) => {
                 let services = vec![Service { name: SERVICE.to_owned() }];
-                Answer::Services(Services { services })
+                ReflectionAnswer::Services(Services { services })
             }
             Some(Question::File(name) | Question::Symbol(name)) => {
                 failure(Code::NotFound, &format!("not found: {name}"))
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
     use crate::grpc::Method;
 
-    fn ask(question: Question) -> Answer {
+    fn ask(question: Question) -> ReflectionAnswer {
         let request = ReflectionRequest { host: "h".to_owned(), question: Some(question) };
         let response = request.clone().answer();
         assert_eq!((response.host.as_str(), response.request), ("h", Some(request)));
@@ -165,16 +165,20 @@ mod tests {
     #[test]
     fn the_file_is_found_by_its_name_and_by_its_symbols() {
         let text = include_str!("../../../../examples/echo.proto");
-        let Answer::Files(files) = ask(Question::File("echo.proto".to_owned())) else {
+        let ReflectionAnswer::Files(files) = ask(Question::File("echo.proto".to_owned())) else {
             panic!("a file")
         };
         for symbol in
             ["echo.v1.Echo", "echo.v1.Echo.Say", "echo.v1.SayReply", "echo.v1.SayRequest.text"]
         {
-            assert_eq!(ask(Question::Symbol(symbol.to_owned())), Answer::Files(files.clone()));
+            assert_eq!(
+                ask(Question::Symbol(symbol.to_owned())),
+                ReflectionAnswer::Files(files.clone())
+            );
         }
         for name in ["echo.v1", "Echo", "other.proto", ""] {
-            let failure = |answer| matches!(answer, Answer::Error(Failure { code: 5, .. }));
+            let failure =
+                |answer| matches!(answer, ReflectionAnswer::Error(Failure { code: 5, .. }));
             assert!(failure(ask(Question::Symbol(name.to_owned()))), "{name}");
             assert!(failure(ask(Question::File(name.to_owned()))), "{name}");
         }
@@ -203,7 +207,7 @@ mod tests {
             (Method::Chat, true, true),
         ];
         assert_eq!(methods.collect::<Vec<_>>(), expected);
-        let Answer::Services(services) = ask(Question::Services("*".to_owned())) else {
+        let ReflectionAnswer::Services(services) = ask(Question::Services("*".to_owned())) else {
             panic!("services")
         };
         assert_eq!(services.services, [Service { name: SERVICE.to_owned() }]);

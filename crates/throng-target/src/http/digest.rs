@@ -4,12 +4,10 @@
 //! `/digest?user=ann&password=word&algorithm=MD5&uses=10`: the names are used as written; a nonce
 //! becomes stale after `uses` requests.
 
-use std::fmt::Write as _;
-
 use ring::digest::{SHA256, digest};
 use throng_base::Random;
 
-use super::{Head, Refusal};
+use super::{Head, Refusal, pairs};
 
 const REALM: &str = "throng";
 /// Length of the seal at the end of a nonce, computed from the rest.
@@ -108,8 +106,7 @@ impl Digest {
 impl<'q> Wanted<'q> {
     fn of(query: &'q str) -> Result<Wanted<'q>, Refusal> {
         let mut wanted = Wanted { user: "user", password: "pass", algorithm: None, uses: u32::MAX };
-        let pairs = query.split('&').filter(|pair| !pair.is_empty());
-        for (key, value) in pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))) {
+        for (key, value) in pairs(query) {
             match key {
                 "user" => wanted.user = value,
                 "password" => wanted.password = value,
@@ -149,11 +146,7 @@ fn seal(fresh: &str) -> String {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut out, byte| {
-        // Writing to memory cannot fail.
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// `name=value` or `name="value"`, separated by commas.

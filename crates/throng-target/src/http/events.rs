@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use throng_base::units::{parse_duration, parse_size};
 
-use super::{Head, Refusal};
+use super::{Head, Refusal, pairs};
 use crate::output::Finish;
 
 /// Maximum size of an event.
@@ -68,8 +68,7 @@ impl Events {
             trouble: None,
             resumed: since.is_some(),
         };
-        let pairs = query.split('&').filter(|pair| !pair.is_empty());
-        for (key, value) in pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))) {
+        for (key, value) in pairs(query) {
             let count = || value.parse::<u64>().ok();
             let known = match key {
                 "every" => parse_duration(value).ok().map(|every| events.every = every),

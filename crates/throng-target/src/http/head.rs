@@ -3,7 +3,7 @@
 use super::Refusal;
 
 /// The head of a request; borrows the received bytes.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Head<'a> {
     pub(crate) method: &'a str,
     pub(crate) target: &'a str,
@@ -23,7 +23,7 @@ pub(crate) struct Head<'a> {
 }
 
 /// The header lines of a valid head, including line breaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fields<'a>(&'a str);
 
 impl<'a> Fields<'a> {
@@ -68,14 +68,8 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Head<'_>, Refusal> {
         target,
         minor,
         keep_alive: minor == 1,
-        expects_continue: false,
-        chunked: false,
-        length: None,
-        sleep: None,
-        times: None,
-        upgrades: false,
-        offers_websocket: false,
         fields: Fields(fields),
+        ..Head::default()
     };
     let mut hosts = 0;
     for line in fields.split_terminator('\n') {

@@ -36,6 +36,12 @@ pub(crate) fn begins_http2(input: &[u8]) -> bool {
     input[..common] == PREFACE[..common]
 }
 
+/// Names and values of a query, as written.
+pub(crate) fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+}
+
 /// Why a request is rejected: the status and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::pairs;
 use crate::faults::FaultOptions;
 use crate::mail::Stamped;
 use crate::presence::Device;
@@ -48,7 +49,7 @@ pub(crate) fn route(setup: &Setup, method: &str, target: &str, body: &[u8]) -> O
         ("/push", "POST") => push(setup, service, body),
         ("/faults", "POST") => set_faults(setup, body),
         ("/push", _) => Err(Refused(405, "a push must be a POST with a JSON body".into())),
-        ("/faults", "GET") => Ok((200, faults(&setup.faults.options()))),
+        ("/faults", "GET") => Ok((200, faults(setup.faults.options()))),
         ("/online", "GET") => page(query).map(|(from, to)| (200, online(service, from, to))),
         ("/stats", "GET") => Ok((200, stats(setup, service))),
         ("/online" | "/stats" | "/faults", _) => Err(Refused(405, format!("use GET for `{path}`"))),
@@ -143,10 +144,9 @@ fn push(setup: &Setup, service: &Service, body: &[u8]) -> Result<(u16, Value), R
 /// The numbers of the first and the last device on a page.
 fn page(query: &str) -> Result<(u64, u64), Refused> {
     let (mut from, mut to) = (0, None);
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+    for (name, value) in pairs(query) {
         let Ok(number) = value.parse::<u64>() else {
-            return bad(format!("`{pair}` is not of the form `from=0`"));
+            return bad(format!("`{name}={value}` is not of the form `from=0`"));
         };
         match name {
             "from" => from = number,
@@ -185,22 +185,16 @@ fn stats(setup: &Setup, service: &Service) -> Value {
     stats
 }
 
-fn faults(options: &FaultOptions) -> Value {
-    json!({
-        "lose_every": options.lose_every,
-        "garbage_every": options.garbage_every,
-        "twice_every": options.twice_every,
-        "late_every": options.late_every,
-        "late_by_ms": options.late_by.as_millis() as u64,
-        "swap_every": options.swap_every,
-        "forget_every": options.forget_every,
-    })
+fn faults(mut options: FaultOptions) -> Value {
+    let late_by = ("late_by_ms", json!(options.late_by.as_millis() as u64));
+    let intervals = options.intervals().map(|(name, every)| (name, json!(every)));
+    intervals.into_iter().chain([late_by]).collect()
 }
 
 fn set_faults(setup: &Setup, body: &[u8]) -> Result<(u16, Value), Refused> {
     let changed = changed_faults(setup.faults.options(), body)?;
     setup.faults.set(changed);
-    Ok((200, faults(&changed)))
+    Ok((200, faults(changed)))
 }
 
 /// Applies the body to the faults. Omitted faults stay; `null` and 0 disable a fault.
@@ -214,19 +208,14 @@ fn changed_faults(mut options: FaultOptions, body: &[u8]) -> Result<FaultOptions
         let Some(number) = number else {
             return bad(format!("`{name}` must be a number, or `null` to switch it off"));
         };
-        let every = (number > 0).then_some(number);
-        match name.as_str() {
-            "lose_every" => options.lose_every = every,
-            "garbage_every" => options.garbage_every = every,
-            "twice_every" => options.twice_every = every,
-            "late_every" => options.late_every = every,
-            "late_by_ms" if number <= LATE_BY_MS_MAX => {
-                options.late_by = Duration::from_millis(number);
+        let interval = options.intervals().into_iter().find(|(own, _)| *own == name);
+        match interval {
+            Some((_, every)) => *every = (number > 0).then_some(number),
+            None if name != "late_by_ms" => return bad(format!("`{name}` is not a known fault")),
+            None if number > LATE_BY_MS_MAX => {
+                return bad("a push can be late by at most one hour");
             }
-            "late_by_ms" => return bad("a push can be late by at most one hour"),
-            "swap_every" => options.swap_every = every,
-            "forget_every" => options.forget_every = every,
-            _ => return bad(format!("`{name}` is not a known fault")),
+            None => options.late_by = Duration::from_millis(number),
         }
     }
     match options.fault() {

@@ -21,7 +21,7 @@ use throng_base::{Random, Said};
 use super::shop::{self, Call};
 use super::{Digest, Events, Head, Pieces, Refusal, Tail};
 use super::{chat, push};
-use crate::options::{BODY_BYTES_MAX, Kind};
+use crate::options::{BODY_BYTES_MAX, TargetKind};
 use crate::output::{Finish, write_filler};
 use crate::queue::{Question, Refused};
 use crate::setup::Setup;
@@ -87,7 +87,7 @@ pub(crate) enum Plan {
     Limited(u64),
     /// The request body, with this content type.
     Echo(String),
-    Anything(Box<Seen>),
+    Anything(Box<SeenRequest>),
     Redirect(u32),
     SetCookie(String),
     /// The response of a service: its status and JSON.
@@ -117,7 +117,7 @@ pub(crate) enum Admin {
 
 /// A request as shown by `/anything`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Seen {
+pub(crate) struct SeenRequest {
     method: String,
     path: String,
     query: String,
@@ -212,9 +212,9 @@ fn path_of(target: &str) -> (&str, &str) {
     path.split_once('?').unwrap_or((path, ""))
 }
 
-fn seen(head: &Head<'_>, path: &str, query: &str) -> Seen {
+fn seen(head: &Head<'_>, path: &str, query: &str) -> SeenRequest {
     let owned = |(name, value): (&str, &str)| (name.to_ascii_lowercase(), value.to_owned());
-    Seen {
+    SeenRequest {
         method: head.method.to_owned(),
         path: path.to_owned(),
         query: query.to_owned(),
@@ -285,8 +285,10 @@ pub(crate) fn answer<R>(
         }
         Plan::Echo(kind) => answer(200, kind, &[], Content::Bytes(body)),
         Plan::Anything(seen) => {
-            let seen =
-                Seen { body: String::from_utf8_lossy(body).into_owned(), ..(**seen).clone() };
+            let seen = SeenRequest {
+                body: String::from_utf8_lossy(body).into_owned(),
+                ..(**seen).clone()
+            };
             let json = serde_json::to_vec(&seen).unwrap_or_default();
             answer(200, "application/json", &[], Content::Bytes(&json))
         }
@@ -357,8 +359,8 @@ impl Admin {
             }
             Admin::Service(method, target) => {
                 let said = match &setup.kind {
-                    Kind::Chat => chat::route(setup, &method, &target),
-                    Kind::Push => push::route(setup, &method, &target, body),
+                    TargetKind::Chat => chat::route(setup, &method, &target),
+                    TargetKind::Push => push::route(setup, &method, &target, body),
                     _ => None,
                 };
                 match said {
@@ -523,38 +525,6 @@ pub(crate) fn default_answer(body: u64) -> Vec<u8> {
 }
 
 fn reason(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        201 => "Created",
-        202 => "Accepted",
-        204 => "No Content",
-        206 => "Partial Content",
-        301 => "Moved Permanently",
-        302 => "Found",
-        303 => "See Other",
-        304 => "Not Modified",
-        307 => "Temporary Redirect",
-        308 => "Permanent Redirect",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        408 => "Request Timeout",
-        409 => "Conflict",
-        413 => "Content Too Large",
-        417 => "Expectation Failed",
-        418 => "I'm a teapot",
-        422 => "Unprocessable Content",
-        426 => "Upgrade Required",
-        429 => "Too Many Requests",
-        431 => "Request Header Fields Too Large",
-        500 => "Internal Server Error",
-        501 => "Not Implemented",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        505 => "HTTP Version Not Supported",
-        _ => "Status",
-    }
+    let status = ::http::StatusCode::from_u16(status).ok();
+    status.and_then(|status| status.canonical_reason()).unwrap_or("Status")
 }

@@ -11,7 +11,7 @@
 use serde_json::{Value, json};
 use throng_base::{Random, form_decoded};
 
-use super::Head;
+use super::{Head, pairs};
 use crate::setup::Setup;
 
 /// Number of products, and of products per page.
@@ -82,8 +82,8 @@ pub(crate) fn call(head: &Head<'_>, path: &str, query: &str) -> Option<Call> {
 }
 
 fn page(query: &str) -> u64 {
-    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    let page = pairs.filter(|(name, _)| *name == "page").find_map(|(_, page)| page.parse().ok());
+    let mut pages = pairs(query).filter(|(name, _)| *name == "page");
+    let page = pages.find_map(|(_, page)| page.parse().ok());
     page.unwrap_or(1).clamp(1, PRODUCTS / PAGE)
 }
 
@@ -175,8 +175,8 @@ impl Call {
     fn field(&self, body: &[u8], name: &str) -> Option<String> {
         if self.form {
             let text = String::from_utf8_lossy(body);
-            let mut pairs = text.split('&').filter_map(|pair| pair.split_once('='));
-            return pairs.find(|(own, _)| *own == name).map(|(_, value)| form_decoded(value));
+            let found = pairs(&text).find(|(own, _)| *own == name);
+            return found.map(|(_, value)| form_decoded(value));
         }
         match serde_json::from_slice::<Value>(body).ok()?.get(name)? {
             Value::String(text) => Some(text.clone()),
@@ -235,10 +235,10 @@ fn seal_of(seal: Seal, drawn: u64, setup: &Setup) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::{Kind, Options};
+    use crate::options::{Options, TargetKind};
 
     fn say(what: What, proof: Option<&str>, form: bool, body: &str) -> (u16, String) {
-        let setup = Setup::new(Kind::Http, Options::default(), 1).unwrap();
+        let setup = Setup::new(TargetKind::Http, Options::default(), 1).unwrap();
         let call = Call { what, proof: proof.map(str::to_owned), form };
         let said = call.answer(body.as_bytes(), &setup, &mut Random::new(3));
         (said.status, said.body)

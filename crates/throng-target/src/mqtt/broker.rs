@@ -12,11 +12,8 @@ use super::client::{Client, How, Message, Target};
 use super::codec::Connect;
 use super::topics::{Topics, is_filter, shared};
 use crate::address::Address;
-use crate::stats::{MqttStats, lock};
-use crate::sums::Sums;
-
-/// If there are more workers, they share counts.
-const COUNTS: usize = 64;
+use crate::stats::MqttStats;
+use crate::sums::{Shards, lock};
 
 #[derive(Debug)]
 struct Subscription {
@@ -57,34 +54,23 @@ pub(crate) struct Accepted {
     pub(crate) bundles: Vec<Bundle>,
 }
 
+#[derive(Default)]
 pub(crate) struct Broker {
     topics: RwLock<Topics<Subscribers>>,
     clients: Mutex<HashMap<String, Arc<Client>>>,
     retained: Mutex<BTreeMap<Box<str>, Arc<Message>>>,
     subscriptions: AtomicU64,
     assigned: AtomicU64,
-    counts: [Mutex<MqttStats>; COUNTS],
+    counts: Shards<MqttStats>,
 }
 
 impl Broker {
-    pub(crate) fn new() -> Broker {
-        Broker {
-            topics: RwLock::default(),
-            clients: Mutex::default(),
-            retained: Mutex::default(),
-            subscriptions: AtomicU64::new(0),
-            assigned: AtomicU64::new(0),
-            counts: std::array::from_fn(|_| Mutex::default()),
-        }
-    }
-
     pub(crate) fn count(&self, worker: u16, count: impl FnOnce(&mut MqttStats)) {
-        count(&mut lock(&self.counts[usize::from(worker) % COUNTS]));
+        count(&mut self.counts.of(worker.into()));
     }
 
     pub(crate) fn stats(&self) -> MqttStats {
-        let mut sum = MqttStats::default();
-        self.counts.iter().for_each(|counts| sum.add(&lock(counts)));
+        let mut sum = self.counts.sum();
         sum.sessions = lock(&self.clients).len() as u64;
         sum.subscriptions = self.subscriptions.load(Ordering::Relaxed);
         sum.retained = lock(&self.retained).len() as u64;
@@ -92,7 +78,7 @@ impl Broker {
     }
 
     pub(crate) fn reset(&self) {
-        self.counts.iter().for_each(|counts| *lock(counts) = MqttStats::default());
+        self.counts.reset();
     }
 
     /// An identifier for a client without one.

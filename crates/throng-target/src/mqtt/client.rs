@@ -8,7 +8,7 @@ use throng_base::Time;
 
 use super::codec::{self, Publish, Version};
 use crate::address::Address;
-use crate::stats::lock;
+use crate::sums::lock;
 
 /// Maximum number of queued messages per client.
 const QUEUE_MAX: usize = 10_000;
@@ -65,7 +65,7 @@ pub(crate) struct Client {
     state: Mutex<ClientState>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ClientState {
     /// The address of its connection.
     pub(super) address: Option<Address>,
@@ -104,20 +104,7 @@ struct Flight {
 
 impl Client {
     pub(super) fn new(id: &str) -> Client {
-        let state = ClientState {
-            address: None,
-            version: Version::V5,
-            window: 0,
-            packet_bytes_max: 0,
-            expiry_s: 0,
-            expires_at: Time::NEVER,
-            will: None,
-            filters: Vec::new(),
-            incoming: BTreeSet::new(),
-            last_id: 0,
-            outgoing: VecDeque::new(),
-            queue: VecDeque::new(),
-        };
+        let state = ClientState { expires_at: Time::NEVER, ..ClientState::default() };
         Client { id: id.to_owned(), state: Mutex::new(state) }
     }
 

@@ -6,9 +6,10 @@ pub(super) const PACKET_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub(crate) const KIND_AT: usize = 0;
 
 /// The version of MQTT.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Version {
     V3,
+    #[default]
     V5,
 }
 

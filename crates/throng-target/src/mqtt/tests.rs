@@ -7,10 +7,10 @@ use std::time::Duration;
 use super::codec;
 use crate::stats::MqttStats;
 use crate::tests::{connect, end_of, options, until};
-use crate::{FaultOptions, Kind, Options, Running, Stats, start};
+use crate::{FaultOptions, Options, Running, Stats, TargetKind, start};
 
 fn broker(options: Options) -> Running {
-    start(Kind::Mqtt, options).unwrap()
+    start(TargetKind::Mqtt, options).unwrap()
 }
 
 fn books(stats: &Stats) -> MqttStats {

@@ -94,17 +94,17 @@ fn number<const N: usize>(bytes: &[u8]) -> Result<[u8; N], Breach> {
 
 /// A reply; its body is always a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum PushAnswer {
     Bound(u8),
     Alive,
     Noted,
 }
 
-pub(crate) fn write_answer(out: &mut Vec<u8>, seq: u32, answer: Answer) {
+pub(crate) fn write_answer(out: &mut Vec<u8>, seq: u32, answer: PushAnswer) {
     let (kind, body): (u8, &[u8]) = match &answer {
-        Answer::Bound(code) => (BOUND, std::slice::from_ref(code)),
-        Answer::Alive => (ALIVE, &[]),
-        Answer::Noted => (NOTED, &[]),
+        PushAnswer::Bound(code) => (BOUND, std::slice::from_ref(code)),
+        PushAnswer::Alive => (ALIVE, &[]),
+        PushAnswer::Noted => (NOTED, &[]),
     };
     write_packet(out, kind, seq, body);
 }
@@ -194,9 +194,9 @@ pub(crate) mod tests {
             write_answer(&mut out, 0x0102_0304, answer);
             out
         };
-        assert_eq!(written(Answer::Bound(2)), b"\x00\x06\x02\x01\x02\x03\x04\x02");
-        assert_eq!(written(Answer::Alive), b"\x00\x05\x04\x01\x02\x03\x04");
-        assert_eq!(written(Answer::Noted), b"\x00\x05\x08\x01\x02\x03\x04");
+        assert_eq!(written(PushAnswer::Bound(2)), b"\x00\x06\x02\x01\x02\x03\x04\x02");
+        assert_eq!(written(PushAnswer::Alive), b"\x00\x05\x04\x01\x02\x03\x04");
+        assert_eq!(written(PushAnswer::Noted), b"\x00\x05\x08\x01\x02\x03\x04");
         let mut out = vec![9; 100];
         push_frame(17, b"{}").unwrap().stamp(0x0506, &mut out);
         assert_eq!(

@@ -14,7 +14,7 @@ use crate::mail::{Envelope, Mailboxes, Stamped};
 use crate::options::PushOptions;
 use crate::presence::Presence;
 use crate::redis::Ticket;
-use crate::stats::lock;
+use crate::sums::lock;
 
 /// Maximum number of concurrent pushes to many devices.
 const JOBS_MAX: usize = 64;

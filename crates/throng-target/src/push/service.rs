@@ -1,8 +1,8 @@
 //! The state shared by all workers of a push service: presence, its mirror, pending pushes and
 //! statistics.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -14,11 +14,7 @@ use crate::address::Address;
 use crate::options::PushOptions;
 use crate::presence::Presence;
 use crate::redis::{Mirror, Ticket};
-use crate::stats::lock;
-use crate::sums::Sums;
-
-/// If there are more workers, they share counts.
-const COUNTS: usize = 64;
+use crate::sums::Shards;
 
 pub(crate) struct Service {
     pub(crate) options: PushOptions,
@@ -27,18 +23,18 @@ pub(crate) struct Service {
     pub(crate) pusher: Pusher,
     /// Devices that went offline.
     gone: AtomicU64,
-    counts: Vec<Mutex<PushStats>>,
+    counts: Shards<PushStats>,
 }
 
 impl Service {
     pub(crate) fn new(options: &PushOptions) -> Service {
         let clock = Clock::start();
         Service {
-            presence: Arc::new(Presence::new()),
+            presence: Arc::new(Presence::default()),
             mirror: options.redis.is_some().then(|| Mirror::new(clock.clone())),
             pusher: Pusher::new(clock, options),
             gone: AtomicU64::new(0),
-            counts: (0..COUNTS).map(|_| Mutex::default()).collect(),
+            counts: Shards::default(),
             options: options.clone(),
         }
     }
@@ -71,7 +67,7 @@ impl Service {
     }
 
     pub(crate) fn count(&self, worker: u16, count: impl FnOnce(&mut PushStats)) {
-        count(&mut lock(&self.counts[usize::from(worker) % COUNTS]));
+        count(&mut self.counts.of(worker.into()));
     }
 
     /// Starts the timeout of a bind that waits for Redis. Returns false if too many are waiting.
@@ -81,8 +77,7 @@ impl Service {
 
     /// The actions of devices; written pushes are counted with the server's deliveries.
     pub(crate) fn counts(&self) -> PushStats {
-        let mut sum = PushStats::default();
-        self.counts.iter().for_each(|counts| sum.add(&lock(counts)));
+        let mut sum = self.counts.sum();
         sum.addressed = self.pusher.addressed();
         sum
     }
@@ -98,7 +93,7 @@ impl Service {
     }
 
     pub(crate) fn reset(&self) {
-        self.counts.iter().for_each(|counts| *lock(counts) = PushStats::default());
+        self.counts.reset();
         self.pusher.reset();
         self.mirror.iter().for_each(Mirror::reset);
     }

@@ -11,11 +11,11 @@ use throng_base::{Clock, clock};
 use super::codec::tests::{bind, heartbeat, packet, received, report};
 use crate::redis::TestServer;
 use crate::tests::{PATIENCE, ask, connect, end_of, get, options, until};
-use crate::{FaultOptions, Kind, Options, PushOptions, Running, start};
+use crate::{FaultOptions, Options, PushOptions, Running, TargetKind, start};
 
 fn service(push: PushOptions, options: Options) -> Running {
     let admin = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-    start(Kind::Push, Options { admin, push, ..options }).unwrap()
+    start(TargetKind::Push, Options { admin, push, ..options }).unwrap()
 }
 
 fn plain() -> Running {

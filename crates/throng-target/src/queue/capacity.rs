@@ -8,7 +8,8 @@ use super::gate::{Entry, Gate, Refused};
 use super::law::{Law, Model, Question};
 use super::machine::{Machine, Ticket};
 use super::options::CapacityOptions;
-use crate::stats::{QueueStats, lock};
+use crate::stats::QueueStats;
+use crate::sums::lock;
 
 /// The number of a served request, and its departure time.
 pub(crate) type Departed = (u64, Time);

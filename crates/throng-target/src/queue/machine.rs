@@ -5,8 +5,7 @@
 //! enough: a request departs when the sum has grown by its service time. Without the universal
 //! scalability law, the speed does not depend on their number.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use throng_base::Time;
 
@@ -56,20 +55,15 @@ pub(crate) struct Machine {
     /// Work that a request would have received if it had always been in service, in nanoseconds at
     /// full speed.
     done_ns: f64,
-    running: BinaryHeap<Reverse<Running>>,
+    /// In service, by the bits of the sum at which each departs, and by number: sums are never
+    /// negative, so their bits have their order.
+    running: BTreeMap<(u64, u64), Ticket>,
     /// In order; requests that left have no service time.
     waiting: VecDeque<(Ticket, Option<f64>)>,
     /// Number of waiting requests.
     waiting_count: u64,
     /// The next departure.
     next: Time,
-}
-
-#[derive(Debug)]
-struct Running {
-    /// The sum at which the request departs.
-    end_ns: f64,
-    ticket: Ticket,
 }
 
 /// The queue is full.
@@ -83,7 +77,7 @@ impl Machine {
             now: Time::ZERO,
             entered: 0,
             done_ns: 0.0,
-            running: BinaryHeap::new(),
+            running: BTreeMap::new(),
             waiting: VecDeque::new(),
             waiting_count: 0,
             next: Time::NEVER,
@@ -110,10 +104,10 @@ impl Machine {
     pub(crate) fn advance(&mut self, to: Time, mut departed: impl FnMut(Ticket, Time)) {
         while self.next <= to {
             let at = self.next;
-            let Some(Reverse(first)) = self.running.pop() else { break };
+            let Some(((end_ns, _), ticket)) = self.running.pop_first() else { break };
             // Use the exact sum of the request, so that errors do not accumulate.
-            (self.now, self.done_ns) = (at, first.end_ns);
-            departed(first.ticket, at);
+            (self.now, self.done_ns) = (at, f64::from_bits(end_ns));
+            departed(ticket, at);
             self.fill();
             self.foresee();
         }
@@ -162,7 +156,7 @@ impl Machine {
         }
         self.go_on(at);
         let before = self.running.len();
-        self.running.retain(|Reverse(running)| running.ticket.number != number);
+        self.running.retain(|_, ticket| ticket.number != number);
         let was_served = self.running.len() < before;
         self.fill();
         self.foresee();
@@ -174,7 +168,8 @@ impl Machine {
     }
 
     fn serve(&mut self, ticket: Ticket, service_ns: f64) {
-        self.running.push(Reverse(Running { end_ns: self.done_ns + service_ns, ticket }));
+        let end_ns = self.done_ns + service_ns;
+        self.running.insert((end_ns.to_bits(), ticket.number), ticket);
     }
 
     /// Assigns free servers to waiting requests in order.
@@ -195,8 +190,8 @@ impl Machine {
     }
 
     fn foresee(&mut self) {
-        self.next = self.running.peek().map_or(Time::NEVER, |Reverse(first)| {
-            let left_ns = (first.end_ns - self.done_ns) / self.speed_of_each();
+        self.next = self.running.keys().next().map_or(Time::NEVER, |(end_ns, _)| {
+            let left_ns = (f64::from_bits(*end_ns) - self.done_ns) / self.speed_of_each();
             self.shape.speed.when_done(self.now, left_ns)
         });
     }
@@ -212,27 +207,6 @@ impl Machine {
         self.now = to;
     }
 }
-
-impl Ord for Running {
-    fn cmp(&self, other: &Running) -> Ordering {
-        let order = self.end_ns.total_cmp(&other.end_ns);
-        order.then(self.ticket.number.cmp(&other.ticket.number))
-    }
-}
-
-impl PartialOrd for Running {
-    fn partial_cmp(&self, other: &Running) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Running {
-    fn eq(&self, other: &Running) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Running {}
 
 #[cfg(test)]
 mod tests;

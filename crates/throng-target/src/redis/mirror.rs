@@ -13,7 +13,7 @@ use throng_base::{Clock, Time};
 
 use crate::address::Address;
 use crate::presence::{Device, Presence};
-use crate::stats::lock;
+use crate::sums::lock;
 use throng_redis::{Link, RedisAddress, write_command, write_head, write_word};
 
 /// The set of the names of all online devices.
@@ -164,11 +164,9 @@ impl Mirror {
     pub(crate) fn stats(&self) -> RedisStats {
         let queue = &*self.0.lock();
         let now = self.0.clock.now();
-        let waiting = queue.changes.front().map(|change| change.at);
-        let oldest = [queue.stale, queue.flying_since, waiting].into_iter().flatten().min();
         RedisStats {
             stale: queue.stale.is_some() || queue.rewriting,
-            lag_ms: oldest.map_or(0, |oldest| (now - oldest).as_millis() as u64),
+            lag_ms: queue.oldest().map_or(0, |oldest| (now - oldest).as_millis() as u64),
             pending: (queue.changes.len() + queue.flying) as u64,
             ..queue.stats.clone()
         }
@@ -192,6 +190,17 @@ impl Queue {
             self.waiters.pop_front();
         }
         self.waiters.push_back(ticket);
+    }
+
+    /// Since when a change is not confirmed.
+    fn oldest(&self) -> Option<Time> {
+        let waiting = self.changes.front().map(|change| change.at);
+        [self.stale, self.flying_since, waiting].into_iter().flatten().min()
+    }
+
+    /// Nothing is being written.
+    fn land(&mut self) {
+        (self.flying, self.flying_since, self.rewriting) = (0, None, false);
     }
 
     /// The changes will be part of a rewritten set.
@@ -253,11 +262,7 @@ impl Writer {
                 Work::Stop => return Ok(()),
                 Work::Rewrite => self.rewrite(link)?,
                 Work::Write(changes) => self.write(link, &changes)?,
-                Work::Ping => {
-                    self.pipeline.clear();
-                    write_command(&mut self.pipeline, &[b"PING"]);
-                    link.exchange(&self.pipeline, 1)?;
-                }
+                Work::Ping => self.ask(link, &[b"PING"])?,
             }
             self.pause = PAUSE_FIRST;
             if std::mem::take(&mut self.gone) {
@@ -333,9 +338,7 @@ impl Writer {
         let presence = Arc::clone(&self.options.presence);
         let shared = Arc::clone(&self.shared);
         let (mut names, mut count, mut written) = (Vec::new(), 0, 0);
-        self.pipeline.clear();
-        write_command(&mut self.pipeline, &[b"DEL", NEXT_SET]);
-        let mut result = link.exchange(&self.pipeline, 1);
+        let mut result = self.ask(link, &[b"DEL", NEXT_SET]);
         let mut send = |names: &mut Vec<u8>, count: &mut usize| {
             self.pipeline.clear();
             write_head(&mut self.pipeline, 2 + *count);
@@ -361,18 +364,22 @@ impl Writer {
         if count > 0 {
             send(&mut names, &mut count)?;
         }
-        self.pipeline.clear();
         match written {
             // Redis has no empty sets that could replace another.
-            0 => write_command(&mut self.pipeline, &[b"DEL", SET]),
-            _ => write_command(&mut self.pipeline, &[b"RENAME", NEXT_SET, SET]),
+            0 => self.ask(link, &[b"DEL", SET])?,
+            _ => self.ask(link, &[b"RENAME", NEXT_SET, SET])?,
         }
-        link.exchange(&self.pipeline, 1)?;
         self.confirm(|stats| {
             stats.rewrites += 1;
             stats.rewritten += written;
         });
         Ok(())
+    }
+
+    fn ask(&mut self, link: &mut Link, command: &[&[u8]]) -> io::Result<()> {
+        self.pipeline.clear();
+        write_command(&mut self.pipeline, command);
+        link.exchange(&self.pipeline, 1)
     }
 
     /// Redis has confirmed the current write.
@@ -381,9 +388,7 @@ impl Writer {
             let queue = &mut *self.shared.lock();
             queue.stats.pipelines += 1;
             count(&mut queue.stats);
-            queue.flying = 0;
-            queue.flying_since = None;
-            queue.rewriting = false;
+            queue.land();
         }
         if !self.flying.is_empty() {
             (self.options.confirm)(&self.flying);
@@ -395,13 +400,8 @@ impl Writer {
     fn lose(&mut self, error: &io::Error) {
         {
             let queue = &mut *self.shared.lock();
-            let now = self.shared.clock.now();
-            let waiting = queue.changes.front().map(|change| change.at);
-            let oldest = [queue.stale, queue.flying_since, waiting].into_iter().flatten().min();
-            queue.stale = Some(oldest.unwrap_or(now));
-            queue.flying = 0;
-            queue.flying_since = None;
-            queue.rewriting = false;
+            queue.stale = queue.oldest().or(Some(self.shared.clock.now()));
+            queue.land();
             queue.stats.connected = false;
             queue.stats.errors += 1;
             self.flying.drain(..).for_each(|ticket| queue.wait(Some(ticket)));

@@ -127,7 +127,7 @@ fn address(place: u32) -> Address {
 
 impl Bench {
     fn new(server: SocketAddr, patience: Duration) -> Bench {
-        let presence = Arc::new(Presence::new());
+        let presence = Arc::new(Presence::default());
         let mirror = Mirror::new(Clock::start());
         let confirmed: Arc<Mutex<Vec<u32>>> = Arc::default();
         let told: Arc<Mutex<Vec<String>>> = Arc::default();

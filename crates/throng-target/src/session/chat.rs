@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crate::address::Address;
 use crate::chat::Room;
 use crate::chat::codec::{self, Breach, Message, Packet, TEXT_BYTES_MAX};
-use crate::http::Tail;
 use crate::mail::Envelope;
 use crate::output::Finish;
 use crate::setup::Setup;
@@ -80,10 +79,7 @@ impl Chat {
         match (packet.message, &self.member) {
             (Message::Ping, _) => {
                 turn.counts.heartbeats += 1;
-                turn.answer(None, |out, _| {
-                    codec::write_pong(out, seq);
-                    Tail::None
-                });
+                turn.reply(|out| codec::write_pong(out, seq));
             }
             (Message::Leave, _) => {
                 turn.chat().leaves += 1;
@@ -124,10 +120,7 @@ impl Chat {
         } else {
             (NO_ROOM, 0)
         };
-        turn.answer(None, |out, _| {
-            codec::write_joined(out, seq, code, online);
-            Tail::None
-        });
+        turn.reply(|out| codec::write_joined(out, seq, code, online));
     }
 
     /// Enters a room, leaves a previous one, and disconnects another connection of this user.
@@ -199,10 +192,7 @@ fn count_breach(counts: &mut ChatStats, breach: Breach) {
 }
 
 fn done(seq: u32, code: u16, turn: &mut Turn<'_>) {
-    turn.answer(None, |out, _| {
-        codec::write_done(out, seq, code);
-        Tail::None
-    });
+    turn.reply(|out| codec::write_done(out, seq, code));
 }
 
 #[cfg(test)]

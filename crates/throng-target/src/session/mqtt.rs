@@ -144,7 +144,7 @@ impl Mqtt {
             Packet::Unsubscribe { id, filters } => link.unsubscribe(id, &filters, turn),
             Packet::Pingreq => {
                 turn.counts.heartbeats += 1;
-                answer(turn, |out| codec::write(0xd0, &[], out));
+                turn.reply(|out| codec::write(0xd0, &[], out));
             }
             Packet::Disconnect(code, expiry_s) => {
                 link.count(turn, |counts| counts.disconnects += 1);
@@ -289,7 +289,7 @@ impl Link<'_> {
     }
 
     fn reply(&self, first: u8, id: u16, code: u8, turn: &mut Turn<'_>) {
-        answer(turn, |out| codec::write_ack(self.version, first, id, code, out));
+        turn.reply(|out| codec::write_ack(self.version, first, id, code, out));
     }
 
     fn acknowledged(&self, id: u16, turn: &mut Turn<'_>) {
@@ -359,7 +359,7 @@ impl Link<'_> {
                 turn.setup.send(retained);
             }
         }
-        answer(turn, |out| codec::write_codes(self.version, 0x90, id, &codes, out));
+        turn.reply(|out| codec::write_codes(self.version, 0x90, id, &codes, out));
     }
 
     fn unsubscribe(&self, id: u16, filters: &[&str], turn: &mut Turn<'_>) {
@@ -369,13 +369,6 @@ impl Link<'_> {
             false => NO_SUBSCRIPTION,
         };
         let codes: Vec<u8> = filters.iter().map(leave).collect();
-        answer(turn, |out| codec::write_codes(self.version, 0xb0, id, &codes, out));
+        turn.reply(|out| codec::write_codes(self.version, 0xb0, id, &codes, out));
     }
-}
-
-fn answer(turn: &mut Turn<'_>, write: impl FnOnce(&mut Vec<u8>)) {
-    turn.answer(None, |out, _| {
-        write(out);
-        Tail::None
-    });
 }

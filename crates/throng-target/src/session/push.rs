@@ -3,12 +3,11 @@
 use throng_base::Time;
 
 use crate::address::Address;
-use crate::http::Tail;
 use crate::mail::Envelope;
 use crate::output::Finish;
 use crate::presence::Device;
 use crate::push::Service;
-use crate::push::codec::{self, Answer, Message, Packet};
+use crate::push::codec::{self, Message, Packet, PushAnswer};
 use crate::push::counts::{Breach, PushStats};
 use crate::redis::Ticket;
 use crate::setup::Setup;
@@ -104,7 +103,7 @@ impl Push {
             Message::Heartbeat => {
                 turn.counts.heartbeats += 1;
                 service.count(worker, |counts| counts.heartbeats += 1);
-                Answer::Alive
+                PushAnswer::Alive
             }
             _ if self.state != PushState::Bound => return Err(Breach::NotBound),
             Message::Received { id } => {
@@ -116,7 +115,7 @@ impl Push {
             }
             Message::Report => {
                 service.count(worker, |counts| counts.reports += 1);
-                Answer::Noted
+                PushAnswer::Noted
             }
         };
         if turn.draws_reset() {
@@ -134,11 +133,11 @@ impl Push {
         match turn.fault() {
             Fault::None => {}
             Fault::Reset => return turn.reset(),
-            Fault::Error => return say(seq, Answer::Bound(SERVER_ERROR), turn),
+            Fault::Error => return say(seq, PushAnswer::Bound(SERVER_ERROR), turn),
         }
         if key != KEY {
             count(|counts| counts.refused_keys += 1);
-            return say(seq, Answer::Bound(WRONG_KEY), turn);
+            return say(seq, PushAnswer::Bound(WRONG_KEY), turn);
         }
         turn.counts.logins += 1;
         if setup.faults.forgets() {
@@ -159,7 +158,7 @@ impl Push {
             // own.
             service.mirror.iter().for_each(|mirror| mirror.changed(device.clone(), None));
             count(|counts| counts.unconfirmed += 1);
-            return say(seq, Answer::Bound(UNCONFIRMED), turn);
+            return say(seq, PushAnswer::Bound(UNCONFIRMED), turn);
         }
         if let Some(mirror) = &service.mirror {
             mirror.changed(device.clone(), waits.then_some(ticket));
@@ -174,7 +173,7 @@ impl Push {
     fn confirm(&mut self, seq: u32, service: &Service, turn: &mut Turn<'_>) {
         self.state = PushState::Bound;
         service.count(turn.address.worker, |counts| counts.bound += 1);
-        say(seq, Answer::Bound(OK), turn);
+        say(seq, PushAnswer::Bound(OK), turn);
     }
 
     /// Redis has confirmed the bind with this sequence number, or has not in time.
@@ -190,7 +189,7 @@ impl Push {
         self.leave(service, turn.address);
         self.state = PushState::Unbound;
         service.count(turn.address.worker, |counts| counts.unconfirmed += 1);
-        say(seq, Answer::Bound(UNCONFIRMED), turn);
+        say(seq, PushAnswer::Bound(UNCONFIRMED), turn);
     }
 
     /// The connection ends.
@@ -220,9 +219,6 @@ impl Push {
     }
 }
 
-fn say(seq: u32, answer: Answer, turn: &mut Turn<'_>) {
-    turn.answer(None, |out, _| {
-        codec::write_answer(out, seq, answer);
-        Tail::None
-    });
+fn say(seq: u32, answer: PushAnswer, turn: &mut Turn<'_>) {
+    turn.reply(|out| codec::write_answer(out, seq, answer));
 }

@@ -1,15 +1,12 @@
 //! A worker's part of the broker: deliveries to the clients that are connected to this worker.
 
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::Time;
 
-use super::connection::Parcel;
 use super::{Due, Worker};
 use crate::mqtt::{Client, Message, Target};
-use crate::sums::Sums;
 
 /// The interval of checks for silent clients, due wills and expired sessions.
 const SWEEP_EVERY: Duration = Duration::from_millis(250);
@@ -36,16 +33,7 @@ impl Worker {
             let (address, packet, left_out) = client.next_packet(now);
             broker.count(self.index as u16, |counts| counts.left_out += left_out);
             let (Some(address), Some(packet)) = (address, packet) else { return };
-            let figures = &mut *self.figures();
-            let frames = [packet.into()];
-            match self.places.find(address) {
-                None => figures.deliveries.gone += 1,
-                Some(connection) => {
-                    let bytes_out = &mut figures.counts.bytes_out;
-                    let done = connection.deliver(&Parcel::new(&frames), bytes_out);
-                    figures.deliveries.add(&done);
-                }
-            }
+            self.deliver(&mut self.figures(), address, packet.into());
         }
     }
 
@@ -54,16 +42,10 @@ impl Worker {
     pub(super) fn sweep(&self) {
         let Some(broker) = &self.setup.mqtt else { return };
         let now: Time = self.clock.now();
-        let mut overdue = Vec::new();
-        self.places.all(|connection| {
-            if connection.is_overdue(now) {
-                overdue.push(Rc::clone(connection));
-            }
-        });
-        for connection in overdue {
-            broker.count(self.index as u16, |counts| counts.keep_alive += 1);
-            connection.send_away();
-        }
+        self.send_away(
+            |connection| connection.is_overdue(now),
+            |_| broker.count(self.index as u16, |counts| counts.keep_alive += 1),
+        );
         if self.index == 0 {
             self.setup.send(broker.sweep(now));
         }

@@ -1,8 +1,7 @@
-//! The schedule of one worker: a heap, and a timerfd that expires for its first entry.
+//! The schedule of one worker: a sorted map, and a timerfd that expires for its first entry.
 
 use std::cell::{Cell, RefCell};
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
@@ -16,17 +15,11 @@ use crate::system;
 pub(crate) struct Timer {
     kernel: system::Timer,
     clock: Clock,
-    heap: RefCell<BinaryHeap<Reverse<Entry>>>,
+    /// Entries of the same time are handled in the order of insertion, by their number.
+    entries: RefCell<BTreeMap<(Time, u64), Due>>,
     /// When the timerfd expires; zero while due entries are handled.
     armed: Cell<Time>,
     entries_made: Cell<u64>,
-}
-
-struct Entry {
-    at: Time,
-    /// Entries of the same time are handled in the order of insertion.
-    number: u64,
-    due: Due,
 }
 
 impl Timer {
@@ -35,7 +28,7 @@ impl Timer {
         Ok(Timer {
             kernel: system::Timer::new()?,
             clock,
-            heap: RefCell::new(BinaryHeap::new()),
+            entries: RefCell::default(),
             armed: Cell::new(Time::NEVER),
             entries_made: Cell::new(0),
         })
@@ -44,7 +37,7 @@ impl Timer {
     pub(crate) fn at(&self, at: Time, due: Due) {
         let number = self.entries_made.get();
         self.entries_made.set(number + 1);
-        self.heap.borrow_mut().push(Reverse(Entry { at, number, due }));
+        self.entries.borrow_mut().insert((at, number), due);
         self.arm(at);
     }
 
@@ -73,7 +66,7 @@ impl Timer {
                 action(due, now);
             }
             self.armed.set(Time::NEVER);
-            let next = self.heap.borrow().peek().map(|Reverse(entry)| entry.at);
+            let next = self.entries.borrow().keys().next().map(|(at, _)| *at);
             if let Some(next) = next {
                 self.arm(next);
             }
@@ -81,9 +74,9 @@ impl Timer {
     }
 
     fn take(&self, now: Time) -> Option<Due> {
-        let mut heap = self.heap.borrow_mut();
-        heap.peek().filter(|Reverse(entry)| entry.at <= now)?;
-        heap.pop().map(|Reverse(entry)| entry.due)
+        let mut entries = self.entries.borrow_mut();
+        let first = entries.first_entry().filter(|first| first.key().0 <= now)?;
+        Some(first.remove())
     }
 
     fn arm(&self, at: Time) {
@@ -94,23 +87,3 @@ impl Timer {
         }
     }
 }
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Entry) -> Ordering {
-        (self.at, self.number).cmp(&(other.at, other.number))
-    }
-}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Entry) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Entry {}

@@ -2,7 +2,7 @@
 //! reference servers; no other code of the binary links to them.
 
 use clap::Args;
-use throng_target::{Kind, Options};
+use throng_target::{Options, TargetKind};
 
 use super::choice::Choice;
 
@@ -36,8 +36,8 @@ use super::choice::Choice;
 )]
 pub(crate) struct TargetArguments {
     /// Server to run
-    #[arg(value_parser = Choice::<Kind>::new())]
-    pub(crate) kind: Kind,
+    #[arg(value_parser = Choice::<TargetKind>::new())]
+    pub(crate) kind: TargetKind,
     #[command(flatten)]
     pub(crate) options: Options,
 }

@@ -2,18 +2,19 @@
 
 use super::Parser;
 use super::lexer::{Language, TokenKind, tokens};
-use crate::script::{Counted, DEPTH_MAX, Expr, Function, ScriptKind, Statement};
+use crate::script::{Counted, Expr, Function, ScriptKind, Statement};
 
 pub(crate) fn statements(text: &str) -> Vec<Statement> {
     let tokens = tokens(text, Language::JavaScript);
-    let mut parser = Parser::new(&tokens, Language::JavaScript);
+    until(&mut Parser::new(&tokens, Language::JavaScript), |_| false)
+}
+
+fn until(parser: &mut Parser<'_>, is_end: fn(&Parser<'_>) -> bool) -> Vec<Statement> {
     let mut out = Vec::new();
-    while parser.peek().is_some() {
+    while parser.peek().is_some() && !is_end(parser) {
         let before = parser.at;
-        out.extend(statement(&mut parser));
-        if parser.at == before {
-            parser.at += 1;
-        }
+        out.extend(statement(parser));
+        parser.at += usize::from(parser.at == before);
     }
     out
 }
@@ -23,34 +24,15 @@ pub(super) fn block(parser: &mut Parser<'_>) -> Vec<Statement> {
     if !parser.take_sign("{") {
         return statement(parser).into_iter().collect();
     }
-    if parser.depth >= DEPTH_MAX {
-        parser.at = parser.tokens.len();
-        return Vec::new();
-    }
-    parser.depth += 1;
-    let mut out = Vec::new();
-    while parser.peek().is_some() && !parser.is_sign("}") {
-        let before = parser.at;
-        out.extend(statement(parser));
-        if parser.at == before {
-            parser.at += 1;
-        }
-    }
+    let body = parser.nested(|parser| until(parser, |parser| parser.is_sign("}")));
     parser.take_sign("}");
-    parser.depth -= 1;
-    out
+    body.unwrap_or_default()
 }
 
 fn statement(parser: &mut Parser<'_>) -> Option<Statement> {
     let line = parser.line();
-    if parser.depth >= DEPTH_MAX {
-        parser.at = parser.tokens.len();
-        return None;
-    }
-    parser.depth += 1;
-    let kind = kind(parser);
-    parser.depth -= 1;
-    kind.map(|kind| Statement { line, kind })
+    let kind = parser.nested(kind).flatten()?;
+    Some(Statement { line, kind })
 }
 
 fn kind(parser: &mut Parser<'_>) -> Option<ScriptKind> {
@@ -136,7 +118,7 @@ fn export(parser: &mut Parser<'_>, is_default: bool) -> Option<ScriptKind> {
     }
 }
 
-fn function(parser: &mut Parser<'_>, is_default: bool) -> Function {
+pub(super) fn function(parser: &mut Parser<'_>, is_default: bool) -> Function {
     parser.take_sign("*");
     let name = if parser.is_sign("(") { String::new() } else { parser.name().unwrap_or_default() };
     let parameters = parser.parameters();
@@ -187,11 +169,7 @@ fn end_statement(parser: &mut Parser<'_>) {
         && !parser.is_sign("}")
         && !parser.begins_line()
     {
-        if parser.is_sign("{") || parser.is_sign("(") || parser.is_sign("[") {
-            parser.skip_bracket();
-        } else {
-            parser.at += 1;
-        }
+        parser.skip();
     }
     parser.take_sign(";");
 }
@@ -199,19 +177,11 @@ fn end_statement(parser: &mut Parser<'_>) {
 fn skip_statement(parser: &mut Parser<'_>) {
     parser.at += 1;
     while parser.peek().is_some() && !parser.is_sign(";") && !parser.is_sign("}") {
-        if parser.is_sign("{") || parser.is_sign("(") || parser.is_sign("[") {
-            let is_block = parser.is_sign("{");
-            parser.skip_bracket();
-            if is_block && parser.begins_line() {
-                break;
-            }
-        } else {
-            let is_text = matches!(parser.peek(), Some(TokenKind::Text(_)));
-            parser.at += 1;
-            // `import x from 'y'` without a semicolon.
-            if is_text && parser.begins_line() {
-                break;
-            }
+        // `import x from 'y'` without a semicolon.
+        let is_last = matches!(parser.peek(), Some(TokenKind::Sign("{") | TokenKind::Text(_)));
+        parser.skip();
+        if is_last && parser.begins_line() {
+            break;
         }
     }
     parser.take_sign(";");

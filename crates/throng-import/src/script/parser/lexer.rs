@@ -88,47 +88,42 @@ impl Lexer<'_> {
         c
     }
 
-    fn push(&mut self, kind: TokenKind, line: usize, start: usize) {
-        let indent = start.saturating_sub(self.line_start);
-        let begins_line = std::mem::replace(&mut self.fresh, false);
-        self.tokens.push(Token { kind, line, indent, begins_line });
-    }
-
     fn read(&mut self) {
         while self.at < self.text.len() {
-            let c = self.peek(0);
-            let (start, line) = (self.at, self.line);
-            match c {
-                _ if c.is_whitespace() || c == '\\' => drop(self.advance()),
-                '#' if self.language == Language::Python => self.skip_line(),
-                '/' if self.language == Language::JavaScript && self.peek(1) == '/' => {
-                    self.skip_line();
-                }
-                '/' if self.language == Language::JavaScript && self.peek(1) == '*' => {
-                    self.skip_comment();
-                }
-                '/' if self.language == Language::JavaScript && self.is_regex_place() => {
-                    self.regex();
-                }
-                '"' | '\'' => {
-                    let begins = std::mem::replace(&mut self.fresh, false);
-                    let text = self.quoted(c, "");
-                    self.fresh = begins;
-                    self.push(TokenKind::Text(text), line, start);
-                }
-                '`' if self.language == Language::JavaScript => {
-                    let begins = std::mem::replace(&mut self.fresh, false);
-                    let text = self.template();
-                    self.fresh = begins;
-                    self.push(TokenKind::Text(text), line, start);
-                }
-                _ if c.is_ascii_digit() || c == '.' && self.peek(1).is_ascii_digit() => {
-                    self.number();
-                }
-                _ if c.is_alphabetic() || matches!(c, '_' | '$') => self.word(),
-                _ => self.sign(),
+            let (line, begins_line) = (self.line, self.fresh);
+            let indent = self.at.saturating_sub(self.line_start);
+            if let Some(kind) = self.token() {
+                self.fresh = false;
+                self.tokens.push(Token { kind, line, indent, begins_line });
             }
         }
+    }
+
+    /// `None`: a space, a comment, or an unknown character.
+    fn token(&mut self) -> Option<TokenKind> {
+        let c = self.peek(0);
+        let is_js = self.language == Language::JavaScript;
+        match c {
+            _ if c.is_whitespace() || c == '\\' => drop(self.advance()),
+            '#' if !is_js => self.skip_line(),
+            '/' if is_js && self.peek(1) == '/' => self.skip_line(),
+            '/' if is_js && self.peek(1) == '*' => self.skip_comment(),
+            '/' if is_js && self.is_regex_place() => return Some(self.regex()),
+            '"' | '\'' => return Some(TokenKind::Text(self.quoted(c, ""))),
+            '`' if is_js => return Some(TokenKind::Text(self.template())),
+            _ if c.is_ascii_digit() || c == '.' && self.peek(1).is_ascii_digit() => {
+                return Some(self.number());
+            }
+            _ if c.is_alphabetic() || matches!(c, '_' | '$') => return Some(self.word()),
+            _ => match SIGNS.iter().find(|sign| self.starts(sign)) {
+                Some(sign) => {
+                    self.at += sign.len();
+                    return Some(TokenKind::Sign(sign));
+                }
+                None => self.at += 1,
+            },
+        }
+        None
     }
 
     fn skip_line(&mut self) {
@@ -156,8 +151,7 @@ impl Lexer<'_> {
         }
     }
 
-    fn regex(&mut self) {
-        let (start, line) = (self.at, self.line);
+    fn regex(&mut self) -> TokenKind {
         self.at += 1;
         let mut in_class = false;
         while self.at < self.text.len() && self.peek(0) != '\n' {
@@ -174,11 +168,10 @@ impl Lexer<'_> {
         while self.peek(0).is_ascii_alphabetic() {
             self.at += 1;
         }
-        self.push(TokenKind::Regex, line, start);
+        TokenKind::Regex
     }
 
-    fn number(&mut self) {
-        let (start, line) = (self.at, self.line);
+    fn number(&mut self) -> TokenKind {
         let mut text = String::new();
         while self.peek(0).is_ascii_alphanumeric() || matches!(self.peek(0), '.' | '_') {
             let c = self.peek(0);
@@ -191,16 +184,15 @@ impl Lexer<'_> {
         }
         let plain = text.parse::<f64>().is_ok();
         let hex = text.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok());
-        let text = match (plain, hex) {
+        TokenKind::Number(match (plain, hex) {
             (true, _) => text,
             (false, Some(number)) => number.to_string(),
             (false, None) => "0".into(),
-        };
-        self.push(TokenKind::Number(text), line, start);
+        })
     }
 
-    fn word(&mut self) {
-        let (start, line) = (self.at, self.line);
+    fn word(&mut self) -> TokenKind {
+        let start = self.at;
         while self.peek(0).is_alphanumeric() || matches!(self.peek(0), '_' | '$') {
             self.at += 1;
         }
@@ -209,25 +201,9 @@ impl Lexer<'_> {
             && word.len() <= 2
             && word.chars().all(|c| "rbfuRBFU".contains(c))
             && matches!(self.peek(0), '"' | '\'');
-        if is_prefix {
-            let begins = std::mem::replace(&mut self.fresh, false);
-            let text = self.quoted(self.peek(0), &word.to_ascii_lowercase());
-            self.fresh = begins;
-            return self.push(TokenKind::Text(text), line, start);
-        }
-        self.push(TokenKind::Word(word), line, start);
-    }
-
-    fn sign(&mut self) {
-        let (start, line) = (self.at, self.line);
-        let sign = SIGNS.iter().find(|sign| self.starts(sign));
-        match sign {
-            Some(sign) => {
-                self.at += sign.len();
-                self.push(TokenKind::Sign(sign), line, start);
-            }
-            // Not a sign of these languages.
-            None => self.at += 1,
+        match is_prefix {
+            true => TokenKind::Text(self.quoted(self.peek(0), &word.to_ascii_lowercase())),
+            false => TokenKind::Word(word),
         }
     }
 

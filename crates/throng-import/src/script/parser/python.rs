@@ -59,18 +59,12 @@ impl<'t> PythonReader<'t> {
                 continue;
             }
             let kind = self.kind(&mut parser, line.indent, depth, &mut out);
-            let kind = match kind {
-                Some(ScriptKind::Function(function)) => ScriptKind::Function(Function {
-                    decorators: std::mem::take(&mut decorators),
-                    ..function
-                }),
-                Some(ScriptKind::Class(class)) => ScriptKind::Class(Class {
-                    decorators: std::mem::take(&mut decorators),
-                    ..class
-                }),
-                Some(kind) => kind,
-                None => continue,
-            };
+            let Some(mut kind) = kind else { continue };
+            if let ScriptKind::Function(Function { decorators: own, .. })
+            | ScriptKind::Class(Class { decorators: own, .. }) = &mut kind
+            {
+                *own = std::mem::take(&mut decorators);
+            }
             out.push(Statement { line: number, kind });
         }
         out
@@ -79,10 +73,7 @@ impl<'t> PythonReader<'t> {
     /// The block after a colon: on the same line, or below.
     fn body(&mut self, parser: &mut Parser<'t>, indent: usize, depth: usize) -> Vec<Statement> {
         while parser.peek().is_some() && !parser.is_sign(":") {
-            match parser.is_sign("(") || parser.is_sign("[") || parser.is_sign("{") {
-                true => parser.skip_bracket(),
-                false => parser.at += 1,
-            }
+            parser.skip();
         }
         parser.take_sign(":");
         if parser.peek().is_some() {
@@ -112,12 +103,8 @@ impl<'t> PythonReader<'t> {
                 let name = parser.name().unwrap_or_default();
                 let parameters = parser.parameters();
                 let body = self.body(parser, indent, depth);
-                Some(ScriptKind::Function(Function {
-                    name,
-                    parameters,
-                    body,
-                    ..Function::default()
-                }))
+                let function = Function { name, parameters, body, ..Function::default() };
+                Some(ScriptKind::Function(function))
             }
             "class" => {
                 parser.at += 1;
@@ -209,13 +196,8 @@ impl<'t> PythonReader<'t> {
 fn class_head(parser: &mut Parser<'_>) -> (String, Vec<Expr>) {
     let name = parser.name().unwrap_or_default();
     let mut bases = Vec::new();
-    if parser.take_sign("(") {
-        while parser.peek().is_some() && !parser.is_sign(")") {
-            let at = parser.at;
-            bases.push(parser.expression());
-            parser.take_sign(",");
-            parser.at += usize::from(parser.at == at);
-        }
+    if parser.is_sign("(") {
+        parser.each(")", |parser| bases.push(parser.expression()));
     }
     (name, bases)
 }

@@ -96,10 +96,10 @@ fn lines(tree: &Tree, node: NodeId, depth: usize, out: &mut Vec<String>) {
     let space = " ".repeat(2 * depth);
     let text = tree.text(node);
     match tree.kind(node) {
-        Kind::Text => out.push(format!("{space}\"{text}\"")),
-        Kind::Comment => out.push(format!("{space}<!-- {text} -->")),
-        Kind::Instruction => out.push(format!("{space}<?{text}>")),
-        Kind::Root | Kind::Element => {
+        NodeKind::Text => out.push(format!("{space}\"{text}\"")),
+        NodeKind::Comment => out.push(format!("{space}<!-- {text} -->")),
+        NodeKind::Instruction => out.push(format!("{space}<?{text}>")),
+        NodeKind::Root | NodeKind::Element => {
             out.push(format!("{space}<{text}>"));
             let named = |at| (tree.attribute_name(at), tree.attribute_value(at));
             let attributes: BTreeMap<&str, &str> = tree.attributes(node).map(named).collect();

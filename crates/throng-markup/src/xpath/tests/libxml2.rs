@@ -49,7 +49,7 @@ fn ours(page: &Page<'_>, path: &str) -> String {
     match found {
         Found::Nodes(items) => {
             // `lxml` omits the document node from its results.
-            let nodes = items.iter().filter(|item| tree.kind(item.node()) != Kind::Root);
+            let nodes = items.iter().filter(|item| tree.kind(item.node()) != NodeKind::Root);
             let values = nodes.map(|item| match value_of(tree, *item) {
                 Value::Text(text) => text.to_string(),
                 other => panic!("{other:?}"),

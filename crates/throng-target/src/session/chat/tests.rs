@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::chat::packets::{gift, join, leave, light, like, ping, speak};
 use crate::tests::{connect, end_of, get, options, until};
-use crate::{DeliveryStats, FaultOptions, Kind, Options, Running, Stats, start};
+use crate::{DeliveryStats, FaultOptions, Options, Running, Stats, TargetKind, start};
 
 const JOINED: u8 = 2;
 const DONE: u8 = 5;
@@ -14,7 +14,7 @@ const SAID: u8 = 8;
 const PONG: u8 = 10;
 
 fn chat(options: Options) -> Running {
-    start(Kind::Chat, options).unwrap()
+    start(TargetKind::Chat, options).unwrap()
 }
 
 fn faulty(faults: FaultOptions) -> Running {

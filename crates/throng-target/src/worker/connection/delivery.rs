@@ -232,7 +232,7 @@ impl Connection {
             return false;
         }
         worker.held_back.late.set(late + 1);
-        let due = worker.clock.now() + worker.setup.faults.late_by();
+        let due = worker.clock.now() + worker.setup.faults.options().late_by;
         worker.timer.at(due, Due::Late(Rc::downgrade(self), Arc::clone(frame)));
         true
     }
