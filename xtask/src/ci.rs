@@ -10,7 +10,7 @@ use crate::packages::{self, Environment};
 use crate::programs::{cargo, finish};
 use crate::suite::{Compiled, Report, Test, compile, run_all};
 use crate::workspace::Workspace;
-use crate::{dist, say, tidy, web, workspace};
+use crate::{dist, files, say, tidy, web, workspace};
 
 /// What the steps share and what they found.
 struct Ci {
@@ -129,7 +129,7 @@ fn install_packages(ci: &mut Ci) -> Result<(), String> {
 /// A full disk would end the compiler minutes later, in the middle of its messages.
 fn check_disk(ci: &mut Ci) -> Result<(), String> {
     let folder = &ci.workspace.target;
-    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    files::create(folder)?;
     let kilobytes = |command: &mut Command, row: usize, column: usize| {
         // Its status does not matter: `du` fails where a file goes away meanwhile.
         let output = command.arg(folder).output().map_err(|error| error.to_string())?;

@@ -1,14 +1,11 @@
 //! `cargo xtask elsewhere`: throng compiles for macOS and Windows. Nothing is linked and nothing
 //! runs, so no compiler of C for them is needed: a stand-in writes empty files.
 
-use std::fs;
-use std::io;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
 use crate::programs::{cargo, finish};
-use crate::{say, workspace};
+use crate::{files, say, workspace};
 
 const TARGETS: [&str; 2] = ["x86_64-apple-darwin", "x86_64-pc-windows-gnu"];
 
@@ -31,7 +28,8 @@ pub(crate) fn run() -> Result<(), String> {
     }
     let workspace = workspace::load()?;
     let stand_in = workspace.target.join("elsewhere/cc");
-    write(&stand_in).map_err(|error| format!("{}: {error}", stand_in.display()))?;
+    files::write(&stand_in, STAND_IN)?;
+    files::set_mode(&stand_in, 0o755)?;
     for target in TARGETS {
         say(&format!("== {target}"));
         let mut command = cargo(&workspace.root, &["check", "-p", "throng", "--target", target]);
@@ -48,10 +46,4 @@ fn has_std(target: &str) -> bool {
     let asked =
         Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
     asked.is_ok_and(|it| Path::new(String::from_utf8_lossy(&it.stdout).trim()).is_dir())
-}
-
-fn write(stand_in: &Path) -> io::Result<()> {
-    fs::create_dir_all(stand_in.parent().unwrap_or(stand_in))?;
-    fs::write(stand_in, STAND_IN)?;
-    fs::set_permissions(stand_in, fs::Permissions::from_mode(0o755))
 }

@@ -4,6 +4,7 @@ mod bench;
 mod ci;
 mod dist;
 mod elsewhere;
+mod files;
 mod packages;
 mod programs;
 mod suite;

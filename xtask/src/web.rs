@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::files;
 use crate::programs::finish;
 use crate::workspace::Workspace;
 
@@ -35,7 +36,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<(), String> {
 fn build(workspace: &Workspace) -> Result<PathBuf, String> {
     let (source, folder) = (workspace.root.join("web"), workspace.target.join("ci/web"));
     let _ = fs::remove_dir_all(folder.join("src"));
-    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    files::create(&folder)?;
     finish(Command::new("cp").arg("-r").args(SOURCES).arg(&folder).current_dir(&source))?;
     for arguments in [
         &["ci", "--no-audit", "--no-fund", "--loglevel=error"][..],

@@ -14,7 +14,7 @@ use super::server;
 use super::tool::has_figures;
 use super::{SERVER_CORE, TOOL_CORE};
 use crate::workspace::{self, Workspace};
-use crate::{packages, say};
+use crate::{files, packages, say};
 
 /// The numbers that are expected, one line a scene.
 const FILE: &str = "benches/instructions.txt";
@@ -117,7 +117,7 @@ fn counted(workspace: &Workspace, throng: &Path) -> Result<Vec<(&'static str, u6
     let valgrind = packages::program("valgrind");
     let valgrind = valgrind.ok_or("valgrind is missing: apt-get install valgrind")?;
     let folder = workspace.target.join("instructions");
-    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    files::create(&folder)?;
     let mut all = Vec::new();
     for (name, target, url, flags) in SCENES {
         let target = server::target(throng, &folder, &[target], Some(SERVER_CORE))?;

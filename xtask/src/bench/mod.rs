@@ -21,7 +21,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use throng_base::units;
 
-use crate::{programs, workspace};
+use crate::{files, programs, workspace};
 
 /// Tools run here …
 const TOOL_CORE: usize = 0;
@@ -163,7 +163,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     }
     let workspace = workspace::load()?;
     let folder = workspace.target.join("bench");
-    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    files::create(&folder)?;
     let throng = throng_binary(&workspace.root, &workspace.target)?;
     let places = Places { folder, throng, root: workspace.root, target: workspace.target };
     let section = (options.bench.run)(&options, &places)?;
@@ -172,8 +172,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
         false => places.folder.join("benchmarks.md"),
     };
     let before = fs::read_to_string(&file).unwrap_or_default();
-    fs::write(&file, report::with_section(&before, &options.section(), &section))
-        .map_err(|error| format!("{}: {error}", file.display()))?;
+    files::write(&file, report::with_section(&before, &options.section(), &section))?;
     crate::say(&format!("\n{section}\nwritten to {}", file.display()));
     Ok(())
 }
@@ -200,7 +199,7 @@ pub(super) struct Places {
 impl Places {
     pub(super) fn write(&self, name: &str, text: &str) -> Result<PathBuf, String> {
         let file = self.folder.join(name);
-        fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+        files::write(&file, text)?;
         Ok(file)
     }
 }
@@ -211,7 +210,7 @@ struct Folder(PathBuf);
 impl Folder {
     fn new(parent: &Path, name: &str) -> Result<Folder, String> {
         let folder = parent.join(format!("{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        files::create(&folder)?;
         Ok(Folder(folder))
     }
 }

@@ -3,7 +3,6 @@
 //! `benches/peers`.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -13,7 +12,7 @@ use super::readings::{self, Costs, Host, Reading, Watcher};
 use super::report::{self, in_bytes};
 use super::tool::{self, Values, filled};
 use super::{Folder, Options, Places, server};
-use crate::packages;
+use crate::{files, packages};
 
 const USERS: u64 = 10_000;
 /// Users per second.
@@ -105,10 +104,8 @@ fn watch(
     let epmd = server::free_port()?.to_string();
     let mut values = values(users, hold, target.port, &epmd, &folder.0);
     let source = places.root.join("benches").join(script);
-    let text = fs::read_to_string(&source);
-    let text = text.map_err(|error| format!("{}: {error}", source.display()))?;
     let own = source.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let file = places.write(&own, &filled(&text, &values))?;
+    let file = places.write(&own, &filled(&files::text(&source)?, &values))?;
     values.push(("SCRIPT", file.display().to_string()));
     let (_, command) = tool::command(line, &values, places)?;
     let mut watcher = Watcher::new(&target, readings::MESSENGER);
@@ -295,7 +292,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches");
         let values = values(10_000, HOLD, 7, "8", Path::new("/"));
         for (name, script, _) in &PEERS {
-            let script = fs::read_to_string(root.join(script)).unwrap();
+            let script = files::text(&root.join(script)).unwrap();
             let script = filled(&script, &values);
             assert!(!script.contains(concat!('@', "U")) && !script.contains("@S"), "{script}");
             assert!(*name == "throng" || script.contains("10000") || script.contains("7/acc"));

@@ -3,6 +3,7 @@
 //! whether what throng counted is what the target counted.
 
 use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -14,6 +15,7 @@ use super::report::{self, spaced};
 use super::server;
 use super::tool;
 use super::{Folder, Options, Places, machine};
+use crate::files;
 
 const TICK: Duration = Duration::from_secs(1);
 const LIMIT: Duration = Duration::from_secs(2 * 3600);
@@ -147,7 +149,7 @@ impl Scene {
         let summary = folder.0.join("summary.md");
         let line = "throng run @FILE@ --shards @THREADS@ --markdown @SUMMARY@";
         let values = vec![
-            ("FILE", format!("{}/benches/{}.yaml", places.root.display(), self.name)),
+            ("FILE", self.scenario(options, &folder, places)?.display().to_string()),
             ("THREADS", threads),
             ("SUMMARY", summary.display().to_string()),
         ];
@@ -174,6 +176,22 @@ impl Scene {
             self.witnessed(&json, &target.stats()?),
             ended.status
         ))
+    }
+
+    /// The file where it is, so that it finds its protocol; or with what TLS needs.
+    fn scenario(
+        &self,
+        options: &Options,
+        folder: &Folder,
+        places: &Places,
+    ) -> Result<PathBuf, String> {
+        let file = places.root.join(format!("benches/{}.yaml", self.name));
+        if !options.tls {
+            return Ok(file);
+        }
+        let own = folder.0.join("scene.yaml");
+        files::write(&own, files::text(&file)? + "\ntls: {verify: false}\n")?;
+        Ok(own)
     }
 
     /// Whether both ends have counted the same.

@@ -1,7 +1,6 @@
 //! The servers that are loaded: nginx, an echo of npm's `ws`, and throng's own targets. All of them
 //! listen on loopback only.
 
-use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -13,7 +12,7 @@ use serde_json::Value;
 use super::Places;
 use super::SERVER_CORE;
 use super::child::{self, Running};
-use crate::packages;
+use crate::{files, packages};
 
 /// nginx listens on as many addresses, so that short connections find free ports.
 pub(super) const ADDRESSES: u8 = 60;
@@ -54,10 +53,8 @@ pub(super) fn nginx(folder: &Path, protocol: &str) -> Result<Server, String> {
     let program = packages::program("nginx").ok_or("nginx is missing: apt-get install nginx")?;
     let (home, port) = (folder.join(&name), free_port()?);
     let page = format!("<!DOCTYPE html>\n<title>{:x<1$}</title>\n", "", PAGE_BYTES - 32);
-    let written = fs::create_dir_all(home.join("www"))
-        .and_then(|()| fs::write(home.join("www/index.html"), page))
-        .and_then(|()| fs::write(home.join("nginx.conf"), nginx_conf(&home, port, protocol)));
-    written.map_err(|error| format!("{}: {error}", home.display()))?;
+    files::write(&home.join("www/index.html"), page)?;
+    files::write(&home.join("nginx.conf"), nginx_conf(&home, port, protocol))?;
     let mut command = Command::new(program);
     command.arg("-p").arg(&home).arg("-c").arg(home.join("nginx.conf"));
     command.arg("-e").arg(home.join("error.log"));

@@ -38,101 +38,67 @@ pub(super) struct Tool {
     read: fn(&str) -> Option<Sample>,
 }
 
-const PLAIN: Tool = Tool {
-    name: "",
-    program: "",
-    install: "",
-    version: "",
-    more: "",
-    environment: &[],
-    read: |_| None,
-};
+const fn tool(
+    name: &'static str,
+    install: &'static str,
+    version: &'static str,
+    read: fn(&str) -> Option<Sample>,
+) -> Tool {
+    Tool { name, program: "", install, version, more: "", environment: &[], read }
+}
 
 const TOOLS: [Tool; 12] = [
     Tool {
-        name: "throng",
         program: "release/throng",
-        install: "cargo build --release -p throng",
-        version: "--version",
         more: " --quiet --json --no-record",
-        read: throng_done,
-        ..PLAIN
+        ..tool("throng", "cargo build --release -p throng", "--version", throng_done)
     },
-    Tool { name: "wrk", install: "apt-get install wrk", version: "-v", read: wrk_done, ..PLAIN },
+    tool("wrk", "apt-get install wrk", "-v", wrk_done),
+    tool("ab", "apt-get install apache2-utils", "-V", ab_done),
+    tool("h2load", "apt-get install nghttp2-client", "--version", h2load_done),
+    tool("hey", "go install github.com/rakyll/hey@latest", "", hey_done),
     Tool {
-        name: "ab",
-        install: "apt-get install apache2-utils",
-        version: "-V",
-        read: ab_done,
-        ..PLAIN
-    },
-    Tool {
-        name: "h2load",
-        install: "apt-get install nghttp2-client",
-        version: "--version",
-        read: h2load_done,
-        ..PLAIN
-    },
-    Tool {
-        name: "hey",
-        install: "go install github.com/rakyll/hey@latest",
-        read: hey_done,
-        ..PLAIN
-    },
-    Tool {
-        name: "k6",
-        install: "go install go.k6.io/k6@latest",
-        version: "version",
         more: " --quiet --no-usage-report",
-        read: k6_done,
-        ..PLAIN
+        ..tool("k6", "go install go.k6.io/k6@latest", "version", k6_done)
     },
     Tool {
-        name: "ghz",
-        install: "go install github.com/bojand/ghz/cmd/ghz@latest",
-        version: "--version",
         // It has no flag for that, and would take both cores.
         environment: &[("GOMAXPROCS", "1")],
-        read: ghz_done,
-        ..PLAIN
+        ..tool("ghz", "go install github.com/bojand/ghz/cmd/ghz@latest", "--version", ghz_done)
     },
+    tool(
+        "wrk2",
+        "build https://github.com/giltene/wrk2 and put its `wrk` on the PATH, as `wrk2`",
+        "",
+        wrk2_done,
+    ),
+    tool("vegeta", "go install github.com/tsenart/vegeta/v12@latest", "-version", vegeta_done),
     Tool {
-        name: "wrk2",
-        install: "build https://github.com/giltene/wrk2 and put its `wrk` on the PATH, as `wrk2`",
-        read: wrk2_done,
-        ..PLAIN
-    },
-    Tool {
-        name: "vegeta",
-        install: "go install github.com/tsenart/vegeta/v12@latest",
-        version: "-version",
-        read: vegeta_done,
-        ..PLAIN
-    },
-    Tool {
-        name: "tsung",
-        install: "apt-get install tsung",
-        version: "-v",
         // Its cookie is kept in its home. `epmd`, which it starts and leaves behind, is ours alone
         // by its port, so that it can be ended.
         environment: &[("HOME", "@FOLDER@"), ("ERL_EPMD_PORT", "@EPMD@")],
-        ..PLAIN
+        ..tool("tsung", "apt-get install tsung", "-v", |_| None)
     },
     Tool {
-        name: "locust",
         program: "ci/python/bin/locust",
-        install: "python3 -m venv target/ci/python && \
-                  target/ci/python/bin/pip install locust websocket-client",
-        version: "--version",
-        ..PLAIN
+        ..tool(
+            "locust",
+            "python3 -m venv target/ci/python && \
+             target/ci/python/bin/pip install locust websocket-client",
+            "--version",
+            |_| None,
+        )
     },
     Tool {
-        name: "artillery",
         program: "ci/artillery/node_modules/.bin/artillery",
-        install: "PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 \
-                  npm install --prefix target/ci/artillery artillery",
         environment: &[("ARTILLERY_DISABLE_TELEMETRY", "true"), ("HOME", "@FOLDER@")],
-        ..PLAIN
+        ..tool(
+            "artillery",
+            "PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 \
+             npm install --prefix target/ci/artillery artillery",
+            "",
+            |_| None,
+        )
     },
 ];
 

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::elf::is_static;
-use super::{Machine, epoch, finish, listed, write as write_file};
+use super::{Machine, epoch, finish};
+use crate::files::{listed, write as write_file};
 use crate::workspace::Workspace;
 
 /// In the format of Debian (machine-readable copyright files, 1.0).
@@ -41,8 +42,8 @@ pub(super) fn write(
     let files = files(&tree.join("usr"))?;
     let is_static = is_static(&tree.join("usr/bin/throng"))?;
     let control = control(machine, version, bytes(&files), is_static);
-    write_file(&tree.join("DEBIAN/control"), control.as_bytes())?;
-    write_file(&tree.join("DEBIAN/md5sums"), sums(tree, &files)?.as_bytes())?;
+    write_file(&tree.join("DEBIAN/control"), control)?;
+    write_file(&tree.join("DEBIAN/md5sums"), sums(tree, &files)?)?;
     let mut build = Command::new("dpkg-deb");
     build.args(["--root-owner-group", "-Zxz", "--build"]).arg(tree).arg(deb);
     finish(build.env("SOURCE_DATE_EPOCH", epoch(&workspace.root)))

@@ -3,13 +3,13 @@
 //! digests need no builder, and the same commit makes the same bytes.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{Machine, copy, epoch, finish, listed, tar, write as write_file};
+use super::{Machine, epoch, finish, tar};
+use crate::files::{self, copy, listed};
 use crate::programs::text_of;
 use crate::workspace::Workspace;
 
@@ -42,7 +42,7 @@ pub(super) fn write(
     let epoch = epoch(&workspace.root);
     let layout = folder.join("image");
     let blobs = layout.join("blobs/sha256");
-    fs::create_dir_all(&blobs).map_err(|error| format!("{}: {error}", blobs.display()))?;
+    files::create(&blobs)?;
     let plain = folder.join("layer.tar");
     finish(tar(&epoch).arg("-cf").arg(&plain).arg("-C").arg(&root).arg("."))?;
     let diff = digest(&plain)?;
@@ -99,7 +99,7 @@ pub(super) fn write(
         ("index.json", index),
         ("manifest.json", docker),
     ] {
-        write_file(&layout.join(name), what.to_string().as_bytes())?;
+        files::write(&layout.join(name), what.to_string())?;
     }
     let parts = ["oci-layout", "index.json", "manifest.json", "blobs"];
     finish(tar(&epoch).arg("-cf").arg(image).arg("-C").arg(&layout).args(parts))
@@ -116,14 +116,13 @@ fn fill(tree: &Path, root: &Path) -> Result<(), String> {
         format!("an image needs certificates of authorities (Debian: ca-certificates): {error}")
     })?;
     let user = format!("throng:x:{USER}::/{FOLDER}:/usr/bin/throng\n");
-    write_file(&root.join("etc/passwd"), user.as_bytes())?;
-    write_file(&root.join("etc/group"), b"throng:x:65532:\n")?;
+    files::write(&root.join("etc/passwd"), user)?;
+    files::write(&root.join("etc/group"), b"throng:x:65532:\n")?;
     // Any user may write there; volumes take the mode of the folder that they cover.
     for name in ["tmp", FOLDER, SPOOL] {
         let folder = root.join(name);
-        let mode = fs::Permissions::from_mode(0o1777);
-        let made = fs::create_dir_all(&folder).and_then(|()| fs::set_permissions(&folder, mode));
-        made.map_err(|error| format!("{}: {error}", folder.display()))?;
+        files::create(&folder)?;
+        files::set_mode(&folder, 0o1777)?;
     }
     Ok(())
 }
@@ -132,7 +131,7 @@ fn fill(tree: &Path, root: &Path) -> Result<(), String> {
 fn blob(blobs: &Path, kind: &str, bytes: std::io::Result<Vec<u8>>) -> Result<Value, String> {
     let bytes = bytes.map_err(|error| error.to_string())?;
     let new = blobs.join("new");
-    write_file(&new, &bytes)?;
+    files::write(&new, &bytes)?;
     let digest = digest(&new)?;
     let described = json!({"mediaType": kind, "digest": digest, "size": bytes.len()});
     let place = blobs.join(hex(&described));
@@ -155,7 +154,7 @@ fn hex(described: &Value) -> &str {
 pub(super) fn unpack(image: &Path, into: &Path) -> Result<PathBuf, String> {
     let (layout, root) = (into.join("layout"), into.join("container"));
     for folder in [&layout, &root] {
-        fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        files::create(folder)?;
     }
     finish(Command::new("tar").arg("-xf").arg(image).arg("-C").arg(&layout))?;
     let blobs = layout.join("blobs/sha256");
@@ -165,8 +164,7 @@ pub(super) fn unpack(image: &Path, into: &Path) -> Result<PathBuf, String> {
         }
     }
     let read = |path: &Path| {
-        let bytes = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        serde_json::from_slice::<Value>(&bytes).map_err(|error| error.to_string())
+        serde_json::from_str::<Value>(&files::text(path)?).map_err(|error| error.to_string())
     };
     let index = read(&layout.join("index.json"))?;
     let manifest = read(&blobs.join(hex(&index["manifests"][0])))?;

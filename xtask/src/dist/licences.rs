@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::{MACHINES, listed};
+use super::MACHINES;
+use crate::files::{listed, text};
 use crate::programs::{cargo, text_of};
 
 /// The first letters of the names of licence files.
@@ -30,7 +30,7 @@ pub(super) fn third_party(root: &Path) -> Result<String, String> {
         for path in listed(folder)?.into_iter().filter(|path| path.is_file()) {
             let file = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
             if NAMES.iter().any(|begin| file.starts_with(begin)) {
-                let text = fs::read_to_string(&path).map_err(|error| error.to_string())?;
+                let text = text(&path)?;
                 texts.entry(text.trim().to_string()).or_default().push(name.clone());
             }
         }

@@ -9,10 +9,10 @@ mod image;
 mod licences;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::files::{copy, listed, set_mode, text, write};
 use crate::programs::{self, cargo, output_of, text_of};
 use crate::say;
 use crate::workspace::{self, Workspace};
@@ -122,7 +122,7 @@ fn build_all(workspace: &Workspace, machines: &[&Machine], out: &Path) -> Result
             sums += &sum_of(file)?;
         }
     }
-    write(&out.join("SHA256SUMS"), sums.as_bytes())?;
+    write(&out.join("SHA256SUMS"), &sums)?;
     say(&format!("{}\nin {}", sums.trim_end(), out.display()));
     Ok(())
 }
@@ -162,9 +162,8 @@ fn linking(workspace: &Workspace, machine: &Machine) -> Result<Option<PathBuf>, 
     }
     // Rust chooses the linker's flags by the end of its name.
     let script = workspace.target.join(machine.target).join("pie-gcc");
-    write(&script, PIE.replace("CC", compiler).as_bytes())?;
-    let mode = fs::Permissions::from_mode(0o755);
-    fs::set_permissions(&script, mode).map_err(|error| error.to_string())?;
+    write(&script, PIE.replace("CC", compiler))?;
+    set_mode(&script, 0o755)?;
     Ok(Some(script))
 }
 
@@ -265,8 +264,8 @@ fn fill(
     for name in ["LICENSE-MIT", "LICENSE-APACHE", "README.md", "CHANGELOG.md"] {
         copy(&workspace.root.join(name), &doc.join(name), 0o644)?;
     }
-    write(&doc.join("THIRD-PARTY"), licences::third_party(&workspace.root)?.as_bytes())?;
-    write(&doc.join("copyright"), deb::COPYRIGHT.as_bytes())?;
+    write(&doc.join("THIRD-PARTY"), licences::third_party(&workspace.root)?)?;
+    write(&doc.join("copyright"), deb::COPYRIGHT)?;
     let packaging = workspace.root.join("packaging");
     let unit = "throng-agent.service";
     copy(&packaging.join(unit), &tree.join("usr/lib/systemd/system").join(unit), 0o644)?;
@@ -283,8 +282,7 @@ fn fill(
 }
 
 fn version(root: &Path) -> Result<String, String> {
-    let manifest =
-        fs::read_to_string(root.join("Cargo.toml")).map_err(|error| error.to_string())?;
+    let manifest = text(&root.join("Cargo.toml"))?;
     let line = manifest.lines().find_map(|line| line.strip_prefix("version = \""));
     let version = line.and_then(|line| line.split('"').next());
     version.map(str::to_string).ok_or_else(|| "Cargo.toml names no version".to_string())
@@ -328,26 +326,6 @@ fn sum_of(file: &Path) -> Result<String, String> {
 fn told_by((machine, binary): (&Machine, &Path), words: &[&str]) -> Result<Vec<u8>, String> {
     let mut command = machine.running(binary).ok_or("it does not run here")?;
     output_of(command.args(["--lang", "en"]).args(words))
-}
-
-fn listed(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    Ok(paths)
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
-    let told = |error: std::io::Error| format!("{}: {error}", path.display());
-    path.parent().map_or(Ok(()), fs::create_dir_all).map_err(told)?;
-    fs::write(path, bytes).map_err(told)
-}
-
-fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
-    let bytes = fs::read(from).map_err(|error| format!("{}: {error}", from.display()))?;
-    write(to, &bytes)?;
-    let mode = fs::Permissions::from_mode(mode);
-    fs::set_permissions(to, mode).map_err(|error| format!("{}: {error}", to.display()))
 }
 
 /// Runs a program to its end and discards its output.

@@ -14,8 +14,8 @@ use throng_base::{Clock, Time};
 
 use super::{FLAKY_MAX, Test};
 use crate::packages::Environment;
-use crate::say;
 use crate::workspace::Workspace;
+use crate::{files, say};
 
 /// How many end-to-end tests run at once for each core: most wait for a server or for a second to
 /// pass. The tests within a crate, as many as there are cores, fill the time in which they wait.
@@ -112,7 +112,7 @@ impl Crew<'_> {
         environment: &'a Environment,
     ) -> Result<Crew<'a>, String> {
         let folder = workspace.target.join("ci/output");
-        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        files::create(&folder)?;
         Ok(Crew { environment, folder })
     }
 

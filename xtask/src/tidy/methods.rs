@@ -74,12 +74,15 @@ pub(super) fn check(sources: &[source::Source]) -> Vec<Finding> {
         })
         .collect();
     let mut findings = Vec::new();
-    for ((folder, _, name), (count, files)) in counts(&modules) {
-        if count > METHODS_MAX {
-            let what = format!("`{folder}::{name}` has {count} methods; at most {METHODS_MAX}");
-            let cure = format!("give it parts that are types of their own: {}", files.join(", "));
-            findings.push(Finding::new(files[0], 1, what, cure));
-        }
+    let owners = owners(&modules);
+    let mut counts: BTreeMap<&Type<'_>, usize> = BTreeMap::new();
+    for (of, _) in owners.values().flatten() {
+        *counts.entry(of).or_default() += 1;
+    }
+    for ((folder, path, name), count) in counts.into_iter().filter(|(_, it)| *it > METHODS_MAX) {
+        let what = format!("`{folder}::{name}` has {count} methods; at most {METHODS_MAX}");
+        let place = circles::name(folder, path);
+        findings.push(Finding::new(&place, 1, what, "give it parts that are types of their own"));
     }
     for module in modules.iter().filter(|module| FIELDS_IN.contains(&module.folder)) {
         for (name, count) in module.structs.iter().filter(|(_, count)| *count > FIELDS_MAX) {
@@ -89,7 +92,6 @@ pub(super) fn check(sources: &[source::Source]) -> Vec<Finding> {
             findings.push(Finding::new(module.file, 1, what, cure));
         }
     }
-    let owners = owners(&modules);
     let folders: BTreeSet<&str> = modules.iter().map(|module| module.folder).collect();
     for folder in folders {
         let uses = uses(folder, &modules, &owners);
@@ -116,21 +118,6 @@ fn full_folders(sources: &[source::Source]) -> impl Iterator<Item = Finding> {
         let what = format!("`{folder}` has {count} sources; at most {most}");
         (count > most).then(|| Finding::new(folder, 1, what, "give each subject a folder"))
     })
-}
-
-/// How many methods each type has, and in which files.
-fn counts<'s>(sources: &'s [Module<'s>]) -> BTreeMap<Type<'s>, (usize, Vec<&'s str>)> {
-    let mut counts: BTreeMap<Type<'_>, (usize, Vec<&str>)> = BTreeMap::new();
-    for source in sources {
-        for method in &source.methods {
-            let (count, files) = counts.entry(type_of(source, &method.of, sources)).or_default();
-            *count += 1;
-            if files.last() != Some(&source.file) {
-                files.push(source.file);
-            }
-        }
-    }
-    counts
 }
 
 /// The type that a source means by a name: of several, the one that is defined nearest to it.

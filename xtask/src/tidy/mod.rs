@@ -77,7 +77,7 @@ fn check(workspace: &Workspace, files: &[String]) -> Vec<Finding> {
     }
     let read = |file: &str| fs::read_to_string(workspace.root.join(file)).unwrap_or_default();
     let packages = &workspace.packages;
-    findings.extend(layers::check(&read(layers::FILE), packages, &read));
+    findings.extend(layers::check(&read(layers::FILE), packages));
     findings.extend(dependencies::check_lock(&read("Cargo.lock")));
     let declared = dependencies::declared(&read("Cargo.toml"), packages);
     findings.extend(dependencies::check_reasons(&read(dependencies::FILE), &declared));

@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::super::child::{self, Ended, Running, holds_within};
 use super::super::server;
 use super::super::{Places, tool};
-use crate::packages;
 use crate::programs::text_of;
+use crate::{files, packages};
 
 /// The time for a bus to start, and for agents to join it.
 const JOIN_TIME: Duration = Duration::from_secs(60);
@@ -84,8 +84,7 @@ impl Stage {
         for number in self.agents.len()..count {
             let name = format!("r{number:02}");
             let token = self.folder.join(&name);
-            fs::write(&token, self.fleet(&["token", &name])?)
-                .map_err(|error| format!("{}: {error}", token.display()))?;
+            files::write(&token, self.fleet(&["token", &name])?)?;
             let mut command = Command::new(&self.throng);
             command.args(["agent", "--label", "real=yes", "--join"]).arg(token);
             command.arg("--dir").arg(self.folder.join("agents"));
@@ -127,7 +126,7 @@ impl Stage {
         words: &[&str],
     ) -> Result<Running, String> {
         let file = self.folder.join("s.yaml");
-        fs::write(&file, scenario).map_err(|error| format!("{}: {error}", file.display()))?;
+        files::write(&file, scenario)?;
         let record = self.record();
         let _ = fs::remove_dir_all(&record);
         let mut command = Command::new(&self.throng);
