@@ -33,7 +33,7 @@ use crate::monitors::{self, Monitors};
 use crate::once::OnceRun;
 use crate::summary::{
     Attempts, Change, ChangeOf, Changes, ConnectionTables, Curves, Damage, DeliveryRow, ErrorRow,
-    Example, Generator, Growth, HeartbeatRow, Hold, InstanceRow, Latency, LevelRow, Log, LogLine,
+    Example, Generator, Growth, HeartbeatRow, Hold, InstanceRow, Latency, Log, LogLine,
     MessageTables, Opening, OwnRow, PartTables, PhaseRow, ResidenceRow, Row, RunEvents, RunVerdict,
     SessionRow, SlowRow, StageRow, StepTables, Stopped, Summary, TargetRow, TcpRow, ThresholdRow,
     Unbalanced, UserTables, Validity, most_first, per_second,
@@ -305,10 +305,12 @@ impl Collector {
         measured: Duration,
         spans: &[Range<u64>],
     ) -> PartTables {
+        let machines = self.figures.machines.rows(info, measured);
+        let figures = &self.figures;
         PartTables {
-            loads: loads::rows(info, &self.figures.phases, spans, &self.figures.attempts),
+            loads: loads::rows(info, &figures.phases, spans, &figures.attempts),
             phases: self.phase_rows(spans),
-            levels: self.level_rows(info, spans),
+            levels: figures.levels.rows(info, &figures.attempts, (&figures.phases, spans)),
             sessions: sum
                 .parts
                 .sessions
@@ -322,8 +324,8 @@ impl Collector {
                 .iter()
                 .map(|row| instance_row(info, row, measured))
                 .collect(),
-            machines: self.figures.machines.rows(info, measured),
-            labels: self.figures.labels.rows(info, measured),
+            machines,
+            labels: figures.labels.rows(info, measured),
         }
     }
 
@@ -345,11 +347,6 @@ impl Collector {
 
     fn growth(&mut self) -> Growth {
         Growth { held_seconds: self.figures.held.count, ..std::mem::take(&mut self.growth) }
-    }
-
-    fn level_rows(&self, info: &RunInfo, spans: &[Range<u64>]) -> Vec<LevelRow> {
-        let Figures { levels, attempts, phases, .. } = &self.figures;
-        levels.rows(info, attempts, (phases, spans))
     }
 
     fn phase_rows(&self, spans: &[Range<u64>]) -> Vec<PhaseRow> {

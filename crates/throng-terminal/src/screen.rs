@@ -55,24 +55,6 @@ impl Screen {
         }
     }
 
-    /// Shows all metrics in summaries.
-    pub fn with_details(mut self, details: bool) -> Screen {
-        self.style.details = details;
-        self
-    }
-
-    /// For the summary of a run that has a report page.
-    pub fn with_page(mut self, page: bool) -> Screen {
-        self.style.page = page;
-        self
-    }
-
-    /// For the summary of the newest run, the default of `throng report`.
-    pub fn of_newest(mut self, newest: bool) -> Screen {
-        self.style.newest = newest;
-        self
-    }
-
     /// Writes text for people. Control characters in names are escaped.
     pub fn text(&self, text: &str) {
         self.write(&on_screen(text, self.style.colour));

@@ -12,7 +12,7 @@ use clap::Args;
 use throng_base::units::format_duration;
 use throng_base::{Clock, Diagnostic, Said, Time};
 use throng_results::directory::RECORDS;
-use throng_results::terminal::{Live, Progress, progress_line, summary_text};
+use throng_results::terminal::{Live, Progress, Style, progress_line, summary_text};
 use throng_results::{RunInfo, Summary, summary_json};
 use throng_run::{Line, Operator, StopRequests};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -83,9 +83,10 @@ impl Terminal {
     pub fn new(output: &Output) -> Terminal {
         let errors = Screen::errors(output.no_color);
         // With JSON, standard output is for a program, and text is on standard error.
-        let screen = if output.json { errors } else { Screen::output(output.no_color) };
+        let mut screen = if output.json { errors } else { Screen::output(output.no_color) };
+        screen.style.details = output.details;
         Terminal {
-            screen: screen.with_details(output.details),
+            screen,
             errors,
             json: output.json,
             quiet: output.quiet,
@@ -204,9 +205,9 @@ impl Terminal {
         if self.json {
             return Screen::output(true).json(&summary_json(summary));
         }
-        let is_newest = summary.directory.as_ref().is_some_and(|it| it.starts_with(RECORDS));
-        let screen = self.screen.of_newest(is_newest).with_page(has_page);
-        screen.text(&summary_text(summary, &screen.style));
+        let newest = summary.directory.as_ref().is_some_and(|it| it.starts_with(RECORDS));
+        let style = Style { newest, page: has_page, ..self.screen.style };
+        self.screen.text(&summary_text(summary, &style));
     }
 
     fn clear_progress(&self) {

@@ -44,15 +44,16 @@ pub(crate) fn report(arguments: &ReportArguments) -> Ended {
 }
 
 fn reported(arguments: &ReportArguments) -> Result<Exit, Vec<Diagnostic>> {
-    let screen = Screen::output(arguments.no_color).with_details(arguments.details);
-    let screen = screen.of_newest(arguments.run.is_none());
+    let mut screen = Screen::output(arguments.no_color);
+    screen.style.details = arguments.details;
+    screen.style.newest = arguments.run.is_none();
     let run = given_or_newest(arguments.run.as_deref()).map_err(|told| vec![*told])?;
     let summary = run.summary().map_err(|told| vec![*told])?;
     let own_page = summary.directory.clone().unwrap_or_default().join(PAGE_FILE);
     if let Some(path) = &arguments.html {
         write_page(&summary, path.as_deref()).map_err(|told| vec![*told])?;
     }
-    let screen = screen.with_page(own_page.is_file());
+    screen.style.page = own_page.is_file();
     let to_output = arguments.csv.as_deref() == Some(Path::new(OUTPUT));
     match arguments.json {
         true => screen.json(&summary_json(&summary)),
@@ -141,7 +142,8 @@ fn found(arguments: &WhyArguments) -> Result<(), Box<Diagnostic>> {
 pub(crate) fn merge(arguments: &MergeArguments) -> Ended {
     let errors = Screen::errors(arguments.no_color);
     let summary = merged(arguments).map_err(|told| errors.refused(&told))?;
-    let screen = Screen::output(arguments.no_color).with_details(arguments.details);
+    let mut screen = Screen::output(arguments.no_color);
+    screen.style.details = arguments.details;
     match arguments.json {
         true => screen.json(&summary_json(&summary)),
         false => screen.text(&summary_text(&summary, &screen.style)),

@@ -123,8 +123,12 @@ fn events_of_run(summary: &Summary) -> String {
     }
     let shown = &all[..all.len().min(ROWS_MAX)];
     let sentences: String = shown.iter().map(event).collect();
-    let around = events::around_columns().table(&events::parts(shown, &Style::plain()));
-    format!("\n{}\n{sentences}{}", around.markdown(escape), more(all.len(), ROWS_MAX, " events"))
+    let parts = events::parts(shown, &Style::plain());
+    let around = match parts.is_empty() {
+        true => String::new(),
+        false => format!("\n{}", events::around_columns().table(&parts).markdown(escape)),
+    };
+    format!("{around}\n{sentences}{}", more(all.len(), ROWS_MAX, " events"))
 }
 
 /// Its time, its result and its effect.

@@ -7,9 +7,7 @@ use super::report::known_text;
 use super::table::{Cell, Table};
 use super::text::{better, cut_middle, percent_text};
 use super::{Ink, Style};
-use crate::compare::{
-    CapacityChange, Comparison, Fails, Figure, GENERATOR, Judged, MEASURES, Row, Sampled,
-};
+use crate::compare::{CapacityChange, Comparison, Fails, Figure, GENERATOR, Judged, Row, Sampled};
 use throng_metrics::Quantity;
 
 /// Maximum number of rows; rows with a finding come first.
@@ -101,8 +99,7 @@ fn rows_table(comparison: &Comparison, style: &Style) -> String {
     }
     let is_named = |figure: &Figure| figure.change.as_ref().is_some_and(|it| it.named);
     rows.sort_by_key(|row| !row.figures.iter().any(is_named));
-    let head = [
-        say!("change by step"),
+    let heads = [
         say!("ok/s"),
         say!("failed"),
         say!("mean"),
@@ -111,16 +108,12 @@ fn rows_table(comparison: &Comparison, style: &Style) -> String {
         say!("p95"),
         say!("p99"),
     ];
-    let mut table = Table::new(head);
-    for row in rows.iter().take(ROWS_MAX) {
-        let mut cells: [Cell; MEASURES.len() + 1] = Default::default();
-        cells[0] = clean(row.name.as_deref().unwrap_or_default()).into();
-        for (at, figure) in row.figures.iter().enumerate() {
-            cells[at + 1] = marked(figure);
-        }
-        table.row(cells);
-    }
-    let mut out = format!("\n{}", table.render(style));
+    let name = |row: &&Row| clean(row.name.as_deref().unwrap_or_default());
+    let columns = Columns::of(say!("change by step"), name);
+    let columns = heads.into_iter().enumerate().fold(columns, |columns, (at, head)| {
+        columns.cell(head, move |row| row.figures.get(at).map(marked).unwrap_or_default())
+    });
+    let mut out = format!("\n{}", columns.table(rows.iter().take(ROWS_MAX)).render(style));
     if let Some(more) = rows.len().checked_sub(ROWS_MAX).filter(|more| *more > 0) {
         out += &format!("{}\n", style.say(say!("and {more} more; --json lists all of them")));
     }

@@ -4,6 +4,7 @@ use throng_base::clean;
 use throng_metrics::status_text;
 
 use super::Style;
+use super::text::nanos;
 use crate::evidence::{Evidence, HEX_BYTES_MAX, Piece};
 use crate::summary::Summary;
 
@@ -15,33 +16,24 @@ pub(super) fn details_text(summary: &Summary, style: &Style) -> String {
     if summary.steps.failures.is_empty() {
         return String::new();
     }
-    let mut out = format!("\n{}\n", say!("the first failures of each kind").render(style.language));
+    let mut out = format!("\n{}\n", style.say(say!("the first failures of each kind")));
     for row in &summary.steps.failures {
-        let at = throng_base::units::format_duration(std::time::Duration::from_nanos(row.at_ns));
+        let at = nanos(row.at_ns);
         let Evidence { user, iteration, code, row: fields, sent, received } = &row.evidence;
-        let who = say!("user {user}, iteration {iteration}, at {at}").render(style.language);
+        let who = style.say(say!("user {user}, iteration {iteration}, at {at}"));
         let code = if *code > 0 { format!(" {}", status_text(*code)) } else { String::new() };
         out += &format!("\n{}: {}{code} · {who}\n", clean(&row.step), row.cause.word());
         out += &format!("  {}\n", clean(&row.detail.render(style.language)));
         for (name, value) in fields {
             out += &format!("  {}: {}\n", clean(name), clean(value));
         }
-        match sent {
-            Some(piece) => tell(&mut out, "→", piece, style),
-            None => {
-                out += &format!(
-                    "  → {}\n",
-                    say!("the sent data was not recorded").render(style.language)
-                );
-            }
-        }
-        match received {
-            Some(piece) => tell(&mut out, "←", piece, style),
-            None => {
-                out += &format!(
-                    "  ← {}\n",
-                    say!("no data was received or recorded").render(style.language)
-                );
+        for (arrow, piece, nothing) in [
+            ("→", sent, say!("the sent data was not recorded")),
+            ("←", received, say!("no data was received or recorded")),
+        ] {
+            match piece {
+                Some(piece) => tell(&mut out, arrow, piece, style),
+                None => out += &format!("  {arrow} {}\n", style.say(nothing)),
             }
         }
     }
@@ -54,7 +46,7 @@ fn tell(out: &mut String, arrow: &str, piece: &Piece, style: &Style) {
     }
     let told = piece.hex.as_ref().map_or(piece.text.len(), |hex| hex.split(' ').count());
     if piece.bytes > told as u64 && told >= HEX_BYTES_MAX {
-        let all = say!("… ({} bytes in total)", piece.bytes).render(style.language);
+        let all = style.say(say!("… ({} bytes in total)", piece.bytes));
         *out += &format!("    {all}\n");
     }
 }

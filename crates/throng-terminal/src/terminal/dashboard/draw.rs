@@ -12,11 +12,11 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{
     Axis, Block, Cell, Chart, Clear, Dataset, GraphType, LegendPosition, Paragraph, Row, Table,
 };
+use throng_base::Said;
 use throng_base::columns::{cut, cut_middle};
 use throng_base::units::{format_count, format_duration};
-use throng_base::{Said, clean};
 use throng_metrics::{Stage, Unit};
-use throng_results::terminal::{Progress, Style, figure_text};
+use throng_results::terminal::{Progress, Style, figure_text, progress_line};
 
 use super::figures::{Figures, Funnel, Second};
 
@@ -134,30 +134,10 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
         }
         line.push(item);
     }
-    let progress = Line::from(progress_text(area, view));
+    let plain = Style { colour: false, width: area.width.into(), ..view.style };
+    let progress = view.progress.map(|it| Line::from(progress_line(it, &plain)));
+    let progress = progress.unwrap_or_default();
     frame.render_widget(Paragraph::new(vec![title, progress, Line::from(line)]), area);
-}
-
-/// The phase, its progress, and the remaining time of the run.
-fn progress_text(area: Rect, view: &View<'_>) -> String {
-    const BAR_COLUMNS_MAX: usize = 40;
-    let Some(progress) = view.progress else { return String::new() };
-    let name = cut(&clean(&progress.phase), 24);
-    let number = match progress.phases {
-        0 | 1 => String::new(),
-        phases => format!(" {}/{phases}", progress.number),
-    };
-    let time = |time: Duration| format_duration(Duration::from_secs(time.as_secs()));
-    let left = match progress.left {
-        Some(left) => view.say(say!("{} left", time(left))),
-        None => view.say(say!("{} so far", time(progress.elapsed))),
-    };
-    let Some(share) = progress.share else { return format!("{name}{number} · {left}") };
-    let share = share.clamp(0.0, 1.0);
-    let columns = usize::from(area.width).saturating_sub(50).min(BAR_COLUMNS_MAX);
-    let filled = (share * columns as f64).floor() as usize;
-    let bar = format!("{}{}", "━".repeat(filled), "─".repeat(columns - filled));
-    format!("{name}{number} {bar} {:.0} % · {left}", (share * 100.0).floor())
 }
 
 /// The last complete second, if there is one.

@@ -53,6 +53,7 @@ pub(super) struct Funnel {
 }
 
 /// See the module's description.
+#[derive(Default)]
 pub(super) struct Figures {
     pub(super) name: String,
     pub(super) targets: Vec<String>,
@@ -82,15 +83,7 @@ impl Figures {
             name: clean(&info.name),
             targets: info.targets.urls.iter().map(|target| clean(target)).collect(),
             steps: info.tables.steps.iter().map(step).collect(),
-            order: Vec::new(),
-            seconds: VecDeque::new(),
-            funnel: BTreeMap::new(),
-            errors: BTreeMap::new(),
-            causes: Vec::new(),
-            events: VecDeque::new(),
-            ok: 0,
-            failed: 0,
-            census: Census::default(),
+            ..Figures::default()
         }
     }
 

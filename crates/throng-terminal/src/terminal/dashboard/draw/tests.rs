@@ -99,7 +99,7 @@ fn everything_fits_on_a_small_terminal() {
         "people who buy · http://127.0.0.1:8080",
         "steady 1/2",
         "25 %",
-        "45.0s left",
+        "45s left",
         "280 users",
         "606 ok/s",
         "90 failed",
