@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
 
+use strsim::osa_distance;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::clean::{clean, clean_lines};
@@ -210,8 +211,8 @@ fn shown(piece: &[char]) -> String {
     clean(&text)
 }
 
-/// The most similar candidate, if its [`distance`] is at most a third of the word's length, and at
-/// least one.
+/// The most similar candidate, if its [distance](osa_distance) is at most a third of the word's
+/// length, and at least one.
 pub fn did_you_mean<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -219,34 +220,12 @@ pub fn did_you_mean<'a>(
     let limit = (word.chars().count() / 3).max(1);
     candidates
         .into_iter()
-        .map(|candidate| (distance(&word.to_lowercase(), &candidate.to_lowercase()), candidate))
+        .map(|candidate| (osa_distance(&word.to_lowercase(), &candidate.to_lowercase()), candidate))
         .filter(|(distance, candidate)| {
             *distance <= limit || (candidate.len() >= 3 && word.contains(*candidate))
         })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
-}
-
-/// The number of typing errors between two words: a missing, additional, wrong or swapped character
-/// (Damerau: "A technique for computer detection and correction of spelling errors", 1964; no
-/// character is moved twice).
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    rows[0] = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        rows[i][0] = i;
-        for j in 1..=b.len() {
-            let substituted = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = substituted.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
-            let is_swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-            if is_swapped {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            rows[i][j] = least;
-        }
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]
@@ -328,16 +307,6 @@ mod tests {
 
     #[test]
     fn swapped_letters_are_one_error() {
-        for (a, b, slips) in [
-            ("chekc", "check", 1),
-            ("hcekc", "check", 2),
-            ("ab", "ba", 1),
-            ("abc", "cab", 2),
-            ("", "ab", 2),
-            ("think", "think", 0),
-        ] {
-            assert_eq!((distance(a, b), distance(b, a)), (slips, slips), "{a} {b}");
-        }
         assert_eq!(did_you_mean("chekc", ["think", "check"]), Some("check"));
         assert_eq!(did_you_mean("fro", ["rate", "for"]), Some("for"));
     }

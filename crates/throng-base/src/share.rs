@@ -6,7 +6,6 @@ use crate::ids::UserId;
 
 /// A machine's part of the load: of every `of` events, `width` events after the first `first`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct LoadPart {
     pub first: u64,
     pub width: u64,

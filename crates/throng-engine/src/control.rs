@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use throng_base::{Said, Time};
 use throng_load::{Amendment, Held};
+use throng_metrics::StopBy;
 
 /// Stops the run. All clones control the same run.
 #[derive(Clone, Debug, Default)]
@@ -53,20 +54,7 @@ pub(crate) struct Growth {
 pub struct Stopped {
     pub at: Time,
     pub reason: Said,
-    pub by: StoppedBy,
-}
-
-/// What stopped a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoppedBy {
-    /// The verb `stop` or `on_error: stop`.
-    Rule,
-    /// A data source has no more rows, and the scenario ends the run for that.
-    Data,
-    /// The same, although the scenario does not say so.
-    DataShort,
-    /// A user that nothing would ever wake; the reason is what it waits for.
-    Bug,
+    pub by: StopBy,
 }
 
 pub(crate) const STOP: u8 = 1;
@@ -213,7 +201,7 @@ mod tests {
     use super::*;
 
     fn stopped(reason: Said) -> Stopped {
-        Stopped { at: Time::ZERO, reason, by: StoppedBy::Rule }
+        Stopped { at: Time::ZERO, reason, by: StopBy::Rule }
     }
 
     #[test]

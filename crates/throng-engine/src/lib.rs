@@ -62,7 +62,7 @@ mod world;
 pub use connector::allowed::{AllowList, is_public};
 pub use connector::resolve::addresses;
 pub use connector::{ReflectError, reflect};
-pub use control::{Control, GROWTH_AHEAD, Gate, Holder, Stopped, StoppedBy};
+pub use control::{Control, GROWTH_AHEAD, Gate, Holder, Stopped};
 pub use network::lookups::NameNews;
 pub use network::pem;
 pub use network::sources::{source_count, source_fill, source_ports, target_shares};

@@ -5,10 +5,9 @@ pub(crate) mod memory;
 use throng_base::{Random, Time, UserId};
 use throng_data::Untaken;
 use throng_expression::{Answer, EvaluationError, Expression, Scope, Value};
-use throng_metrics::Cause;
+use throng_metrics::{Cause, StopBy};
 use throng_program::Text;
 
-use crate::control::StoppedBy;
 use crate::failure::Finding;
 use crate::looked::Looked;
 use crate::prepared::nobody::{NOTHING, no_source};
@@ -135,8 +134,8 @@ impl UserScope<'_> {
         });
         let error = EvaluationError(say!("`data.{name}` has no row: {}", untaken.said()));
         match untaken {
-            Untaken::RunEnds => self.shard.stop_run(error.0.clone(), StoppedBy::Data),
-            Untaken::RunEndsShort => self.shard.stop_run(error.0.clone(), StoppedBy::DataShort),
+            Untaken::RunEnds => self.shard.stop_run(error.0.clone(), StopBy::Data),
+            Untaken::RunEndsShort => self.shard.stop_run(error.0.clone(), StopBy::DataShort),
             Untaken::StepFails | Untaken::Broken(_) => {}
         }
         error

@@ -20,12 +20,12 @@ use throng_base::{Clock, Said, ShardId, Share, StepId, Time, UserId};
 use throng_data::Reader;
 use throng_expression::Value;
 use throng_load::Schedules;
-use throng_metrics::{DeliveryCounter, Interval};
+use throng_metrics::{DeliveryCounter, Interval, StopBy};
 use throng_protocol::framed::Decoded;
 use throng_protocol::machine::Lent;
 use throng_protocol::websocket::Deflater;
 
-use crate::control::{Control, Gate, Stopped, StoppedBy};
+use crate::control::{Control, Gate, Stopped};
 use crate::ledger::ShardLedger;
 use crate::network::Connector;
 use crate::network::lookups::Lookups;
@@ -275,14 +275,14 @@ impl Shard {
     }
 
     /// Stops the whole run gracefully. Only the first reason of all shards counts.
-    pub(crate) fn stop_because(&self, at: Time, reason: Said, by: StoppedBy) {
+    pub(crate) fn stop_because(&self, at: Time, reason: Said, by: StopBy) {
         self.control.stop_because(|| Stopped { at, reason, by });
         // The driver learns of it before its next probe.
         self.alarm.set_at_most(at, &self.clock);
     }
 
     /// A data source has no rows left, which ends the run.
-    pub(crate) fn stop_run(&self, reason: Said, by: StoppedBy) {
+    pub(crate) fn stop_run(&self, reason: Said, by: StopBy) {
         self.data_over.set(true);
         self.stop_because(self.clock.now(), reason, by);
     }

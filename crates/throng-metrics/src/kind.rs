@@ -2,10 +2,12 @@
 //! thresholds without a subject, and the table it appears in. The words of run directories are
 //! converted to kinds only when they are read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::TrendUnit;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident, $word:literal, $table:ident $(, $trait:ident)*;)*) => {
@@ -115,6 +117,36 @@ impl Traits {
         idle: false,
         http: false,
     };
+}
+
+/// A row of the report.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepInfo {
+    pub name: String,
+    pub kind: StepKind,
+    /// By name; steps with the same name and kind but other labels have rows of their own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// For a trend: the unit of its values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<TrendUnit>,
+}
+
+impl StepInfo {
+    /// A row without labels.
+    pub fn new(name: impl Into<String>, kind: StepKind) -> StepInfo {
+        StepInfo { name: name.into(), kind, ..StepInfo::default() }
+    }
+}
+
+words! {
+    /// Steps that run once.
+    OncePart {
+        /// Runs before the load, which starts only if it succeeds.
+        Setup, "setup";
+        /// Runs after the load, however the load ended.
+        Teardown, "teardown";
+    }
 }
 
 impl StepKind {

@@ -5,7 +5,8 @@
 //! - [`chain`]: the stages of one attempt.
 //! - [`duel`]: the result of a duel, as text and exit code.
 //! - [`histogram`]: durations, merged exactly.
-//! - [`outcome`]: causes of failures and their blame; the stages of opening a connection.
+//! - [`outcome`]: causes of failures and their blame; the stages of opening a connection; why a
+//!   run ended early.
 //! - [`cells`]: the states of users, by part of the population.
 //! - [`connections`]: how connections ended, and how long they lived.
 //! - [`figures`]: the table of counts.
@@ -14,7 +15,7 @@
 //! - [`interval`]: the results of one second; a run is the sum of its intervals.
 //! - [`percentile`]: the percentiles and their names.
 //! - [`places`]: results by address, instance and session.
-//! - [`kind`]: the kinds of steps.
+//! - [`kind`]: steps and their kinds.
 //! - [`presence`]: the presence of users as the generator knows it.
 //! - [`quantity`]: the table of compared values.
 //! - [`slowest`]: the slowest attempts.
@@ -67,9 +68,11 @@ pub use interval::{
     ConnectionsInterval, GeneratorInterval, Interval, LOST_NS_MIN, PartsInterval, StageInterval,
     StepInterval, TcpSamples, Together, TrafficInterval,
 };
-pub use kind::{StepKind, Table};
+pub use kind::{OncePart, StepInfo, StepKind, Table};
 pub use merge::{Keyed, Merge};
-pub use outcome::{Blame, Cause, Stage, blames_request, status_number, status_text, status_word};
+pub use outcome::{
+    Blame, Cause, Stage, StopBy, blames_request, status_number, status_text, status_word,
+};
 pub use percentile::Percentile;
 pub use places::{INSTANCES_MAX, InstanceInterval, Place, SessionInterval, TargetInterval};
 pub use quantity::{Quantity, Unit};

@@ -317,6 +317,20 @@ pub fn status_text(status: u16) -> String {
 }
 
 words! {
+    /// The reason that a run ended early.
+    StopBy {
+        /// A rule of the scenario: `stop`, `on_error: stop`.
+        Rule, "rule";
+        /// A data source ran out of rows, and the scenario ends the run then.
+        Data, "data";
+        /// A data source ran out of rows, and the scenario does not mention it.
+        DataShort, "data-short";
+        /// A bug in throng: a user waited for something that would never happen.
+        Bug, "bug";
+    }
+}
+
+words! {
     /// A stage of a connection that is timed separately. In this order, the stages are the funnel:
     /// a connection that completes one of them reaches the next.
     Stage {

@@ -54,8 +54,8 @@ use std::time::Duration;
 
 use throng_base::{Said, Secrets, StepId};
 use throng_expression::Value;
-pub use throng_metrics::StepKind;
-use throng_metrics::{AbortRule, Threshold, TrendUnit};
+use throng_metrics::{AbortRule, Threshold};
+pub use throng_metrics::{OncePart, StepInfo, StepKind};
 use throng_protocol::framed::Protocol;
 use throng_protocol::protobuf::Schema;
 use throng_protocol::websocket::DeflateOffer;
@@ -75,7 +75,7 @@ pub use load::{
 };
 pub use monitor::{Metric, Monitor, NODE_EXPORTER_PORT, Selector, host_metrics};
 pub use network::UserNetwork;
-pub use once::{Once, OncePart};
+pub use once::Once;
 pub use output::{Output, OutputKind};
 pub use protocol::*;
 pub use rate::{Point, Points, Rate, Sine, Spacing};
@@ -91,7 +91,7 @@ pub struct Program {
     pub labels: BTreeMap<String, String>,
     pub targets: Vec<Target>,
     /// The rows of every report, indexed by [`StepId`].
-    pub steps: Vec<Step>,
+    pub steps: Vec<StepInfo>,
     pub sessions: Vec<Session>,
     /// Declared protocols, by the indexes that sessions use.
     pub protocols: Vec<Arc<Protocol>>,
@@ -149,7 +149,7 @@ pub struct Program {
 }
 
 impl Program {
-    pub fn step(&self, id: StepId) -> &Step {
+    pub fn step(&self, id: StepId) -> &StepInfo {
         &self.steps[id.index()]
     }
 
@@ -166,24 +166,6 @@ pub struct Trace {
     pub header: String,
     /// Share of the requests that carry it, 0 to 1.
     pub share: f64,
-}
-
-/// A row of the report.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
-    pub name: String,
-    pub kind: StepKind,
-    /// By name; steps with the same name and kind but other labels have rows of their own.
-    pub labels: BTreeMap<String, String>,
-    /// For a trend.
-    pub unit: Option<TrendUnit>,
-}
-
-impl Step {
-    /// A row without labels.
-    pub fn new(name: impl Into<String>, kind: StepKind) -> Step {
-        Step { name: name.into(), kind, labels: BTreeMap::new(), unit: None }
-    }
 }
 
 impl Program {

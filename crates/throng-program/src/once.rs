@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use throng_base::StepId;
 
-use crate::{Drive, Iterations, Load, Phase, Program, Session, Step};
+use crate::{Drive, Iterations, Load, OncePart, Phase, Program, Session, StepInfo};
 
 /// How long the current step may still take when the time is over.
 const GRACEFUL_STOP: Duration = Duration::from_secs(1);
@@ -15,7 +15,7 @@ const GRACEFUL_STOP: Duration = Duration::from_secs(1);
 pub struct Once {
     pub session: Session,
     /// Its rows, indexed by [`StepId`].
-    pub steps: Vec<Step>,
+    pub steps: Vec<StepInfo>,
     /// By row: the position of its first step, `shop.yaml:7:9`.
     pub places: Vec<String>,
     /// As in [`Program`].
@@ -23,23 +23,6 @@ pub struct Once {
     pub expressions: Option<StepId>,
     /// Time limit of all steps together.
     pub time_max: Duration,
-}
-
-/// Setup or teardown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OncePart {
-    Setup,
-    Teardown,
-}
-
-impl OncePart {
-    /// The name in the scenario language.
-    pub fn word(self) -> &'static str {
-        match self {
-            OncePart::Setup => "setup",
-            OncePart::Teardown => "teardown",
-        }
-    }
 }
 
 impl Program {

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use throng_base::LoadPart;
 use throng_base::private::Private as _;
 use throng_host::HostFacts;
-use throng_metrics::{Interval, StepKind, Threshold, TrendUnit, Verdict, flat, plain};
+pub use throng_metrics::StepInfo;
+use throng_metrics::{Interval, Threshold, Verdict, flat, plain};
 
 /// The major version of the format. A reader rejects newer versions; new fields do not change it.
 /// Each version added lines that older readers would misinterpret. 2: steps that are not attempts
@@ -254,17 +255,6 @@ pub struct MonitorInfo {
     /// Index of the machine that read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<u16>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StepInfo {
-    pub name: String,
-    pub kind: StepKind,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub labels: BTreeMap<String, String>,
-    /// For a trend: the unit of its values.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unit: Option<TrendUnit>,
 }
 
 /// A simulated network between the users of a session and their targets.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 use throng_base::{Said, Secrets};
+pub use throng_metrics::StopBy;
 use throng_metrics::{Cause, DeliveryCounter};
 
 use crate::evidence::Evidence;
@@ -350,19 +351,5 @@ words! {
         #[default]
         #[serde(other)]
         Unknown, "unknown", "unknown";
-    }
-}
-
-words! {
-    /// The reason that a run ended early.
-    StopBy {
-        /// A rule of the scenario: `stop`, `on_error: stop`.
-        Rule, "rule";
-        /// A data source ran out of rows, and the scenario ends the run then.
-        Data, "data";
-        /// A data source ran out of rows, and the scenario does not mention it.
-        DataShort, "data-short";
-        /// A bug in throng: a user waited for something that would never happen.
-        Bug, "bug";
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use throng_base::{Said, Secrets};
+pub use throng_metrics::OncePart;
 use throng_metrics::{Cause, StepKind};
 
 /// The setup or the teardown of a run.
@@ -15,15 +16,6 @@ pub struct OnceRun {
     pub failure: Option<OnceFailure>,
     /// In the order of the scenario.
     pub steps: Vec<OnceStep>,
-}
-
-words! {
-    OncePart {
-        /// Runs before the load, which starts only if it succeeds.
-        Setup, "setup";
-        /// Runs after the load, however the load ended.
-        Teardown, "teardown";
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

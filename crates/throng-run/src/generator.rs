@@ -12,13 +12,12 @@ use std::time::Duration;
 
 use throng_base::Time;
 use throng_engine::{
-    Example, GROWTH_AHEAD, Holder, NameNews, Oddity, Presences, Run, Shown, Stopped, StoppedBy,
-    Update,
+    Example, GROWTH_AHEAD, Holder, NameNews, Oddity, Presences, Run, Shown, Stopped, Update,
 };
 use throng_load::{Adjustment, Amendment};
 use throng_metrics::{Cause, Gauges, Interval, Merge as _, Resources};
 use throng_program::Program;
-use throng_results::{AllGauges, EVIDENCE_MAX, Event, Evidence, Piece, StopBy};
+use throng_results::{AllGauges, EVIDENCE_MAX, Event, Evidence, Piece};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use crate::HostLimits;
@@ -227,12 +226,6 @@ impl Generator {
                 self.event(&Event::PhaseEnded { at_ns: at.as_nanos(), phase });
             }
             Update::Stopped(Stopped { at, reason, by }) => {
-                let by = match by {
-                    StoppedBy::Rule => StopBy::Rule,
-                    StoppedBy::Data => StopBy::Data,
-                    StoppedBy::DataShort => StopBy::DataShort,
-                    StoppedBy::Bug => StopBy::Bug,
-                };
                 self.event(&Event::Stopped { at_ns: at.as_nanos(), reason, by });
             }
             Update::Oddity(Oddity { at, step, counter, detail }) => {

@@ -59,8 +59,7 @@ use throng_results::compare::Plan;
 use throng_results::directory::{BundleInfo, RECORDS};
 use throng_results::{
     GeneratorInfo, MachineInfo, ModeInfo, NetworkInfo, OnceRun, PhaseInfo, Recorder, RunInfo,
-    SourcesInfo, Stairs, StepInfo, TablesInfo, TargetsInfo, ThresholdInfo, create_directory,
-    timestamp,
+    SourcesInfo, Stairs, TablesInfo, TargetsInfo, ThresholdInfo, create_directory, timestamp,
 };
 use throng_scenario::Recorded;
 use tokio::runtime::Runtime;
@@ -427,7 +426,7 @@ impl<'a> Conduct<'a> {
     fn tables(&self) -> TablesInfo {
         let program = &self.program;
         TablesInfo {
-            steps: program.steps.iter().map(step_info).collect(),
+            steps: program.steps.clone(),
             loads: match program.loads.as_slice() {
                 [_] => Vec::new(),
                 loads => loads.iter().map(|load| load.name.clone()).collect(),
@@ -580,11 +579,6 @@ fn hear(errors: &dyn Operator) -> Result<StopRequests, Exit> {
         let message = say!("cannot listen for signals: {error}", error = Said::of_error(&error));
         errors.fail(&Diagnostic::error("host-unfit", message), Exit::HostUnfit)
     })
-}
-
-fn step_info(step: &throng_program::Step) -> StepInfo {
-    let (name, kind) = (step.name.clone(), step.kind);
-    StepInfo { name, kind, labels: step.labels.clone(), unit: step.unit }
 }
 
 /// Reports why the run did not start and nothing was sent.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use throng_base::units::format_duration;
 use throng_base::{Exit, Said, Time};
-use throng_engine::{Example, Kept, Options, StartError, StoppedBy, Update, start};
+use throng_engine::{Example, Kept, Options, StartError, Update, start};
 use throng_expression::Value;
-use throng_metrics::{Interval, StepInterval};
+use throng_metrics::{Interval, StepInterval, StopBy};
 use throng_program::{Once, OncePart, Program};
 use throng_results::{
     Collector, Event, OnceFailure, OnceOutcome, OnceRun, OnceStep, Recorder, RunInfo,
@@ -77,7 +77,7 @@ pub(crate) async fn tear_down(
             let detail = diagnostic.message;
             let (step, place) = (String::new(), String::new());
             Some(OnceRun {
-                part: throng_results::OncePart::Teardown,
+                part: OncePart::Teardown,
                 outcome: OnceOutcome::Failed,
                 lasted_ns: 0,
                 failure: Some(OnceFailure { step, place, cause: None, detail }),
@@ -124,11 +124,11 @@ impl OnceProgress {
         match update {
             Update::Interval(interval) => self.sum.merge_later(&interval),
             Update::Example(example) => drop(self.first.get_or_insert(example)),
-            Update::Stopped(stopped) if stopped.by == StoppedBy::Bug => {
+            Update::Stopped(stopped) if stopped.by == StopBy::Bug => {
                 conduct.operator.tell(Line::Bug(stopped.reason.clone()));
                 self.stopped = Some(stopped.reason);
             }
-            Update::Stopped(stopped) if stopped.by == StoppedBy::Rule => {
+            Update::Stopped(stopped) if stopped.by == StopBy::Rule => {
                 self.stopped = Some(stopped.reason);
             }
             Update::Stopped(stopped) => drop(self.stopped.get_or_insert(stopped.reason)),
@@ -163,10 +163,6 @@ impl OnceProgress {
         });
         let steps = steps.collect();
         let failure = (!is_done).then(|| self.failure(once, program)).flatten();
-        let part = match part {
-            OncePart::Setup => throng_results::OncePart::Setup,
-            OncePart::Teardown => throng_results::OncePart::Teardown,
-        };
         OnceRun { part, outcome, lasted_ns: lasted.as_nanos() as u64, failure, steps }
     }
 
@@ -193,7 +189,7 @@ impl OnceProgress {
     }
 }
 
-fn step_of(step: &throng_program::Step, place: &str, figures: &StepInterval) -> OnceStep {
+fn step_of(step: &throng_program::StepInfo, place: &str, figures: &StepInterval) -> OnceStep {
     OnceStep {
         name: step.name.clone(),
         kind: step.kind,

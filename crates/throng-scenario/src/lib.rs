@@ -56,7 +56,7 @@ use throng_base::ids::run_id;
 use throng_base::{Diagnostic, Random, Said, Secrets, Source, StepId, random};
 use throng_metrics::{AbortRule, Threshold};
 use throng_program::{
-    Audit, Delivery, Load, Monitor, Once, Phase, Program, Session, Statement, Step, StepKind,
+    Audit, Delivery, Load, Monitor, Once, Phase, Program, Session, Statement, StepInfo, StepKind,
     TimedEvent,
 };
 
@@ -330,7 +330,7 @@ fn read_scenario(
 }
 
 /// True if a step starts TLS on an open connection.
-fn secures(rows: &[Step], once: [&Option<Box<Once>>; 2]) -> bool {
+fn secures(rows: &[StepInfo], once: [&Option<Box<Once>>; 2]) -> bool {
     let once = once.into_iter().flatten().flat_map(|once| &once.steps);
     rows.iter().chain(once).any(|step| step.kind == StepKind::Secure)
 }
@@ -364,7 +364,7 @@ struct Rules {
 fn read_rules(
     cx: &mut Context<'_>,
     fields: &ast::Scenario<'_>,
-    (steps, monitors): (&[Step], &[Monitor]),
+    (steps, monitors): (&[StepInfo], &[Monitor]),
     (loads, sessions): (&[Load], &[Session]),
     (reaches, audits): (&Reaches, &[Audit]),
 ) -> Rules {

@@ -12,12 +12,14 @@ extern crate throng_base;
 mod folder;
 mod started;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use throng_base::language::spoken;
 use throng_base::{Diagnostic, Said};
@@ -192,23 +194,7 @@ fn told(value: Option<Value>) -> Reply {
 
 /// Decodes percent-encoding (RFC 3986). Invalid text is unchanged, and matches no name.
 fn decoded(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        let digits = behind.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match byte.filter(|_| *first == b'%') {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &behind[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = behind;
-            }
-        }
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_string())
+    percent_decode_str(text).decode_utf8().map_or_else(|_| text.to_string(), Cow::into_owned)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use throng_base::{Random, Share, StepId};
 use throng_metrics::{Gauges, Interval};
 use throng_program::{
     Coming, ConnectionOptions, Drive, Failing, Iterations, Limits, Link, Load, Phase, Program,
-    Scheme, Session, Statement, Step, StepKind, Target, Text, Tls, Users,
+    Scheme, Session, Statement, StepInfo, StepKind, Target, Text, Tls, Users,
 };
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -52,7 +52,7 @@ fn program(phases: Vec<Phase>) -> Program {
         name: "shards".into(),
         labels: Default::default(),
         targets: vec![Target::new(Scheme::Http, "127.0.0.1", 1)],
-        steps: vec![Step::new("get", StepKind::Http)],
+        steps: vec![StepInfo::new("get", StepKind::Http)],
         sessions: vec![session],
         broken: None,
         expressions: None,

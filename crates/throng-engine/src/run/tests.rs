@@ -1,12 +1,13 @@
 //! Merging the reports of shards, and runs on real threads.
 
 use super::*;
-use crate::control::StoppedBy;
 use crate::trace::What;
 use throng_base::{Said, ShardId, StepId};
+use throng_metrics::StopBy;
 use throng_program::{
     Block, Coming, Connect, ConnectionOptions, Drive, Failing, Limits, Link, Load, OnError, Pause,
-    Phase, Rendezvous, Scheme, Session, Statement, Step, StepKind, Target, Text, Tls, Users, Way,
+    Phase, Rendezvous, Scheme, Session, Statement, StepInfo, StepKind, Target, Text, Tls, Users,
+    Way,
 };
 
 fn report(shard: u16, second: u64) -> Report {
@@ -141,7 +142,7 @@ pub(crate) fn program(steps: Block, users: u64, time: Duration) -> Arc<Program> 
         name: "threads".into(),
         labels: Default::default(),
         targets: vec![Target::new(Scheme::Http, "127.0.0.1", 1)],
-        steps: kinds.map(|kind| Step::new(kind.word(), kind)).to_vec(),
+        steps: kinds.map(|kind| StepInfo::new(kind.word(), kind)).to_vec(),
         sessions: vec![Session {
             name: "s".into(),
             weight: 1,
@@ -249,7 +250,7 @@ fn a_run_reports_once_why_it_was_stopped() {
             _ => None,
         })
         .collect();
-    assert_eq!((stopped.len(), stopped[0].by), (1, StoppedBy::Rule));
+    assert_eq!((stopped.len(), stopped[0].by), (1, StopBy::Rule));
 }
 
 #[test]

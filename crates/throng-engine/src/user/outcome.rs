@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_base::{Said, StepId};
 use throng_expression::Value;
-use throng_metrics::{Blame, Cause, UserState};
+use throng_metrics::{Blame, Cause, StopBy, UserState};
 use throng_program::{OnError, Retry, Save, Statement};
 use throng_protocol::machine::Machine;
 
@@ -13,7 +13,6 @@ use super::connection::Connection;
 use super::flow::Session;
 use super::task::{Active, Doing, GONE};
 use super::watched::{as_text, figures};
-use crate::control::StoppedBy;
 use crate::failure::Finding;
 use crate::prepared::code::Instruction;
 use crate::recorder::evidence::{Evidence, Exchange};
@@ -116,7 +115,7 @@ impl Active<'_> {
             true => say!("step `{name}` failed: {}", cause.text()),
             false => say!("step `{name}` failed: {}: {detail}", cause.text()),
         };
-        self.shard.stop_because(self.user.now, reason, StoppedBy::Rule);
+        self.shard.stop_because(self.user.now, reason, StopBy::Rule);
     }
 
     pub(super) fn go_on(&mut self, onward: Onward) {

@@ -5,8 +5,8 @@ use throng_base::Said;
 use super::User;
 use super::exchange::Awaits;
 use super::task::{Doing, at};
-use crate::control::StoppedBy;
 use crate::shard::Lane;
+use throng_metrics::StopBy;
 
 impl User {
     /// The shard has found that nothing will wake this user. That is a bug of throng: the run ends.
@@ -24,7 +24,7 @@ impl User {
                  it"
             ),
         };
-        shard.stop_because(shard.clock.now(), reason, StoppedBy::Bug);
+        shard.stop_because(shard.clock.now(), reason, StopBy::Bug);
     }
 
     /// The current step of the session, or the last one before it.

@@ -14,7 +14,7 @@ use throng_program::{
     Arrivals, Block, Body, Check, CloseMode, Coming, Connect, ConnectionOptions, Drive, Escape,
     Extractor, Failing, Heartbeat, Http, Iterations, Limits, Link, Load, Matcher, Message,
     MessageKind, Pause, Phase, Program, Request, Scheme, Segment, Session, Statement, StatusSet,
-    Stay, Step, StepKind, Target, Text, Tls, Until, Users, Which,
+    Stay, StepInfo, StepKind, Target, Text, Tls, Until, Users, Which,
 };
 use throng_protocol::websocket::{Inflater, Key, Opcode, Role, write_frame};
 use tokio::sync::mpsc::{channel, unbounded_channel};
@@ -38,7 +38,7 @@ const MS: Duration = Duration::from_millis(1);
 const S: Duration = Duration::from_secs(1);
 
 fn program(scheme: Scheme, sessions: Vec<Session>, steps: &[StepKind], phase: Phase) -> Program {
-    let step = |kind: &StepKind| Step::new(kind.word(), *kind);
+    let step = |kind: &StepKind| StepInfo::new(kind.word(), *kind);
     let all = steps.iter().chain(&[StepKind::Expression]);
     Program {
         name: "world".into(),

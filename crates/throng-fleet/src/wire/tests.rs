@@ -56,6 +56,8 @@ fn parts_and_starts_keep_their_json() {
     let part = r#"{"agent":"b1","life":5,"first":3,"width":4,"of":7}"#;
     let assigned: Assigned = serde_json::from_str(part).unwrap();
     assert_eq!(assigned.part, LoadPart { first: 3, width: 4, of: 7 });
+    let incomplete = part.replace(r#""width":4,"#, "");
+    assert!(serde_json::from_str::<Assigned>(&incomplete).is_err());
     let start = r#"{"unix_ns":17,"signature":"s"}"#;
     let signed: SignedStart = serde_json::from_str(start).unwrap();
     assert_eq!(signed.signed_text("r1"), r#"["r1","begins",17]"#);

@@ -14,8 +14,9 @@ use throng_base::clean::on_screen;
 use throng_base::diagnostic::did_you_mean;
 use throng_base::units::format_duration;
 use throng_base::{Diagnostic, Exit, Said};
-use throng_engine::{Gate, Kept, Options, Run, StoppedBy, Update, start};
+use throng_engine::{Gate, Kept, Options, Run, Update, start};
 use throng_program::{Drive, Iterations, Load, OncePart, Pause, Phase, Program, Statement};
+use throng_results::StopBy;
 use throng_results::terminal::Style;
 
 use crate::guard::Guard;
@@ -346,15 +347,15 @@ impl Look<'_> {
                         }
                     }
                     Some(Update::Stopped(stopped)) => match stopped.by {
-                        StoppedBy::Rule => telling.say(say!(
+                        StopBy::Rule => telling.say(say!(
                             "the scenario stopped the run: {}",
                             stopped.reason.english()
                         )),
-                        StoppedBy::Data | StoppedBy::DataShort => telling.say(say!(
+                        StopBy::Data | StopBy::DataShort => telling.say(say!(
                             "the data has run out: {}",
                             stopped.reason.english()
                         )),
-                        StoppedBy::Bug => self.operator.tell(Line::Bug(stopped.reason)),
+                        StopBy::Bug => self.operator.tell(Line::Bug(stopped.reason)),
                     },
                     Some(_) => {}
                 },

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use throng_base::units::{format_duration, write_duration};
-use throng_program::{Amount, Churn, Delivery, Phase, Session, Statement, Step};
+use throng_program::{Amount, Churn, Delivery, Phase, Session, Statement, StepInfo};
 
 use super::{Facts, Span};
 use crate::read::Context;
@@ -20,7 +20,7 @@ const ONLINE_MIN: Duration = Duration::from_secs(1);
 const LOST_TIMES: u32 = 3;
 
 /// The sessions of the loads, their deliveries, and all rows.
-type Compiled<'a> = (&'a [Session], &'a [Delivery], &'a [Step]);
+type Compiled<'a> = (&'a [Session], &'a [Delivery], &'a [StepInfo]);
 
 /// Warns of churn in these phases that never happens, is faster than users reconnect, or hides what
 /// `deliveries` measure.
@@ -138,7 +138,7 @@ fn warn_hidden(
     place: Place,
     stays: Duration,
     deliveries: &[Delivery],
-    steps: &[Step],
+    steps: &[StepInfo],
 ) {
     let slowest = deliveries.iter().max_by_key(|delivery| delivery.lost_after);
     let Some(delivery) = slowest else { return };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use throng_base::{Said, StepId};
 use throng_extract::JsonPath;
 use throng_program::{
-    Action, Audit, AuditWhat, Books, HttpSource, IDS, RedisKind, Scheme, Source, Step, Target,
+    Action, Audit, AuditWhat, Books, HttpSource, IDS, RedisKind, Scheme, Source, StepInfo, Target,
     TimedEvent, UserName, View,
 };
 use throng_redis::RedisAddress;
@@ -37,7 +37,7 @@ const HELP: Said = say!(
 
 /// Facts about the scenario for reading audits.
 struct Known<'a> {
-    steps: &'a [Step],
+    steps: &'a [StepInfo],
     targets: &'a [Target],
     /// No user has a long-lived connection.
     is_http: bool,
@@ -46,7 +46,7 @@ struct Known<'a> {
 pub(crate) fn read_audits(
     cx: &mut Context<'_>,
     fields: &ast::Scenario<'_>,
-    steps: &[Step],
+    steps: &[StepInfo],
     reaches: &Reaches,
 ) -> Vec<Audit> {
     let is_http = reaches.asked_only().is_some();
@@ -364,7 +364,7 @@ fn read_equals(cx: &mut Context<'_>, node: &Node, known: &Known<'_>) -> Option<(
         return cx.bad_value(node, message, help);
     };
     let name = inner.trim().trim_matches(['"', '\'']);
-    let is_it = |step: &Step| step.kind.is_attempt() && step.name == name;
+    let is_it = |step: &StepInfo| step.kind.is_attempt() && step.name == name;
     match known.steps.iter().position(is_it) {
         Some(index) => Some((StepId(index as u16), name.to_string())),
         None => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use throng_base::{Said, StepId};
 use throng_expression::Expression;
 use throng_program::{
-    Audience, Begins, Content, Delivery, Extractor, Mark, Message, Session, Statement, Step,
+    Audience, Begins, Content, Delivery, Extractor, Mark, Message, Session, Statement, StepInfo,
     StepKind, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
@@ -162,7 +162,7 @@ struct DeliveriesReader<'r, 'a> {
     reaches: &'r Reaches,
     sessions: &'r [Session],
     spoken: &'r [Speech],
-    steps: &'r [Step],
+    steps: &'r [StepInfo],
 }
 
 impl DeliveriesReader<'_, '_> {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use throng_base::StepId;
-use throng_program::{Step, StepKind};
+use throng_program::{StepInfo, StepKind};
 use throng_protocol::framed::MessageId;
 
 use crate::ast::{Field, Map};
@@ -27,7 +27,7 @@ pub(crate) struct Speech {
 
 #[derive(Default)]
 pub(crate) struct Rows {
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<StepInfo>,
     ids: HashMap<(StepKind, String, Labels), StepId>,
     /// By row: the place of its first step.
     places: Vec<Place>,
@@ -109,12 +109,12 @@ impl Rows {
 
     /// All rows, and the places of their first steps. Rows with the same name and kind are
     /// distinguished by labels.
-    pub(crate) fn finish(mut self) -> (Vec<Step>, Vec<Place>) {
+    pub(crate) fn finish(mut self) -> (Vec<StepInfo>, Vec<Place>) {
         let mut alike: HashMap<(StepKind, &str), usize> = HashMap::new();
         for step in &self.steps {
             *alike.entry((step.kind, step.name.as_str())).or_default() += 1;
         }
-        let is_one = |step: &Step| alike[&(step.kind, step.name.as_str())] == 1;
+        let is_one = |step: &StepInfo| alike[&(step.kind, step.name.as_str())] == 1;
         let unique: Vec<bool> = self.steps.iter().map(is_one).collect();
         for (step, _) in self.steps.iter_mut().zip(unique).filter(|(_, unique)| !unique) {
             if !step.labels.is_empty() {
@@ -139,7 +139,7 @@ impl Rows {
             return Some(*id);
         }
         let id = StepId(u16::try_from(self.steps.len()).ok().filter(|id| *id < u16::MAX)?);
-        self.steps.push(Step { name: key.1.clone(), kind, labels: key.2.clone(), unit: None });
+        self.steps.push(StepInfo { name: key.1.clone(), kind, labels: key.2.clone(), unit: None });
         self.ids.insert(key, id);
         Some(id)
     }

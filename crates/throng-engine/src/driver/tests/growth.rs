@@ -37,7 +37,7 @@ fn members(phases: Vec<Phase>) -> Program {
     let mut program = program(phases);
     program.targets[0].scheme = Scheme::Tcp;
     program.sessions[0].steps = vec![connect, stay];
-    let step = |name: &str, kind| Step::new(name, kind);
+    let step = |name: &str, kind| StepInfo::new(name, kind);
     program.steps = vec![step("connect", StepKind::Connect), step("stay", StepKind::Stay)];
     program
 }

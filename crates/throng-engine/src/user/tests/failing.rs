@@ -1,7 +1,7 @@
 //! Reactions to a failure: counting, retries, the next iteration, leaving, stopping.
 
 use super::*;
-use crate::control::StoppedBy;
+use throng_metrics::StopBy;
 use throng_program::{Expect, OnError, Retry, RetryOn, Send};
 
 fn then(then: OnError) -> Failing {
@@ -193,7 +193,7 @@ fn a_failure_may_stop_the_run() {
     let stopped = outcome.stopped.expect("it was stopped");
     let want = "step `http` failed: the status is not as expected: expected the status to be 200, got \
          503";
-    assert_eq!((stopped.reason.english().as_str(), stopped.by), (want, StoppedBy::Rule));
+    assert_eq!((stopped.reason.english().as_str(), stopped.by), (want, StopBy::Rule));
     assert!(outcome.end < Time::from_secs(2), "{}", outcome.end);
 }
 

@@ -1,8 +1,8 @@
 //! Loops, choices, conditions, values, leaving and stopping.
 
 use super::*;
-use crate::control::StoppedBy;
 use crate::recorder::logs::LOGS_PER_SECOND_MAX;
+use throng_metrics::StopBy;
 use throng_program::Way;
 
 fn when(condition: &str, then: Block) -> Statement {
@@ -120,7 +120,7 @@ fn a_user_can_stop_the_whole_run() {
         assert!(outcome.end < Time::from_secs(1) + 200 * MS, "{}", outcome.end);
         let stopped = outcome.stopped.expect("there is a reason");
         assert_eq!(stopped.reason, "the shop is sold out");
-        assert_eq!((stopped.by, stopped.at), (StoppedBy::Rule, Time::from_secs(1)));
+        assert_eq!((stopped.by, stopped.at), (StopBy::Rule, Time::from_secs(1)));
     }
 }
 

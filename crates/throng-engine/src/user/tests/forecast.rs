@@ -63,7 +63,7 @@ fn staying(heartbeat: Option<Heartbeat>, phases: Vec<Phase>) -> Program {
     let code = vec![connect(), stay(2, heartbeat)];
     let mut program = of(vec![session(code, 0)], phases);
     program.targets[0].scheme = Scheme::Ws;
-    program.steps[0] = Step::new("connect", StepKind::Connect);
+    program.steps[0] = StepInfo::new("connect", StepKind::Connect);
     program
 }
 

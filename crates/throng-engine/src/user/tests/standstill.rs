@@ -3,7 +3,7 @@
 use throng_program::{Every, Rendezvous, TaskBody};
 
 use super::*;
-use crate::control::StoppedBy;
+use throng_metrics::StopBy;
 
 const STEPS: &[StepKind] =
     &[StepKind::Connect, StepKind::Request, StepKind::Stay, StepKind::Http, StepKind::Rendezvous];
@@ -11,7 +11,7 @@ const STEPS: &[StepKind] =
 impl Outcome {
     /// No user was stuck.
     pub(super) fn goes_on(&self, seed: u64) {
-        let bug = self.stopped.as_ref().filter(|stopped| stopped.by == StoppedBy::Bug);
+        let bug = self.stopped.as_ref().filter(|stopped| stopped.by == StopBy::Bug);
         assert_eq!(bug, None, "seed {seed}");
     }
 }
@@ -38,7 +38,7 @@ fn a_stuck_user_ends_the_run_and_reports_what_it_waits_for() {
     let one = program(Scheme::Ws, vec![session(code, 1)], STEPS, users(3, 3600 * S));
     let outcome = run(one, 41, |world| world, chat_server(0));
     let stopped = outcome.stopped.expect("the run ended before its time");
-    assert_eq!(stopped.by, StoppedBy::Bug);
+    assert_eq!(stopped.by, StopBy::Bug);
     let want = "user 1 is stuck: it is waiting for a message at or after step `request`, and \
          no scheduled event will wake it";
     assert_eq!(stopped.reason.english(), want);

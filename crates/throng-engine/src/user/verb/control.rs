@@ -5,10 +5,9 @@ use std::time::Duration;
 use throng_base::units::parse_duration;
 use throng_base::{Random, Said, StepId, Time};
 use throng_expression::{Expression, Value};
-use throng_metrics::Cause;
+use throng_metrics::{Cause, StopBy};
 use throng_program::{Pause, Statement, Text, tallied};
 
-use crate::control::StoppedBy;
 use crate::failure::{Finding, shown};
 use crate::prepared::code::{Branch, Instruction};
 use crate::prepared::weighted;
@@ -99,7 +98,7 @@ pub(super) fn catch_up(active: &mut Active<'_>, pause: Duration) {
 fn stop_run(active: &mut Active<'_>, reason: &Text) -> Result<(), Finding> {
     let mut said = Vec::new();
     scope!(active.user, active.shard).render(reason, &mut said)?;
-    active.shard.stop_because(active.user.now, Said::of_others(shown(&said)), StoppedBy::Rule);
+    active.shard.stop_because(active.user.now, Said::of_others(shown(&said)), StopBy::Rule);
     leave_on_purpose(active);
     Ok(())
 }

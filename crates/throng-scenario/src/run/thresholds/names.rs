@@ -2,14 +2,14 @@
 
 use throng_base::StepId;
 use throng_metrics::{Counter, DeliveryCounter, Measure, Stage, Subject};
-use throng_program::{Audit, Load, Monitor, Step, StepKind, TimedEvent};
+use throng_program::{Audit, Load, Monitor, StepInfo, StepKind, TimedEvent};
 
 use super::chosen::Chosen;
 use super::{Unmeasured, is_word};
 
 /// Names that thresholds can use.
 pub(crate) struct Names<'p> {
-    pub(crate) steps: &'p [Step],
+    pub(crate) steps: &'p [StepInfo],
     pub(crate) loads: &'p [Load],
     pub(crate) monitors: &'p [Monitor],
     pub(crate) audits: &'p [Audit],
@@ -39,13 +39,13 @@ impl<'p> Names<'p> {
     fn trend(&self, name: &str) -> Option<Subject> {
         let words: Vec<&str> = name.split_whitespace().collect();
         let name = words.join(" ");
-        let is = |step: &Step| step.kind == StepKind::Trend && step.name == name;
+        let is = |step: &StepInfo| step.kind == StepKind::Trend && step.name == name;
         let step = *self.ids(&is).first()?;
         let unit = self.steps[step.index()].unit?;
         Some(Subject::Trend { step, unit })
     }
 
-    pub(super) fn ids(&self, keep: &dyn Fn(&Step) -> bool) -> Vec<StepId> {
+    pub(super) fn ids(&self, keep: &dyn Fn(&StepInfo) -> bool) -> Vec<StepId> {
         let steps = self.steps.iter().enumerate();
         steps.filter(|(_, step)| keep(step)).map(|(i, _)| StepId(i as u16)).collect()
     }

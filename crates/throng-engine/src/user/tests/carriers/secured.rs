@@ -39,7 +39,7 @@ fn declared() -> Program {
     let ask = |x| Statement::Request(Arc::new(asks(&protocol, x)));
     let mut program = talkers(&protocol, code(ask), |_| {}, iterations(5, 50));
     program.broken = None;
-    program.steps = STEPS.iter().map(|kind| Step::new(kind.word(), *kind)).collect();
+    program.steps = STEPS.iter().map(|kind| StepInfo::new(kind.word(), *kind)).collect();
     // It reconnects in each iteration.
     let session = &mut program.sessions[0];
     session.steps.splice(0..0, session.before.drain(..));
