@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use throng_base::units::{self, write_duration};
+use throng_base::units::{self, UnitError, write_duration};
 use throng_base::{Random, Said, Time};
 
 use crate::arrival::Arrival;
@@ -28,25 +28,10 @@ pub enum Latency {
     Stall { stall: Duration, every: Duration },
 }
 
-/// Why a text is not a latency: the error and the expected form.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LatencyError {
-    pub message: Said,
-    pub help: Said,
-}
-
 const HELP: Said = say!(
     "write a latency as `none`, `20ms`, `10ms..50ms`, `exponential 20ms`, `lognormal 5ms 10ms` or \
          `stall 500ms every 5s`"
 );
-
-impl fmt::Display for LatencyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; {}", self.message.english(), self.help.english())
-    }
-}
-
-impl std::error::Error for LatencyError {}
 
 impl Latency {
     /// When the response to a request is due, at the earliest when the request is read.
@@ -115,16 +100,11 @@ fn normal(random: &mut Random) -> f64 {
     radius * (std::f64::consts::TAU * random.unit()).cos()
 }
 
-/// Parses the value of a flag.
-pub(crate) fn latency(text: &str) -> Result<Latency, String> {
-    text.parse().map_err(|error: LatencyError| tell!("{}; {}", error.message, error.help))
-}
-
 impl FromStr for Latency {
-    type Err = LatencyError;
+    type Err = UnitError;
 
-    fn from_str(text: &str) -> Result<Latency, LatencyError> {
-        let wrong = |message: Said| LatencyError { message, help: HELP };
+    fn from_str(text: &str) -> Result<Latency, UnitError> {
+        let wrong = |message: Said| UnitError { message, help: HELP };
         let duration = |text: &str| {
             units::parse_duration(text).map_err(|e| wrong(say!("`{text}`: {}", e.message)))
         };
@@ -201,7 +181,7 @@ mod tests {
             ("stall 5s every 0s", "the stall must be shorter than its interval"),
             ("stall 5s each 10s", "is not a latency"),
         ] {
-            let error = text.parse::<Latency>().unwrap_err().to_string();
+            let error = text.parse::<Latency>().unwrap_err().message.english();
             assert!(error.contains(told), "{text}: {error}");
         }
     }

@@ -63,7 +63,7 @@ mod worker;
 mod tests;
 
 pub use faults::FaultOptions;
-pub use latency::{Latency, LatencyError};
+pub use latency::Latency;
 pub use options::{Options, PushOptions, TargetKind};
 pub use queue::{CapacityOptions, RateLimit, SlowSpells, Usl, WarmUp};
 pub use redis::RedisAddress;

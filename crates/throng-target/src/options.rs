@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use throng_base::Said;
-use throng_base::flags::{count, duration, rate, share, size};
+use throng_base::flags::{count, duration, rate, share, size, unit};
 
 use crate::faults::{FaultOptions, not_given};
-use crate::latency::{Latency, latency};
+use crate::latency::Latency;
 use crate::queue::CapacityOptions;
 use crate::redis::RedisAddress;
 
@@ -105,7 +105,7 @@ pub struct Options {
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub admin: Option<SocketAddr>,
     /// Latency of responses
-    #[arg(long, value_parser = latency, default_value = "none")]
+    #[arg(long, value_parser = unit::<Latency>, default_value = "none")]
     pub latency: Latency,
     /// Share of requests that get an error response: `1%`
     #[arg(long, value_parser = share, default_value = "0%")]

@@ -11,14 +11,14 @@ use throng_base::units::{self, UnitError};
 use super::bucket::RateLimit;
 use super::machine::{Shape, Usl};
 use super::speed::{SlowSpells, Speed, WarmUp};
-use crate::latency::{Latency, latency};
+use crate::latency::Latency;
 
 /// The capacity of a server; unlimited without a service time and a rate limit.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = "Capacity (http)")]
 pub struct CapacityOptions {
     /// Service time of a request, which occupies one server of the queue: `exponential 1ms`
-    #[arg(long, value_name = "LATENCY", value_parser = latency)]
+    #[arg(long, value_name = "LATENCY", value_parser = unit::<Latency>)]
     pub service: Option<Latency>,
     /// Maximum number of requests served at the same time; further requests wait in order of
     /// arrival. The default is 1, or unlimited with --usl
