@@ -64,9 +64,7 @@ pub(super) fn read_churn(
 
 /// The place of `every` or of the rate.
 fn place_of_time(node: &Node) -> Place {
-    let Kind::Map(entries) = &node.kind else { return node.place };
-    let of = |name: &str| entries.iter().find(|(key, _)| key.text == name);
-    of("every").or_else(|| of("rate")).map_or(node.place, |(_, value)| value.place)
+    node.get("every").or_else(|| node.get("rate")).unwrap_or(node).place
 }
 
 fn read_amount(cx: &mut Context<'_>, node: &Node) -> Option<Churn> {

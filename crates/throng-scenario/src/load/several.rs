@@ -8,7 +8,6 @@ use throng_program::{Load, Start};
 use super::{Churns, Stage, read_phases};
 use crate::ast;
 use crate::read::Context;
-use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Node, Place};
 use crate::words::shorten;
 
@@ -189,19 +188,7 @@ fn unknown<'n, T>(
     all: impl Iterator<Item = &'n str> + Clone,
     place: Place,
 ) -> Option<T> {
-    const SHOWN_MAX: usize = 12;
     let message = say!("there is no {what} `{}`", shorten(name));
-    let mut error = cx.error("unknown-name", message, place);
-    if let Some(near) = did_you_mean(name, all.clone()) {
-        error = error.label(say!("did you mean `{near}`?"));
-    }
-    let mut list: Vec<String> =
-        all.take(SHOWN_MAX + 1).map(|name| format!("`{}`", shorten(name))).collect();
-    if list.len() > SHOWN_MAX {
-        list[SHOWN_MAX] = "…".into();
-    }
-    cx.fail(match list.is_empty() {
-        true => error.help(say!("the scenario has no other {what}")),
-        false => error.help(say!("available: {}", list.join(", "))),
-    })
+    let none = say!("the scenario has no other {what}");
+    cx.unknown("unknown-name", place, message, (name, all), say!("here"), none)
 }

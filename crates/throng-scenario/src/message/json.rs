@@ -3,10 +3,11 @@
 //! everything else, and everything in quotes, is a string. A scalar that is a single `${…}` has the
 //! type of its value, with or without quotes.
 
+use throng_expression::is_number;
 use throng_extract::{JsonPath, PathError};
 use throng_program::{Check, Escape, Extractor, Matcher, Text};
 
-use crate::message::matchers::{Meaning, is_number};
+use crate::message::matchers::Meaning;
 use crate::read::Context;
 use crate::read::foreign::warn_placeholders;
 use crate::read::template::{Part, TextBuilder, read_parts, single_expression};

@@ -212,8 +212,7 @@ fn read_address(cx: &mut Context<'_>, node: &Node) -> Option<IpAddr> {
 
 /// Warns of entries that no connection uses.
 fn warn_unused(cx: &mut Context<'_>, node: &Node, name: &str, used: impl Fn(&Endpoints) -> bool) {
-    let Kind::Map(entries) = &node.kind else { return };
-    for (key, _) in entries {
+    for (key, _) in node.entries() {
         if parse_endpoints(&key.text).is_ok_and(|place| !used(&place)) {
             let text = shorten(&key.text);
             let message = say!("no connection uses the entry `{text}` in `{name}`");

@@ -11,9 +11,9 @@ use super::Redirects;
 use super::mistakes::Mistakes;
 use crate::keys::MapKind;
 use crate::scope::{Data, Descriptors, FileRole, Named, Picks, Vars};
-use crate::synonyms::did_you_mean;
+use crate::synonyms::{did_you_mean, near_label};
 use crate::syntax::{self, Key, Kind, Node, OTHER_QUOTES, Place};
-use crate::words::shorten;
+use crate::words::{self, shorten};
 
 /// Maximum total size of the constant values of all expressions: variables that are built from
 /// others grow with them, so a few lines can make huge values.
@@ -219,6 +219,22 @@ impl Found {
     ) {
         let warning = self.warning(code, message, place).label(label).help(help);
         self.note(warning);
+    }
+
+    /// Refuses a name that is none of `names`. `none` is the help if there are no names.
+    pub(crate) fn unknown<'n, T>(
+        &mut self,
+        code: &'static str,
+        place: Place,
+        message: Said,
+        (name, names): (&str, impl Iterator<Item = &'n str> + Clone),
+        label: Said,
+        none: Said,
+    ) -> Option<T> {
+        let label = near_label(did_you_mean(name, names.clone()), label);
+        let list = words::names(names);
+        let help = if list.is_empty() { none } else { say!("available: {list}") };
+        self.refuse(code, place, message, label, help)
     }
 
     pub(crate) fn too_many(&mut self, place: Place, message: Said, help: Said) {

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use throng_base::{Random, Said};
-use throng_expression::{Answer, EvaluationError, Expression, Scope, Value};
+use throng_base::Said;
+use throng_expression::{EvaluationError, Expression, Nowhere, Value, escape_json};
 pub(crate) use throng_program::Escape;
 use throng_program::{Segment, Text};
 
@@ -13,7 +13,6 @@ use super::foreign::warn_placeholders;
 use super::{Context, Found};
 use crate::syntax::{Key, Kind, Node};
 use crate::url::form_encode;
-use crate::words;
 use crate::words::shorten;
 
 /// Escapes a text for YAML scenarios, so that nothing in it is read as an expression or taken for a
@@ -143,7 +142,7 @@ impl TextBuilder {
     /// Adds literal text as it was written.
     pub(crate) fn literal(&mut self, text: &str, escape: Escape) {
         match escape {
-            Escape::JsonText | Escape::Json => words::escape_json(text, &mut self.literal),
+            Escape::JsonText | Escape::Json => escape_json(text.as_bytes(), &mut self.literal),
             Escape::Form => form_encode(text.as_bytes(), &mut self.literal),
             Escape::None | Escape::Path | Escape::Header => self.bytes(text.as_bytes()),
         }
@@ -167,7 +166,9 @@ impl TextBuilder {
         let constant = value.as_constant().is_some();
         let segment = Segment::Value { value, escape };
         match constant {
-            true => Text { segments: vec![segment] }.render(&mut self.literal, &mut NoUser::new()),
+            true => {
+                Text { segments: vec![segment] }.render(&mut self.literal, &mut Nowhere::default())
+            }
             false => {
                 self.segment(segment);
                 Ok(())
@@ -190,56 +191,6 @@ impl TextBuilder {
     pub(crate) fn finish(mut self) -> Text {
         self.end_literal();
         Text { segments: self.segments }
-    }
-}
-
-/// Evaluates constants: there is no user yet.
-struct NoUser {
-    null: Value,
-    random: Random,
-}
-
-impl NoUser {
-    fn new() -> NoUser {
-        NoUser { null: Value::Null, random: Random::new(0) }
-    }
-}
-
-fn nobody<T>() -> Result<T, EvaluationError> {
-    Err(EvaluationError(say!("the value differs from user to user")))
-}
-
-impl Scope for NoUser {
-    fn user_id(&self) -> u64 {
-        0
-    }
-
-    fn iteration(&self) -> u64 {
-        0
-    }
-
-    fn slot(&self, _: u16) -> &Value {
-        &self.null
-    }
-
-    fn field(&mut self, _: u16, _: u16) -> Result<Value, EvaluationError> {
-        nobody()
-    }
-
-    fn row(&mut self, _: u16) -> Result<Value, EvaluationError> {
-        nobody()
-    }
-
-    fn answer(&mut self, _: Answer) -> Result<Value, EvaluationError> {
-        nobody()
-    }
-
-    fn random(&mut self) -> &mut Random {
-        &mut self.random
-    }
-
-    fn unix_nanos(&self) -> u64 {
-        0
     }
 }
 
