@@ -33,11 +33,11 @@ pub(crate) fn lower(tree: &Tree<'_>, names: &mut dyn Names) -> Result<Node, Box<
 }
 
 /// Positions in the source: start and end.
-type Place = (usize, usize);
+type Span = (usize, usize);
 
 struct SourcePart {
     node: Node,
-    place: Place,
+    place: Span,
     facts: Facts,
 }
 
@@ -157,7 +157,7 @@ impl<'a> Lowering<'a> {
         })
     }
 
-    fn doubt(&mut self, place: Place, error: EvaluationError) {
+    fn doubt(&mut self, place: Span, error: EvaluationError) {
         let error = CompileError::new("wrong-arguments", place.0, place.1).message(error.0);
         self.doubts.push(*error);
     }
@@ -195,7 +195,7 @@ impl<'a> Lowering<'a> {
         (self.steps_left > 0).then_some(result)
     }
 
-    fn lower_local(&mut self, name: &str, place: Place) -> SourcePart {
+    fn lower_local(&mut self, name: &str, place: Span) -> SourcePart {
         let depth = self.locals.iter().rposition(|local| *local == name).unwrap_or_default();
         let facts = Facts { is_constant: true, outermost_loop: depth };
         SourcePart { node: Node::Local(depth as u16), place, facts }
@@ -216,7 +216,7 @@ impl<'a> Lowering<'a> {
         }))
     }
 
-    fn lower_map(&mut self, written: &'a [(Tree<'a>, Tree<'a>)], place: Place) -> Lowered {
+    fn lower_map(&mut self, written: &'a [(Tree<'a>, Tree<'a>)], place: Span) -> Lowered {
         let mut facts = Facts::CONSTANT;
         let mut entries = Vec::with_capacity(written.len());
         for (key_tree, value) in written {
@@ -245,7 +245,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// `target.function(…)`: a function with a dot in its name, or a method of the target's value.
-    fn lower_method(&mut self, call: &'a Call<'a>, target: &'a Tree<'a>, place: Place) -> Lowered {
+    fn lower_method(&mut self, call: &'a Call<'a>, target: &'a Tree<'a>, place: Span) -> Lowered {
         let name = call.name;
         if let Some(namespace) = self.namespace_of(target) {
             let full = format!("{namespace}.{name}");
@@ -278,7 +278,7 @@ impl<'a> Lowering<'a> {
         function: &'static FunctionDoc,
         target: Option<SourcePart>,
         trees: &'a [Tree<'a>],
-        place: Place,
+        place: Span,
     ) -> Lowered {
         let count = trees.len() + usize::from(target.is_some());
         if !function.takes(count) {
@@ -411,7 +411,7 @@ impl<'a> Lowering<'a> {
         Ok(SourcePart { node, place, facts })
     }
 
-    fn lower_each(&mut self, each: &'a Loop<'a>, place: Place) -> Lowered {
+    fn lower_each(&mut self, each: &'a Loop<'a>, place: Span) -> Lowered {
         let range = self.lower(&each.range)?;
         let told = |found| say!("only lists and maps can be iterated, not {found}");
         self.expect(&range, Types::LIST.union(Types::MAP), told);
@@ -452,7 +452,7 @@ impl<'a> Lowering<'a> {
 }
 
 /// The parts of a path, `a.b["c"]`, with their positions.
-fn path_of<'a>(tree: &'a Tree<'a>, parts: &mut Vec<&'a str>, spans: &mut Vec<Place>) -> Option<()> {
+fn path_of<'a>(tree: &'a Tree<'a>, parts: &mut Vec<&'a str>, spans: &mut Vec<Span>) -> Option<()> {
     let (part, span) = match &tree.shape {
         Shape::Name(name) => (*name, (tree.start, tree.end)),
         Shape::Field { of, name, span } => {
@@ -500,7 +500,7 @@ fn operator_takes(operator: Operator, left: Types, right: Types) -> bool {
     }
 }
 
-fn wrong_count(function: &FunctionDoc, count: usize, place: Place) -> Box<CompileError> {
+fn wrong_count(function: &FunctionDoc, count: usize, place: Span) -> Box<CompileError> {
     let signature = function.signature();
     let name = function.name;
     CompileError::new("wrong-arguments", place.0, place.1)
@@ -509,7 +509,7 @@ fn wrong_count(function: &FunctionDoc, count: usize, place: Place) -> Box<Compil
         .help(say!("`{name}` returns {}", function.doc))
 }
 
-fn unknown_function(name: &str, place: Place) -> Box<CompileError> {
+fn unknown_function(name: &str, place: Span) -> Box<CompileError> {
     let last = |name: &'static str| name.rsplit('.').next().unwrap_or(name);
     let wanted = name.rsplit('.').next().unwrap_or(name);
     let macros = ["all", "exists", "exists_one", "filter", "map", "has"];

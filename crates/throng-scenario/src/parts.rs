@@ -7,7 +7,7 @@ use throng_base::diagnostic::did_you_mean;
 
 use throng_expression::Value;
 
-use crate::ast::{Connect, Item as _, Map, Named, Seen, Session, Steps};
+use crate::ast::{Connect, Item as _, Map, Named, Session, SessionFact, Steps};
 use crate::read::Context;
 use crate::read::template::constant;
 use crate::synonyms::near_label;
@@ -104,11 +104,13 @@ impl<'n> Foreseen<'n> {
         foreseen
     }
 
-    fn see(&mut self, seen: Seen<'n, 'n>) {
+    fn see(&mut self, seen: SessionFact<'n, 'n>) {
         match seen {
-            Seen::Saved(key) => self.saved.push((key, self.depth == 0)),
-            Seen::Connect(connect) => self.connects.push(connect),
-            Seen::Part(name) if self.depth < PARTS_DEPTH_MAX && !self.used.contains(&name) => {
+            SessionFact::Saved(key) => self.saved.push((key, self.depth == 0)),
+            SessionFact::Connect(connect) => self.connects.push(connect),
+            SessionFact::Part(name)
+                if self.depth < PARTS_DEPTH_MAX && !self.used.contains(&name) =>
+            {
                 self.used.push(name);
                 let number = self.parts.by_name.get(name);
                 if let Some(steps) = number.and_then(|number| self.parts.steps(*number)) {
@@ -117,7 +119,7 @@ impl<'n> Foreseen<'n> {
                     self.depth -= 1;
                 }
             }
-            Seen::Part(_) => {}
+            SessionFact::Part(_) => {}
         }
     }
 }

@@ -11,7 +11,7 @@ use throng_program::{Scheme, Target};
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::protobuf::MethodId;
 
-use crate::ast::{self, Map as _, Seen};
+use crate::ast::{self, Map as _, SessionFact};
 use crate::message::matchers::read_delimiter;
 use crate::message::proto;
 use crate::native::{self, Native};
@@ -285,7 +285,7 @@ impl Reaches {
         }
         let mut calls: Vec<Called> = Vec::new();
         fields.show(&mut |seen| {
-            let Seen::Connect(connect) = seen else { return };
+            let SessionFact::Connect(connect) = seen else { return };
             reaches.has_streams |= asks_for_events(connect);
             if let Some(schema) = cx.descriptors.schema()
                 && let Some(Node { kind: Kind::Scalar { text, .. }, .. }) = connect.connect.node()

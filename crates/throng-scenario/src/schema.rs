@@ -276,7 +276,7 @@ enum Needs {
 }
 
 /// Additions of a protocol with its own verbs, by kinds of maps.
-struct Part {
+struct SchemaPart {
     needs: &'static [(&'static str, Needs)],
     examples: &'static [Example],
     /// Keys in addition to those of the map.
@@ -285,11 +285,12 @@ struct Part {
     message_checks: &'static [&'static str],
 }
 
-const NOTHING: Part = Part { needs: &[], examples: &[], patterns: &[], message_checks: &[] };
+const NOTHING: SchemaPart =
+    SchemaPart { needs: &[], examples: &[], patterns: &[], message_checks: &[] };
 
 macro_rules! parts {
     ($($name:ident)*) => {
-        const PARTS: &[Part] = &[$($name! { schema }),*];
+        const PARTS: &[SchemaPart] = &[$($name! { schema }),*];
     };
 }
 

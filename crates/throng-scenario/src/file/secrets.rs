@@ -44,7 +44,7 @@ const ENV: &str = "env";
 
 /// The result of walking a tree.
 #[derive(Default)]
-struct Found<'n> {
+struct FoundSecrets<'n> {
     secrets: Secrets,
     /// Scalars that are entirely secret, and the name that makes them secret.
     whole: Vec<(Place, &'n str, String)>,
@@ -61,9 +61,9 @@ struct Found<'n> {
     masked: Vec<(Place, String)>,
 }
 
-impl<'n> Found<'n> {
-    fn of(root: &'n Node, secrets: Secrets) -> Found<'n> {
-        let mut found = Found { secrets, ..Found::default() };
+impl<'n> FoundSecrets<'n> {
+    fn of(root: &'n Node, secrets: Secrets) -> FoundSecrets<'n> {
+        let mut found = FoundSecrets { secrets, ..FoundSecrets::default() };
         found.walk(root, None, None);
         found
     }
@@ -316,17 +316,17 @@ fn declared_names(root: &Node, secrets: &mut Secrets) {
 }
 
 /// Learns which names are secret, following variables that are built from others.
-fn learned<'n>(root: &'n Node, mut secrets: Secrets) -> Found<'n> {
+fn learned<'n>(root: &'n Node, mut secrets: Secrets) -> FoundSecrets<'n> {
     declared_names(root, &mut secrets);
     for _ in 0..DEPTH_MAX {
-        let mut found = Found::of(root, secrets);
+        let mut found = FoundSecrets::of(root, secrets);
         if !found.learn_variables() {
             return found;
         }
         secrets = found.secrets;
         declared_names(root, &mut secrets);
     }
-    Found::of(root, secrets)
+    FoundSecrets::of(root, secrets)
 }
 
 /// Learns the secrets of a scenario and its includes. A masked one, as in a recorded scenario, must
@@ -405,7 +405,7 @@ struct Changes(BTreeMap<usize, (Range<usize>, String)>);
 
 impl Changes {
     /// `is_whole` masks each scalar that contains a secret completely.
-    fn of_scalars(&mut self, text: &str, found: &Found<'_>, is_whole: bool) {
+    fn of_scalars(&mut self, text: &str, found: &FoundSecrets<'_>, is_whole: bool) {
         for (place, ..) in &found.whole {
             self.whole(text, *place);
         }
@@ -460,7 +460,12 @@ impl Changes {
     }
 
     /// The masked text, including its comments; names are kept.
-    fn made(&mut self, text: &str, found: &Found<'_>, (root, source): (&Node, &Source)) -> String {
+    fn made(
+        &mut self,
+        text: &str,
+        found: &FoundSecrets<'_>,
+        (root, source): (&Node, &Source),
+    ) -> String {
         let scalars: Vec<usize> = self.0.keys().copied().collect();
         let own = found.others.iter().map(|(place, ..)| *place);
         let own = own.chain(found.skipped.iter().chain(&found.made).map(|(place, _)| *place));

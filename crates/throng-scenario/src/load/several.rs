@@ -102,12 +102,8 @@ impl LoadsReader<'_> {
             return Some(None);
         }
         let node = fields.need(cx, fields.sessions, help.clone())?;
-        let items = node.one_or_more();
-        if items.is_empty() {
-            let name = shorten(&self.entries[number].0.text);
-            let message = say!("the load `{name}` has no sessions");
-            return cx.refuse("empty", node.place, message, say!("empty"), help);
-        }
+        let name = shorten(&self.entries[number].0.text);
+        let items = cx.some_items(node, say!("the load `{name}` has no sessions"), help)?;
         let found: Vec<Option<u16>> =
             items.iter().map(|item| self.session(cx, number, item)).collect();
         let mut found = found.into_iter().collect::<Option<Vec<u16>>>()?;

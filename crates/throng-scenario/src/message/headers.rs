@@ -9,7 +9,7 @@ use throng_program::{DigestAuth, Segment, Text};
 
 use crate::ast::{self, Field};
 use crate::read::Context;
-use crate::read::template::{Escape, Part, read_parts};
+use crate::read::template::{Escape, TextPart, read_parts};
 use crate::synonyms::near_label;
 use crate::syntax::{Kind, Node, Place};
 use crate::words::{METHODS, shorten, switch};
@@ -293,13 +293,13 @@ fn write_concatenation(cx: &mut Context<'_>, node: &Node, out: &mut String) -> O
     out.push_str("bytes('')");
     for part in read_parts(cx, node, text)? {
         match part {
-            Part::Literal(literal) => {
+            TextPart::Literal(literal) => {
                 let mut quoted = Vec::new();
                 throng_expression::escape_json(literal.as_bytes(), &mut quoted);
                 let quoted = String::from_utf8_lossy(&quoted).into_owned();
                 out.push_str(&format!(" + bytes(\"{quoted}\")"));
             }
-            Part::Expression { inner, .. } => out.push_str(&format!(" + bytes({inner}\n)")),
+            TextPart::Expression { inner, .. } => out.push_str(&format!(" + bytes({inner}\n)")),
         }
     }
     Some(())

@@ -10,7 +10,7 @@ use throng_program::{Check, Escape, Extractor, Matcher, Text};
 use crate::message::matchers::Meaning;
 use crate::read::Context;
 use crate::read::foreign::warn_placeholders;
-use crate::read::template::{Part, TextBuilder, read_parts, single_expression};
+use crate::read::template::{TextBuilder, TextPart, read_parts, single_expression};
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
 
@@ -92,8 +92,8 @@ fn write_scalar(cx: &mut Context<'_>, node: &Node, out: &mut TextBuilder) -> Opt
     out.bytes(b"\"");
     for part in read_parts(cx, node, text)? {
         match part {
-            Part::Literal(literal) => out.literal(literal, Escape::JsonText),
-            Part::Expression { inner, at } => {
+            TextPart::Literal(literal) => out.literal(literal, Escape::JsonText),
+            TextPart::Expression { inner, at } => {
                 good = cx.add_value(node, inner, at, Escape::JsonText, out).and(good);
             }
         }

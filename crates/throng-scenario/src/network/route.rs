@@ -188,14 +188,7 @@ fn read_other(cx: &mut Context<'_>, node: &Node) -> Option<Endpoints> {
 
 /// One address, or a list of them.
 fn read_addresses(cx: &mut Context<'_>, node: &Node) -> Option<Vec<IpAddr>> {
-    let items = match &node.kind {
-        Kind::List(items) if items.is_empty() => {
-            let message = say!("there are no addresses");
-            return cx.refuse("empty", node.place, message, say!("empty"), RESOLVE_HELP);
-        }
-        Kind::List(items) => items.as_slice(),
-        _ => std::slice::from_ref(node),
-    };
+    let items = cx.some_items(node, say!("there are no addresses"), RESOLVE_HELP)?;
     items.iter().map(|item| read_address(cx, item)).collect()
 }
 

@@ -85,14 +85,6 @@ impl Found {
         }
     }
 
-    /// Counts the size of a value; false if that exceeds what is left of the limit.
-    pub(crate) fn take_value(&mut self, value: &Value) -> bool {
-        let left = VALUE_BYTES_MAX - self.value_bytes;
-        let bytes = value.written_bytes(left);
-        self.value_bytes += bytes.unwrap_or(0);
-        bytes.is_some()
-    }
-
     pub(crate) fn span(&self, place: Place) -> Span {
         place.span(self.source(place))
     }
@@ -320,6 +312,20 @@ impl Found {
         out
     }
 
+    /// The items of a list that must not be empty, or the node where a single item needs no list.
+    pub(crate) fn some_items<'n>(
+        &mut self,
+        node: &'n Node,
+        none: Said,
+        help: Said,
+    ) -> Option<&'n [Node]> {
+        let items = node.one_or_more();
+        if items.is_empty() {
+            self.empty(node.place, none, help);
+        }
+        Some(items).filter(|items| !items.is_empty())
+    }
+
     /// Like [`Found::entries`], for a map that must not be empty.
     pub(crate) fn filled_map<'n>(
         &mut self,
@@ -383,7 +389,8 @@ impl Found {
         at: usize,
         value: &Value,
     ) -> Option<()> {
-        if self.take_value(value) {
+        if let Some(bytes) = value.written_bytes(VALUE_BYTES_MAX - self.value_bytes) {
+            self.value_bytes += bytes;
             return Some(());
         }
         let message = say!("the values of this scenario are larger than 64 MiB in total");

@@ -47,7 +47,7 @@ fn doubled(text: &str) -> String {
 
 /// A part of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part<'t> {
+pub(crate) enum TextPart<'t> {
     Literal(&'t str),
     /// The text between `${` and `}`, and the position of the `$`.
     Expression {
@@ -57,7 +57,7 @@ pub(crate) enum Part<'t> {
 }
 
 /// Splits a text; the error is the position of an unterminated `${`.
-pub(crate) fn parts(text: &str) -> Result<Vec<Part<'_>>, usize> {
+pub(crate) fn parts(text: &str) -> Result<Vec<TextPart<'_>>, usize> {
     let mut parts = Vec::new();
     let mut begin = 0;
     let mut look = 0;
@@ -74,7 +74,7 @@ pub(crate) fn parts(text: &str) -> Result<Vec<Part<'_>>, usize> {
         push_literal(&mut parts, &text[begin..at - before / 2]);
         let length = expression_length(&text[at + 2..]).ok_or(at)?;
         let end = at + 2 + length;
-        parts.push(Part::Expression { inner: &text[at + 2..end], at });
+        parts.push(TextPart::Expression { inner: &text[at + 2..end], at });
         begin = end + 1;
         look = begin;
     }
@@ -82,9 +82,9 @@ pub(crate) fn parts(text: &str) -> Result<Vec<Part<'_>>, usize> {
     Ok(parts)
 }
 
-fn push_literal<'t>(parts: &mut Vec<Part<'t>>, literal: &'t str) {
+fn push_literal<'t>(parts: &mut Vec<TextPart<'t>>, literal: &'t str) {
     if !literal.is_empty() {
-        parts.push(Part::Literal(literal));
+        parts.push(TextPart::Literal(literal));
     }
 }
 
@@ -210,8 +210,8 @@ impl Context<'_> {
         let mut good = Some(());
         for part in parts {
             match part {
-                Part::Literal(literal) => builder.literal(literal, escape),
-                Part::Expression { inner, at } => {
+                TextPart::Literal(literal) => builder.literal(literal, escape),
+                TextPart::Expression { inner, at } => {
                     good = self.add_value(node, inner, at, escape, &mut builder).and(good);
                 }
             }
@@ -230,7 +230,7 @@ impl Context<'_> {
     pub(crate) fn expression(&mut self, node: &Node, want: Said) -> Option<Expression> {
         let text = self.scalar(node, want.clone())?;
         let (inner, at) = match read_parts(self, node, text)?.as_slice() {
-            [Part::Expression { inner, at }] => (*inner, *at + 2),
+            [TextPart::Expression { inner, at }] => (*inner, *at + 2),
             _ if !text.contains("${") => (text, 0),
             _ => {
                 let message = say!("this is text, not a single expression");
@@ -270,8 +270,8 @@ impl Context<'_> {
         let mut good = Some(());
         for part in read_parts(self, node, text)? {
             match part {
-                Part::Literal(literal) => out.extend_from_slice(literal.as_bytes()),
-                Part::Expression { inner, at } => {
+                TextPart::Literal(literal) => out.extend_from_slice(literal.as_bytes()),
+                TextPart::Expression { inner, at } => {
                     let expression = self.compile_expression(node, inner, at + 2);
                     match expression.as_ref().map(Expression::as_constant) {
                         None => good = None,
@@ -351,7 +351,7 @@ pub(crate) fn single_expression(node: &Node) -> Option<(&str, usize)> {
         return None;
     }
     match parts(text).ok()?.as_slice() {
-        [Part::Expression { inner, at }] => Some((inner, *at)),
+        [TextPart::Expression { inner, at }] => Some((inner, *at)),
         _ => None,
     }
 }
@@ -361,7 +361,7 @@ pub(crate) fn read_parts<'n>(
     found: &mut Found,
     node: &Node,
     text: &'n str,
-) -> Option<Vec<Part<'n>>> {
+) -> Option<Vec<TextPart<'n>>> {
     match parts(text) {
         Ok(parts) => Some(parts),
         Err(at) => {
@@ -433,8 +433,8 @@ mod tests {
         for text in ["$", "${", "$${", "$$${x}", "$$$$", "a$${{b}} $#{c}$${d", "$$#{${"] {
             let escaped = escape(text);
             let read = parts(&escaped).unwrap().into_iter().map(|part| match part {
-                Part::Literal(literal) => literal.to_string(),
-                Part::Expression { inner, .. } => inner.trim_matches('\'').to_string(),
+                TextPart::Literal(literal) => literal.to_string(),
+                TextPart::Expression { inner, .. } => inner.trim_matches('\'').to_string(),
             });
             assert_eq!(read.collect::<String>(), text, "{escaped}");
         }
@@ -445,8 +445,8 @@ mod tests {
         let inner = |text| {
             let parts = parts(text).unwrap();
             let found = parts.iter().filter_map(|part| match part {
-                Part::Expression { inner, .. } => Some(*inner),
-                Part::Literal(_) => None,
+                TextPart::Expression { inner, .. } => Some(*inner),
+                TextPart::Literal(_) => None,
             });
             found.collect::<Vec<_>>()
         };
@@ -456,13 +456,13 @@ mod tests {
         assert_eq!(inner("${r'\\'}"), ["r'\\'"]);
         assert_eq!(inner("${'''it's } '''}"), ["'''it's } '''"]);
         assert!(inner("$${x} $ {y} }").is_empty());
-        assert_eq!(parts("$${x}").unwrap(), [Part::Literal("${x}")]);
-        assert_eq!(parts("a$${b").unwrap(), [Part::Literal("a"), Part::Literal("${b")]);
+        assert_eq!(parts("$${x}").unwrap(), [TextPart::Literal("${x}")]);
+        assert_eq!(parts("a$${b").unwrap(), [TextPart::Literal("a"), TextPart::Literal("${b")]);
         // A price: a dollar sign, then the value. Dollars before a brace count in pairs.
-        let price = [Part::Literal("$"), Part::Expression { inner: "x", at: 2 }];
+        let price = [TextPart::Literal("$"), TextPart::Expression { inner: "x", at: 2 }];
         assert_eq!(parts("$$${x}").unwrap(), price);
-        assert_eq!(parts("$$$${x}").unwrap(), [Part::Literal("$"), Part::Literal("${x}")]);
-        assert_eq!(parts("$$ $$x $").unwrap(), [Part::Literal("$$ $$x $")]);
+        assert_eq!(parts("$$$${x}").unwrap(), [TextPart::Literal("$"), TextPart::Literal("${x}")]);
+        assert_eq!(parts("$$ $$x $").unwrap(), [TextPart::Literal("$$ $$x $")]);
         for bad in ["${", "x${'}", "${{}", "$$${", "$${${", "${\"\\"] {
             assert!(parts(bad).is_err(), "{bad}");
         }

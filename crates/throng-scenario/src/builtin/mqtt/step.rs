@@ -341,16 +341,9 @@ fn row_of(verb: &str, node: &Node) -> String {
 const SUBSCRIBE_HELP: Said =
     say!("write `subscribe: rooms/+/news`, or a list: `[rooms/1, {{topic: jobs/#, qos: 2}}]`");
 
-/// A single item, or the items of a list that is not empty.
+/// A single topic filter, or several.
 fn listed<'n>(cx: &mut Context<'_>, node: &'n Node) -> Option<&'n [Node]> {
-    match &node.kind {
-        Kind::List(items) if items.is_empty() => {
-            let message = say!("there are no topic filters");
-            cx.refuse("empty", node.place, message, say!("empty"), SUBSCRIBE_HELP)
-        }
-        Kind::List(items) => Some(items),
-        _ => Some(std::slice::from_ref(node)),
-    }
+    cx.some_items(node, say!("there are no topic filters"), SUBSCRIBE_HELP)
 }
 
 /// The message from one of these keys; empty without any.
