@@ -8,7 +8,6 @@ use crate::node::{Each, EachKind, Node};
 use crate::numbers;
 use crate::numbers::Operator;
 use crate::scope::{EvaluationError, Scope};
-use crate::types::Types;
 use crate::value::Value;
 
 /// Maximum cost of an evaluation: one step per node of the tree, and per 64 bytes of text.
@@ -235,7 +234,7 @@ impl<'a> Evaluator<'a> {
         };
         for (index, (argument, node)) in arguments.iter_mut().zip(nodes).enumerate() {
             *argument = self.operand(node)?;
-            if !Types::of(argument).may_be(function.parameter(index)) {
+            if !argument.types().may_be(function.parameter(index)) {
                 return Err(unsuited(function, index, argument));
             }
         }

@@ -21,24 +21,7 @@ impl Value {
     }
 
     pub fn from_json(json: &serde_json::Value) -> Value {
-        match json {
-            serde_json::Value::Null => Value::Null,
-            serde_json::Value::Bool(value) => Value::Bool(*value),
-            serde_json::Value::Number(number) => {
-                let whole = number.as_i64().map(Value::Int).or(number.as_u64().map(Value::UInt));
-                whole.or(number.as_f64().map(Value::Float)).unwrap_or_default()
-            }
-            serde_json::Value::String(text) => Value::from(text.as_str()),
-            serde_json::Value::Array(items) => {
-                Value::List(items.iter().map(Value::from_json).collect())
-            }
-            serde_json::Value::Object(entries) => {
-                let entries = entries
-                    .iter()
-                    .map(|(key, value)| (key.as_str().into(), Value::from_json(value)));
-                Value::Map(entries.collect())
-            }
-        }
+        Value::deserialize(json).unwrap_or_default()
     }
 
     /// Bytes become base64 text; numbers that JSON cannot express become null.
@@ -129,30 +112,31 @@ pub fn within_range(text: &[u8]) -> Option<Vec<u8>> {
 fn number_within(text: &[u8]) -> (usize, Option<&'static [u8]>) {
     let is_of = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
     let length = text.iter().position(|byte| !is_of(byte)).unwrap_or(text.len());
-    let number = &text[..length];
-    let value = std::str::from_utf8(number).ok().and_then(|text| text.parse::<f64>().ok());
-    let instead: &[u8] = match value {
-        Some(f64::INFINITY) if is_number(number) => b"1.7976931348623157e308",
-        Some(f64::NEG_INFINITY) if is_number(number) => b"-1.7976931348623157e308",
+    let number = std::str::from_utf8(&text[..length]).unwrap_or_default();
+    let instead: &[u8] = match number.parse() {
+        Ok(f64::INFINITY) if is_number(number) => b"1.7976931348623157e308",
+        Ok(f64::NEG_INFINITY) if is_number(number) => b"-1.7976931348623157e308",
         _ => return (length, None),
     };
     (length, Some(instead))
 }
 
-/// RFC 8259, 6.
-fn is_number(text: &[u8]) -> bool {
-    let digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
-    let text = text.strip_prefix(b"-").unwrap_or(text);
-    let end = text.iter().position(|byte| matches!(byte, b'e' | b'E'));
-    let (mantissa, exponent) = text.split_at(end.unwrap_or(text.len()));
-    let exponent = exponent.get(1..).map(|power| match power {
-        [b'+' | b'-', power @ ..] => power,
-        power => power,
-    });
-    let point = mantissa.iter().position(|byte| *byte == b'.');
-    let (whole, fraction) = mantissa.split_at(point.unwrap_or(mantissa.len()));
-    let whole_is_one = digits(whole) && (whole.len() == 1 || whole[0] != b'0');
-    whole_is_one && fraction.get(1..).is_none_or(digits) && exponent.is_none_or(digits)
+/// The grammar of numbers (RFC 8259, 6).
+pub fn is_number(text: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (text, None),
+    };
+    let mantissa = mantissa.strip_prefix('-').unwrap_or(mantissa);
+    let (whole, fraction) = match mantissa.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (mantissa, None),
+    };
+    digits(whole)
+        && (whole == "0" || !whole.starts_with('0'))
+        && fraction.is_none_or(digits)
+        && exponent.is_none_or(|e| digits(e.strip_prefix(['+', '-']).unwrap_or(e)))
 }
 
 /// The length of the string with its quotes, and its replacement if it contains a lone surrogate.
@@ -192,12 +176,17 @@ fn unit(text: &[u8]) -> Option<u16> {
     u16::from_str_radix(digits, 16).ok().filter(|_| all)
 }
 
-/// A quoted text with only the escapes that RFC 8259 requires.
 fn write_string(text: &str, out: &mut Vec<u8>) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
     out.push(b'"');
+    escape_json(text.as_bytes(), out);
+    out.push(b'"');
+}
+
+/// The text of a string with only the escapes that RFC 8259, 7, requires.
+pub fn escape_json(text: &[u8], out: &mut Vec<u8>) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
     let mut plain_from = 0;
-    for (at, byte) in text.bytes().enumerate() {
+    for (at, &byte) in text.iter().enumerate() {
         let letter = match byte {
             b'"' | b'\\' => byte,
             b'\n' => b'n',
@@ -206,7 +195,7 @@ fn write_string(text: &str, out: &mut Vec<u8>) {
             0..0x20 => b'u',
             _ => continue,
         };
-        out.extend_from_slice(&text.as_bytes()[plain_from..at]);
+        out.extend_from_slice(&text[plain_from..at]);
         out.extend_from_slice(&[b'\\', letter]);
         if letter == b'u' {
             let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
@@ -214,8 +203,7 @@ fn write_string(text: &str, out: &mut Vec<u8>) {
         }
         plain_from = at + 1;
     }
-    out.extend_from_slice(&text.as_bytes()[plain_from..]);
-    out.push(b'"');
+    out.extend_from_slice(&text[plain_from..]);
 }
 
 impl<'de> Deserialize<'de> for Value {
@@ -354,6 +342,16 @@ mod tests {
         for text in [r#""\ud8""#, r#""\ud800"#, "\"\\", "\"", "1", r#"{"a": "b\u00e4"}"#, "<p>"] {
             let within = within_range(text.as_bytes());
             assert!(within.is_none_or(|text| Value::parse_json(&text).is_err()), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_follow_the_grammar_of_json() {
+        for good in ["0", "-1", "1.5", "1e9", "-0.1E-3", "100"] {
+            assert!(is_number(good), "{good}");
+        }
+        for bad in ["", "-", "01", ".5", "5.", "+1", "1_000", "0x1", "1e", "e1", "NaN"] {
+            assert!(!is_number(bad), "{bad}");
         }
     }
 }

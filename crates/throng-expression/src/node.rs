@@ -81,7 +81,7 @@ impl Node {
     /// The possible types of the node's value, as far as they are known without evaluation.
     pub(crate) fn types(&self) -> Types {
         match self {
-            Node::Constant(value) => Types::of(value),
+            Node::Constant(value) => value.types(),
             Node::UserId | Node::Iteration => Types::INT,
             Node::List(_) => Types::LIST,
             Node::Map(_) => Types::MAP,

@@ -50,3 +50,54 @@ pub trait Scope {
     /// Nanoseconds since the epoch.
     fn unix_nanos(&self) -> u64;
 }
+
+/// The scope of constants: it is empty, with fixed randomness and time.
+pub struct Nowhere {
+    random: Random,
+}
+
+impl Nowhere {
+    fn nothing() -> EvaluationError {
+        EvaluationError(say!("names cannot be used in this expression"))
+    }
+}
+
+impl Default for Nowhere {
+    fn default() -> Nowhere {
+        Nowhere { random: Random::new(0) }
+    }
+}
+
+impl Scope for Nowhere {
+    fn user_id(&self) -> u64 {
+        0
+    }
+
+    fn iteration(&self) -> u64 {
+        0
+    }
+
+    fn slot(&self, _: u16) -> &Value {
+        &Value::Null
+    }
+
+    fn field(&mut self, _: u16, _: u16) -> Result<Value, EvaluationError> {
+        Err(Nowhere::nothing())
+    }
+
+    fn row(&mut self, _: u16) -> Result<Value, EvaluationError> {
+        Err(Nowhere::nothing())
+    }
+
+    fn answer(&mut self, _: Answer) -> Result<Value, EvaluationError> {
+        Err(Nowhere::nothing())
+    }
+
+    fn random(&mut self) -> &mut Random {
+        &mut self.random
+    }
+
+    fn unix_nanos(&self) -> u64 {
+        0
+    }
+}

@@ -2,8 +2,6 @@
 
 use throng_base::Said;
 
-use crate::value::Value;
-
 /// A set of types: the types that a function accepts, or that an expression can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Types(u16);
@@ -25,19 +23,6 @@ impl Types {
     pub(crate) const TEXT_OR_LIST: Types = Types(16 | 64);
     pub(crate) const SIZED: Types = Types(16 | 32 | 64 | 128);
     pub(crate) const NUMBER_OR_LIST: Types = Types(4 | 8 | 64);
-
-    pub(crate) fn of(value: &Value) -> Types {
-        match value {
-            Value::Null => Types::NULL,
-            Value::Bool(_) => Types::BOOL,
-            Value::Int(_) | Value::UInt(_) => Types::INT,
-            Value::Float(_) => Types::FLOAT,
-            Value::Text(_) => Types::TEXT,
-            Value::Bytes(_) => Types::BYTES,
-            Value::List(_) => Types::LIST,
-            Value::Map(_) => Types::MAP,
-        }
-    }
 
     pub(crate) fn union(self, other: Types) -> Types {
         Types((self.0 | other.0) & Types::ANY.0)

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use throng_base::Said;
 
+use crate::types::Types;
+
 /// A value. Cheap to clone; large parts are shared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
@@ -94,18 +96,22 @@ impl Value {
         String::from_utf8_lossy(&out).into()
     }
 
+    pub(crate) fn types(&self) -> Types {
+        match self {
+            Value::Null => Types::NULL,
+            Value::Bool(_) => Types::BOOL,
+            Value::Int(_) | Value::UInt(_) => Types::INT,
+            Value::Float(_) => Types::FLOAT,
+            Value::Text(_) => Types::TEXT,
+            Value::Bytes(_) => Types::BYTES,
+            Value::List(_) => Types::LIST,
+            Value::Map(_) => Types::MAP,
+        }
+    }
+
     /// The name of this type in messages.
     pub fn type_name(&self) -> Said {
-        match self {
-            Value::Null => say!("null"),
-            Value::Bool(_) => say!("true or false"),
-            Value::Int(_) | Value::UInt(_) => say!("a whole number"),
-            Value::Float(_) => say!("a number"),
-            Value::Text(_) => say!("text"),
-            Value::Bytes(_) => say!("bytes"),
-            Value::List(_) => say!("a list"),
-            Value::Map(_) => say!("a map"),
-        }
+        self.types().name()
     }
 
     pub fn is_null(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use throng_expression::{EvaluationError, Expression, Scope, Value};
+use throng_expression::{EvaluationError, Expression, Scope, Value, escape_json};
 
 /// A text to send. Without variable parts it is one literal, rendered once per run.
 #[derive(Clone, Debug, Default)]
@@ -195,14 +195,13 @@ fn escape_from(begin: usize, escape: Escape, out: &mut Vec<u8>) -> Result<(), Ev
         return Ok(());
     }
     let raw = out.split_off(begin);
+    if escape == Escape::JsonText {
+        escape_json(&raw, out);
+        return Ok(());
+    }
     for byte in raw {
         match (escape, byte) {
             (_, byte) if stands_for_itself(byte, escape) => out.push(byte),
-            (Escape::JsonText, b'"' | b'\\') => out.extend_from_slice(&[b'\\', byte]),
-            (Escape::JsonText, b'\n') => out.extend_from_slice(b"\\n"),
-            (Escape::JsonText, b'\r') => out.extend_from_slice(b"\\r"),
-            (Escape::JsonText, b'\t') => out.extend_from_slice(b"\\t"),
-            (Escape::JsonText, byte) => drop(write!(out, "\\u{byte:04x}")),
             (Escape::Form, b' ') => out.push(b'+'),
             (Escape::Header, byte) => {
                 let what = char::from(byte).escape_default();

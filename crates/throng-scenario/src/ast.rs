@@ -19,7 +19,7 @@ use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
 
 pub(crate) use tree::{
-    Aside, Item, Items, List, Named, PartName, Saves, See, Seen, Step, Steps, Value,
+    Aside, Item, Items, List, Named, PartName, Saves, See, SessionFact, Step, Steps, Value,
 };
 
 type Entry = (Key, Node);

@@ -86,7 +86,7 @@ use network::{source, streams, target};
 use parts::Parts;
 use reach::Reaches;
 use read::{Context, Defaults, Found, Scope};
-use run::recorded::Seen;
+use run::recorded::SeenInputs;
 use run::{audit, deliveries, events, monitor, once, output, recorded, thresholds, trace};
 use scope::SessionNames;
 use step::failing::read_on_error;
@@ -169,7 +169,7 @@ pub fn compile_recorded(
 ) -> Result<(Program, Vec<Diagnostic>, Recorded), Vec<Diagnostic>> {
     let mut recorded = Recorded::default();
     let (mut found, mut names) = (Found::default(), SessionNames::default());
-    let seen = Seen::default();
+    let seen = SeenInputs::default();
     let read = |path: &Path, bytes_max: usize| seen.read(options.read_file, path, bytes_max);
     let env = |name: &str| seen.variable(options.env, name);
     let of_disk: (ReadFile<'_>, ReadVariable<'_>) = (&read, &env);

@@ -257,8 +257,7 @@ fn read_precision(cx: &mut Context<'_>, node: &Node) -> Option<Duration> {
 }
 
 fn brings_users(phase: &Node) -> bool {
-    let Kind::Map(entries) = &phase.kind else { return false };
-    entries.iter().any(|(key, _)| ["users", "iterations"].contains(&key.text.as_ref()))
+    phase.get("users").or_else(|| phase.get("iterations")).is_some()
 }
 
 /// What a phase inherits from those before it.

@@ -7,11 +7,12 @@ use throng_base::diagnostic::did_you_mean;
 
 use throng_expression::Value;
 
-use crate::ast::{Connect, Item as _, Map, Named, Seen, Session, Steps};
+use crate::ast::{Connect, Item as _, Map, Named, Session, SessionFact, Steps};
 use crate::read::Context;
 use crate::read::template::constant;
+use crate::synonyms::near_label;
 use crate::syntax::{Key, Node, Place};
-use crate::words::{is_name, shorten};
+use crate::words::{self, is_name, shorten};
 
 /// Maximum number of steps from parts in all sessions: nested parts multiply.
 pub(crate) const PART_STEPS_MAX: usize = 200_000;
@@ -59,20 +60,13 @@ impl<'n> Parts<'n> {
             return Some(*number);
         }
         let message = say!("there is no part `{}`", shorten(&name));
-        let mut error = cx.error("unknown-name", message, node.place);
         let names = self.parts.iter().map(|part| part.key.text.as_str());
-        if let Some(near) = did_you_mean(&name, names.clone()) {
-            error = error.label(say!("did you mean `{near}`?"));
-        } else {
-            error = error.label(say!("not in `parts`"));
-        }
-        const SHOWN_MAX: usize = 12;
-        let list: Vec<String> =
-            names.take(SHOWN_MAX).map(|name| format!("`{}`", shorten(name))).collect();
-        cx.fail(match list.is_empty() {
-            true => error.help(say!("declare it: `parts: {{login: [{{http: POST /login}}]}}`")),
-            false => error.help(say!("`parts` contains {}", list.join(", "))),
-        })
+        let label = near_label(did_you_mean(&name, names.clone()), say!("not in `parts`"));
+        let help = match self.parts.is_empty() {
+            true => say!("declare it: `parts: {{login: [{{http: POST /login}}]}}`"),
+            false => say!("`parts` contains {}", words::names(names)),
+        };
+        cx.refuse("unknown-name", node.place, message, label, help)
     }
 
     /// Warns of unused parts, except in included files, which may offer more than each scenario
@@ -110,11 +104,13 @@ impl<'n> Foreseen<'n> {
         foreseen
     }
 
-    fn see(&mut self, seen: Seen<'n, 'n>) {
+    fn see(&mut self, seen: SessionFact<'n, 'n>) {
         match seen {
-            Seen::Saved(key) => self.saved.push((key, self.depth == 0)),
-            Seen::Connect(connect) => self.connects.push(connect),
-            Seen::Part(name) if self.depth < PARTS_DEPTH_MAX && !self.used.contains(&name) => {
+            SessionFact::Saved(key) => self.saved.push((key, self.depth == 0)),
+            SessionFact::Connect(connect) => self.connects.push(connect),
+            SessionFact::Part(name)
+                if self.depth < PARTS_DEPTH_MAX && !self.used.contains(&name) =>
+            {
                 self.used.push(name);
                 let number = self.parts.by_name.get(name);
                 if let Some(steps) = number.and_then(|number| self.parts.steps(*number)) {
@@ -123,7 +119,7 @@ impl<'n> Foreseen<'n> {
                     self.depth -= 1;
                 }
             }
-            Seen::Part(_) => {}
+            SessionFact::Part(_) => {}
         }
     }
 }

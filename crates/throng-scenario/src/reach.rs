@@ -11,7 +11,7 @@ use throng_program::{Scheme, Target};
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::protobuf::MethodId;
 
-use crate::ast::{self, Map as _, Seen};
+use crate::ast::{self, Map as _, SessionFact};
 use crate::message::matchers::read_delimiter;
 use crate::message::proto;
 use crate::native::{self, Native};
@@ -20,8 +20,8 @@ use crate::protocol::load_protocol;
 use crate::read::Context;
 use crate::scope::{Called, Kinds, Spoken, scheme_of};
 use crate::synonyms::{did_you_mean, near_label};
-use crate::syntax::{Kind, Node, Place, part_of};
-use crate::words::shorten;
+use crate::syntax::{Kind, Node, Place};
+use crate::words::{self, shorten};
 
 /// A target and its protocol.
 #[derive(Clone, Debug, Default)]
@@ -285,7 +285,7 @@ impl Reaches {
         }
         let mut calls: Vec<Called> = Vec::new();
         fields.show(&mut |seen| {
-            let Seen::Connect(connect) = seen else { return };
+            let SessionFact::Connect(connect) = seen else { return };
             reaches.has_streams |= asks_for_events(connect);
             if let Some(schema) = cx.descriptors.schema()
                 && let Some(Node { kind: Kind::Scalar { text, .. }, .. }) = connect.connect.node()
@@ -358,7 +358,7 @@ impl Reaches {
                 cx.report("bad-value", key.place, message, say!("not a valid name"), help);
                 continue;
             }
-            let speaks_itself = part_of(node, "protocol").is_some();
+            let speaks_itself = node.get("protocol").is_some();
             let reach = Reach { name: key.text.clone(), ..self.inline(cx, node, speaks, None) };
             let used = Cell::new(false);
             self.named.push(Named { reach, place: key.place, speaks_itself, used });
@@ -469,7 +469,7 @@ impl Reaches {
         around: &Speaks,
         at: Option<&Node>,
     ) -> Reach {
-        let own = part_of(node, "protocol");
+        let own = node.get("protocol");
         let (protocol, spoken) = match own {
             Some(node) => self.load_or_none(cx, node),
             None => around.clone(),
@@ -522,10 +522,7 @@ impl Reaches {
             let records = |delimiter: Box<[u8]>| Spoken::Records(delimiter.into());
             return (None, read_delimiter(cx, delimiter).map_or(Spoken::Unknown, records));
         }
-        let file = match &node.kind {
-            Kind::Scalar { text, .. } => Some(text.clone()),
-            _ => None,
-        };
+        let file = node.text().map(str::to_string);
         if let Some(known) = file.as_ref().and_then(|file| self.files.get(file)) {
             return known.clone();
         }
@@ -563,21 +560,10 @@ pub(crate) fn unknown_target<'a>(
     names: impl Iterator<Item = &'a str> + Clone,
 ) {
     let message = say!("there is no target `{}`", shorten(name));
-    let error = cx.error("unknown-name", message, node.place);
-    let error =
-        error.label(near_label(did_you_mean(name, names.clone()), say!("not in `targets`")));
-    cx.note(match names.clone().next() {
-        Some(_) => error.help(say!("`targets` contains {}", list(names))),
-        None => error.help(TARGETS_HELP),
-    });
-}
-
-/// Names for a message, limited in number.
-pub(crate) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    const SHOWN_MAX: usize = 12;
-    let names: Vec<String> =
-        names.take(SHOWN_MAX).map(|name| format!("`{}`", shorten(name))).collect();
-    names.join(", ")
+    let label = near_label(did_you_mean(name, names.clone()), say!("not in `targets`"));
+    let list = words::names(names);
+    let help = if list.is_empty() { TARGETS_HELP } else { say!("`targets` contains {list}") };
+    cx.report("unknown-name", node.place, message, label, help);
 }
 
 /// True if the scheme supports the protocol; TLS makes no difference.

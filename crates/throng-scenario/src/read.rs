@@ -22,7 +22,7 @@ use throng_base::{Said, Source};
 use crate::scope::{FileRole, SessionNames, SetupNames, Spoken};
 use crate::synonyms::{did_you_mean, near_label};
 use crate::syntax::Node;
-use crate::words::{shorten, switch};
+use crate::words::{names, shorten, switch};
 
 pub(crate) use found::Found;
 pub use mistakes::DIAGNOSTICS_MAX;
@@ -306,12 +306,10 @@ impl Context<'_> {
         if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
             return Some(*value);
         }
-        let list: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
         let message = say!("`{}` is not allowed here", shorten(&text));
-        let mut error = self.error("bad-value", message, node.place);
-        if let Some(word) = did_you_mean(&text, words.iter().map(|(word, _)| *word)) {
-            error = error.label(say!("did you mean `{word}`?"));
-        }
-        self.fail(error.help(say!("write one of these: {}", list.join(", "))))
+        let words = words.iter().map(|(word, _)| *word);
+        let label = near_label(did_you_mean(&text, words.clone()), say!("here"));
+        let help = say!("write one of these: {}", names(words));
+        self.refuse("bad-value", node.place, message, label, help)
     }
 }

@@ -12,11 +12,11 @@ use throng_base::Said;
 
 use crate::keys::{self, BARE_VERBS, KeyDoc, MAP_KINDS, MapKind, VERBS};
 use crate::protocol::keys::PROTOCOL_KINDS;
-use json::{Entries, Json, map};
+use json::{Entries, Json, map, pretty, texts};
 
 /// The JSON Schema of scenario files, as text.
 pub fn json_schema() -> String {
-    let mut schema = root().pretty();
+    let mut schema = pretty(&root());
     schema.push('\n');
     schema
 }
@@ -36,7 +36,7 @@ pub fn protocol() -> String {
         ("$ref", "#/definitions/protocol".into()),
         ("definitions", definitions.into_json()),
     ]);
-    let mut schema = root.pretty();
+    let mut schema = pretty(&root);
     schema.push('\n');
     schema
 }
@@ -115,7 +115,7 @@ fn definition(name: &str, kind: &'static MapKind) -> Json {
         entries.extend(needs.entries(kind));
     }
     if name == "SCENARIO" {
-        entries.add("defaultSnippets", Json::List(vec![snippet()]));
+        entries.add("defaultSnippets", Json::from(vec![snippet()]));
     }
     entries.into_json()
 }
@@ -194,11 +194,11 @@ fn step() -> Json {
     ways.push(without_verb(&one_of));
     map([
         ("title", "step".into()),
-        ("type", ["object", "string"][..].into()),
+        ("type", texts(&["object", "string"])),
         ("errorMessage", one_of.as_str().into()),
         ("if", map([("type", "string".into())])),
         ("then", word_alone(&one_of)),
-        ("else", map([("allOf", Json::List(ways))])),
+        ("else", map([("allOf", Json::from(ways))])),
     ])
 }
 
@@ -206,7 +206,7 @@ fn step() -> Json {
 fn has_verb(verb: &str) -> Entries {
     let mut entries = Entries::default();
     entries.add("type", "object");
-    entries.add("required", &[verb][..]);
+    entries.add("required", texts(&[verb]));
     entries
 }
 
@@ -222,7 +222,7 @@ fn word_alone(one_of: &str) -> Json {
     map([
         ("pattern", format!("^(?:{})$", BARE_VERBS.join("|")).into()),
         ("errorMessage", message.into()),
-        ("allOf", Json::List(docs.collect())),
+        ("allOf", Json::from(docs.collect::<Vec<_>>())),
     ])
 }
 
@@ -232,8 +232,8 @@ fn without_verb(one_of: &str) -> Json {
     for (verb, _) in VERBS {
         properties.add(verb, reference(&format!("{verb}/properties/{verb}")));
     }
-    let any = VERBS.iter().map(|(verb, _)| has_verb(verb).into_json()).collect();
-    let any = map([("anyOf", Json::List(any))]);
+    let any = VERBS.iter().map(|(verb, _)| has_verb(verb).into_json());
+    let any = map([("anyOf", Json::from(any.collect::<Vec<_>>()))]);
     let then = map([
         ("properties", properties.into_json()),
         ("additionalProperties", false.into()),
@@ -245,12 +245,12 @@ fn without_verb(one_of: &str) -> Json {
 /// The initial content of an empty file in an editor.
 fn snippet() -> Json {
     let step = map([("http", "${3:GET /}".into())]);
-    let session = map([("steps", Json::List(vec![step]))]);
+    let session = map([("steps", Json::from(vec![step]))]);
     let phase = map([("users", "${4:100}".into()), ("for", "${5:30s}".into())]);
     let body = map([
         ("target", "${1:http://127.0.0.1:8080}".into()),
         ("sessions", map([("${2:reader}", session)])),
-        ("load", Json::List(vec![phase])),
+        ("load", Json::from(vec![phase])),
     ]);
     let doc = "A complete scenario to start from.";
     map([("label", "scenario".into()), ("description", doc.into()), ("body", body)])
@@ -261,7 +261,7 @@ fn reference(name: &str) -> Json {
 }
 
 fn required(keys: &[&str]) -> Json {
-    map([("required", keys.into())])
+    map([("required", texts(keys))])
 }
 
 /// What a map lacks when it is not there.
@@ -276,7 +276,7 @@ enum Needs {
 }
 
 /// Additions of a protocol with its own verbs, by kinds of maps.
-struct Part {
+struct SchemaPart {
     needs: &'static [(&'static str, Needs)],
     examples: &'static [Example],
     /// Keys in addition to those of the map.
@@ -285,11 +285,12 @@ struct Part {
     message_checks: &'static [&'static str],
 }
 
-const NOTHING: Part = Part { needs: &[], examples: &[], patterns: &[], message_checks: &[] };
+const NOTHING: SchemaPart =
+    SchemaPart { needs: &[], examples: &[], patterns: &[], message_checks: &[] };
 
 macro_rules! parts {
     ($($name:ident)*) => {
-        const PARTS: &[Part] = &[$($name! { schema }),*];
+        const PARTS: &[SchemaPart] = &[$($name! { schema }),*];
     };
 }
 
@@ -368,23 +369,21 @@ impl Needs {
             let list: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
             let message = format!("{} has one of {}", kind.what.english(), list.join(", "));
             let mut all: Vec<Json> = keys.iter().map(|key| required(&[key])).collect();
-            if let Some(Json::Map(first)) = all.first_mut() {
-                first.push(("errorMessage".to_string(), message.into()));
-            }
-            Json::List(all)
+            all[0] = map([("required", texts(&keys[..1])), ("errorMessage", message.into())]);
+            Json::from(all)
         };
         match self {
-            Needs::All(keys) => entries.add("required", *keys),
+            Needs::All(keys) => entries.add("required", texts(keys)),
             Needs::One(keys) => entries.add("anyOf", one(keys)),
             Needs::Both(key, keys) => {
-                entries.add("required", &[*key][..]);
+                entries.add("required", texts(&[key]));
                 entries.add("anyOf", one(keys));
             }
             Needs::Together(key, keys) => {
                 let mut any: Vec<Json> = keys.iter().map(|key| required(&[key])).collect();
                 any.push(required(&[key]));
-                entries.add("if", map([("anyOf", Json::List(any))]));
-                let then = [("required", (&[*key][..]).into()), ("anyOf", one(keys))];
+                entries.add("if", map([("anyOf", Json::from(any))]));
+                let then = [("required", texts(&[key])), ("anyOf", one(keys))];
                 entries.add("then", map(then));
             }
         }

@@ -90,6 +90,26 @@ impl Node {
         }
     }
 
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Scalar { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The entries of a map.
+    pub(crate) fn entries(&self) -> &[(Key, Node)] {
+        match &self.kind {
+            Kind::Map(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    /// The value of a key in a map, without parsing the other values.
+    pub(crate) fn get(&self, name: &str) -> Option<&Node> {
+        self.entries().iter().find(|(key, _)| key.text == name).map(|(_, value)| value)
+    }
+
     /// The items of a list, or the node itself where a single item needs no list.
     pub(crate) fn one_or_more(&self) -> &[Node] {
         match &self.kind {
@@ -346,12 +366,6 @@ impl<'s> Positions<'s> {
         let rest = &self.text[*mark..];
         rest.char_indices().nth(character % STRIDE).map_or(self.text.len(), |(byte, _)| mark + byte)
     }
-}
-
-/// The value of a key in a map, without parsing the other values.
-pub(crate) fn part_of<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
-    let Kind::Map(entries) = &node.kind else { return None };
-    entries.iter().find(|(key, _)| key.text == name).map(|(_, value)| value)
 }
 
 #[cfg(test)]

@@ -21,6 +21,18 @@ pub(crate) fn shorten(text: &str) -> String {
     }
 }
 
+/// Names in a message: `` `a`, `b` ``. Of many, only the first ones.
+pub(crate) fn names<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> String {
+    const SHOWN_MAX: usize = 12;
+    let names = names.into_iter().take(SHOWN_MAX + 1);
+    let mut shown: Vec<String> =
+        names.map(|name| format!("`{}`", shorten(name.as_ref()))).collect();
+    if shown.len() > SHOWN_MAX {
+        shown[SHOWN_MAX] = "…".into();
+    }
+    shown.join(", ")
+}
+
 /// `ws, wss and udp`.
 pub(crate) fn listed<'w>(words: impl IntoIterator<Item = &'w str>) -> Said {
     let mut words: Vec<&str> = words.into_iter().collect();
@@ -35,21 +47,6 @@ pub(crate) fn listed<'w>(words: impl IntoIterator<Item = &'w str>) -> Said {
 pub(crate) fn is_name(word: &str) -> bool {
     let first = |c: char| c.is_ascii_alphabetic() || c == '_';
     word.starts_with(first) && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
-/// Escapes a text for a JSON string (RFC 8259, 7).
-pub(crate) fn escape_json(text: &str, out: &mut Vec<u8>) {
-    for c in text.chars() {
-        match c {
-            '"' => out.extend_from_slice(b"\\\""),
-            '\\' => out.extend_from_slice(b"\\\\"),
-            '\n' => out.extend_from_slice(b"\\n"),
-            '\r' => out.extend_from_slice(b"\\r"),
-            '\t' => out.extend_from_slice(b"\\t"),
-            '\0'..='\x1f' => out.extend_from_slice(format!("\\u{:04x}", c as u32).as_bytes()),
-            _ => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
-        }
-    }
 }
 
 pub(crate) const METHODS: [&str; 9] =

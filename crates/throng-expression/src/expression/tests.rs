@@ -746,7 +746,7 @@ fn every_function_works_as_its_example_says() {
         let value =
             expression.evaluate(&mut World::new(5)).unwrap_or_else(|f| panic!("{name}: {f:?}"));
         assert!(!value.is_null(), "{name}");
-        assert!(Types::of(&value).may_be(function.result), "{name} gave {value:?}");
+        assert!(value.types().may_be(function.result), "{name} gave {value:?}");
         assert!(example.contains(name) || name == "size", "{name}: {example}");
         assert_eq!(function.arguments.len(), function.parameters.len(), "{name}");
         assert!(!function.doc.is_empty() && !function.doc.english().ends_with('.'), "{name}");

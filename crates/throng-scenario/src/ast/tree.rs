@@ -10,7 +10,7 @@ use crate::syntax::{Key, Kind, Node, Place};
 
 /// Facts about a session that are collected before its steps are compiled, in order.
 #[derive(Clone, Copy)]
-pub(crate) enum Seen<'t, 'n> {
+pub(crate) enum SessionFact<'t, 'n> {
     /// A value is saved under this name.
     Saved(&'n Key),
     /// The part with this name is executed.
@@ -18,7 +18,7 @@ pub(crate) enum Seen<'t, 'n> {
     Connect(&'t Connect<'n>),
 }
 
-pub(crate) type See<'s, 't, 'n> = &'s mut dyn FnMut(Seen<'t, 'n>);
+pub(crate) type See<'s, 't, 'n> = &'s mut dyn FnMut(SessionFact<'t, 'n>);
 
 /// The value of a key in the struct of a map.
 pub(crate) trait Value<'n>: From<Field<'n>> {
@@ -162,7 +162,7 @@ impl<'n> Item<'n> for Step<'n> {
 
     fn show<'t>(&'t self, see: See<'_, 't, 'n>) {
         if let Some(Verb::Connect(map)) = &self.verb {
-            see(Seen::Connect(map));
+            see(SessionFact::Connect(map));
         }
         self.verb.iter().for_each(|verb| verb.show(see));
     }
@@ -267,7 +267,7 @@ impl<'n> Content<'n> for SavedNames {
     fn show<'t>(&'t self, field: Field<'n>, see: See<'_, 't, 'n>) {
         let (Field::There((_, node)) | Field::Meant(node)) = field else { return };
         if let Kind::Map(entries) = &node.kind {
-            entries.iter().for_each(|(key, _)| see(Seen::Saved(key)));
+            entries.iter().for_each(|(key, _)| see(SessionFact::Saved(key)));
         }
     }
 }
@@ -281,7 +281,7 @@ pub(crate) struct NameOfPart;
 impl<'n> Content<'n> for NameOfPart {
     fn show<'t>(&'t self, field: Field<'n>, see: See<'_, 't, 'n>) {
         if let Some(Node { kind: Kind::Scalar { text, .. }, .. }) = field.node() {
-            see(Seen::Part(text));
+            see(SessionFact::Part(text));
         }
     }
 }

@@ -5,7 +5,7 @@ use throng_base::Said;
 use super::Verb;
 use crate::keys::{BARE_VERBS, VERBS};
 use crate::read::Context;
-use crate::synonyms::did_you_mean;
+use crate::synonyms::{did_you_mean, near_label};
 use crate::syntax::{Key, Node};
 use crate::words::{METHODS, shorten};
 
@@ -39,13 +39,11 @@ pub(crate) fn bare_verb<'n>(cx: &mut Context<'_>, node: &Node, word: &str) -> Op
         true => say!("write `- http: {}`", shorten(word)),
         false => verb_list(),
     };
-    let mut error = cx.error("unknown-step", message, node.place).help(help);
-    if known {
-        error = error.label(say!("its value is missing"));
-    } else if let Some(near) = did_you_mean(word, words()) {
-        error = error.label(say!("did you mean `{near}`?"));
-    }
-    cx.fail(error)
+    let label = match known {
+        true => say!("its value is missing"),
+        false => near_label(did_you_mean(word, words()), say!("here")),
+    };
+    cx.refuse("unknown-step", node.place, message, label, help)
 }
 
 /// The only verb of a step that is a map.
@@ -74,15 +72,13 @@ fn no_verb<T>(cx: &mut Context<'_>, node: &Node, entries: &[(Key, Node)]) -> Opt
     match entries.first() {
         Some((key, _)) => {
             let message = say!("`{}` is not a key of a step", shorten(&key.text));
-            let mut error = cx.error("unknown-key", message, key.place).help(verb_list());
-            if let Some(near) = did_you_mean(&key.text, words()) {
-                error = error.label(say!("did you mean `{near}`?"));
-            }
+            let label = near_label(did_you_mean(&key.text, words()), say!("here"));
             let upper = key.text.to_ascii_uppercase();
-            if METHODS.contains(&upper.as_str()) {
-                error = error.help(say!("write `- http: {upper} /path`"));
-            }
-            cx.fail(error)
+            let help = match METHODS.contains(&upper.as_str()) {
+                true => say!("write `- http: {upper} /path`"),
+                false => verb_list(),
+            };
+            cx.refuse("unknown-key", key.place, message, label, help)
         }
         None => {
             let help = verb_list();

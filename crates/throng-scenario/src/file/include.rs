@@ -11,7 +11,7 @@ use crate::keys::INCLUDED;
 use crate::read::Context;
 use crate::scope::{FileRole, Named};
 use crate::syntax::{Key, Kind, Node, SOURCE_BYTES_MAX};
-use crate::words::shorten;
+use crate::words::{self, shorten};
 
 /// Maximum number of files that a scenario includes, directly or indirectly.
 pub const INCLUDES_MAX: usize = 64;
@@ -237,7 +237,6 @@ fn beside(own: &str, name: &str) -> String {
 
 fn warn_empty(cx: &mut Context<'_>, node: &Node, name: &str) {
     let message = say!("the included file `{}` is empty", shorten(name));
-    let warning = cx.warning("unused-include", message, node.place).label(say!("it is empty"));
-    let keys: Vec<String> = INCLUDED.names().map(|name| format!("`{name}`")).collect();
-    cx.note(warning.help(say!("an included file can contain {}", keys.join(", "))));
+    let help = say!("an included file can contain {}", words::names(INCLUDED.names()));
+    cx.warn("unused-include", node.place, message, say!("it is empty"), help);
 }

@@ -44,7 +44,7 @@ const ENV: &str = "env";
 
 /// The result of walking a tree.
 #[derive(Default)]
-struct Found<'n> {
+struct FoundSecrets<'n> {
     secrets: Secrets,
     /// Scalars that are entirely secret, and the name that makes them secret.
     whole: Vec<(Place, &'n str, String)>,
@@ -61,9 +61,9 @@ struct Found<'n> {
     masked: Vec<(Place, String)>,
 }
 
-impl<'n> Found<'n> {
-    fn of(root: &'n Node, secrets: Secrets) -> Found<'n> {
-        let mut found = Found { secrets, ..Found::default() };
+impl<'n> FoundSecrets<'n> {
+    fn of(root: &'n Node, secrets: Secrets) -> FoundSecrets<'n> {
+        let mut found = FoundSecrets { secrets, ..FoundSecrets::default() };
         found.walk(root, None, None);
         found
     }
@@ -85,10 +85,8 @@ impl<'n> Found<'n> {
     }
 
     fn walk_map(&mut self, entries: &'n [(Key, Node)], under: Option<&str>) {
-        let is_declared = entries.iter().any(|(key, value)| {
-            key.text == "secret"
-                && matches!(&value.kind, Kind::Scalar { text, .. } if text == "true")
-        });
+        let is_declared =
+            entries.iter().any(|(key, value)| key.text == "secret" && value.text() == Some("true"));
         for (key, value) in entries {
             self.keys.push(key);
             let name = key.text.as_str();
@@ -106,11 +104,8 @@ impl<'n> Found<'n> {
             {
                 for (key, value) in variables {
                     self.keys.push(key);
-                    if let Kind::Scalar { text, .. } = &value.kind
-                        && text.contains("${")
-                    {
-                        self.defined.push((&key.text, text));
-                    }
+                    let text = value.text().filter(|text| text.contains("${"));
+                    self.defined.extend(text.map(|text| (key.text.as_str(), text)));
                     let own = self.secrets.is_variable(&key.text).then_some(key.text.as_str());
                     self.walk(value, own, Some(&key.text));
                 }
@@ -309,15 +304,7 @@ fn uses_in(text: &str, key: Option<&str>, secrets: &Secrets) -> Vec<Use> {
 /// that is. Also the environment variables that secret variables read.
 fn declared_names(root: &Node, secrets: &mut Secrets) {
     for (key, value) in variables(root) {
-        let Kind::Map(fields) = &value.kind else { continue };
-        let of = |name: &str| {
-            fields.iter().find(|(field, _)| field.text == name).and_then(|(_, value)| match &value
-                .kind
-            {
-                Kind::Scalar { text, .. } => Some(text.as_str()),
-                _ => None,
-            })
-        };
+        let of = |name: &str| value.get(name).and_then(Node::text);
         let env = of(ENV);
         if of("secret") == Some("true") || env.is_some_and(|name| secrets.is_name(name)) {
             secrets.add_name(&key.text);
@@ -329,17 +316,17 @@ fn declared_names(root: &Node, secrets: &mut Secrets) {
 }
 
 /// Learns which names are secret, following variables that are built from others.
-fn learned<'n>(root: &'n Node, mut secrets: Secrets) -> Found<'n> {
+fn learned<'n>(root: &'n Node, mut secrets: Secrets) -> FoundSecrets<'n> {
     declared_names(root, &mut secrets);
     for _ in 0..DEPTH_MAX {
-        let mut found = Found::of(root, secrets);
+        let mut found = FoundSecrets::of(root, secrets);
         if !found.learn_variables() {
             return found;
         }
         secrets = found.secrets;
         declared_names(root, &mut secrets);
     }
-    Found::of(root, secrets)
+    FoundSecrets::of(root, secrets)
 }
 
 /// Learns the secrets of a scenario and its includes. A masked one, as in a recorded scenario, must
@@ -418,7 +405,7 @@ struct Changes(BTreeMap<usize, (Range<usize>, String)>);
 
 impl Changes {
     /// `is_whole` masks each scalar that contains a secret completely.
-    fn of_scalars(&mut self, text: &str, found: &Found<'_>, is_whole: bool) {
+    fn of_scalars(&mut self, text: &str, found: &FoundSecrets<'_>, is_whole: bool) {
         for (place, ..) in &found.whole {
             self.whole(text, *place);
         }
@@ -473,7 +460,12 @@ impl Changes {
     }
 
     /// The masked text, including its comments; names are kept.
-    fn made(&mut self, text: &str, found: &Found<'_>, (root, source): (&Node, &Source)) -> String {
+    fn made(
+        &mut self,
+        text: &str,
+        found: &FoundSecrets<'_>,
+        (root, source): (&Node, &Source),
+    ) -> String {
         let scalars: Vec<usize> = self.0.keys().copied().collect();
         let own = found.others.iter().map(|(place, ..)| *place);
         let own = own.chain(found.skipped.iter().chain(&found.made).map(|(place, _)| *place));
@@ -532,7 +524,7 @@ pub fn masked_in(text: &str) -> Masked {
     let parts = parts.filter(|(_, text)| text.contains(MASK)).map(|(place, _)| place);
     let mut masked = Masked::default();
     for place in found.masked.iter().map(|(place, _)| *place).chain(parts) {
-        match vars.iter().find(|(_, node)| is_in(node, &place)) {
+        match vars.clone().find(|(_, node)| is_in(node, &place)) {
             Some((key, _)) => masked.names.push(key.text.clone()),
             None => masked.lines.push(source.line_column(place.start()).0),
         }
@@ -540,21 +532,16 @@ pub fn masked_in(text: &str) -> Masked {
     masked
 }
 
-fn variables(root: &Node) -> Vec<&(Key, Node)> {
-    let Kind::Map(entries) = &root.kind else { return Vec::new() };
-    let vars = entries.iter().filter(|(key, _)| key.text == "vars");
-    let vars = vars.filter_map(|(_, node)| match &node.kind {
-        Kind::Map(vars) => Some(vars),
-        _ => None,
-    });
-    vars.flatten().collect()
+fn variables(root: &Node) -> impl Iterator<Item = &(Key, Node)> + Clone {
+    let vars = root.entries().iter().filter(|(key, _)| key.text == "vars");
+    vars.flat_map(|(_, node)| node.entries())
 }
 
 /// The comment at the top: which variables to set and which lines to complete.
 fn head(root: &Node, source: &Source, changes: impl Iterator<Item = usize>) -> String {
     let vars = variables(root);
     let variable_of = |at: usize| {
-        vars.iter().find(|(_, node)| (node.place.start()..node.place.end()).contains(&at))
+        vars.clone().find(|(_, node)| (node.place.start()..node.place.end()).contains(&at))
     };
     let (mut names, mut lines) = (Vec::new(), Vec::new());
     for at in changes {

@@ -15,9 +15,10 @@ use crate::keys;
 use crate::read::Context;
 use crate::read::template::constant;
 use crate::scope::{Variable, names_in};
+use crate::synonyms::near_label;
 use crate::syntax;
 use crate::syntax::{Key, Kind, Node, Place};
-use crate::words::{is_name, shorten};
+use crate::words::{self, is_name, shorten};
 
 /// A variable that is being read.
 struct Declared<'n> {
@@ -145,25 +146,16 @@ pub struct Input {
 /// The variables that a scenario itself declares, in order; none if it is not YAML.
 pub fn inputs(source: &Arc<Source>) -> Vec<Input> {
     let root = syntax::parse(source, 0).ok().flatten();
-    let vars = root.as_ref().and_then(|root| syntax::part_of(root, "vars"));
-    let Some(Kind::Map(entries)) = vars.map(|vars| &vars.kind) else { return Vec::new() };
+    let vars = root.as_ref().and_then(|root| root.get("vars"));
     let secrets = Secrets::default();
     let input = |(key, node): &(Key, Node)| {
-        let of = |name: &str| syntax::part_of(node, name);
-        let said = of("default").or(of("value")).unwrap_or(node);
-        let says_so = of("secret").and_then(text).is_some_and(|text| text == "true");
+        let said = node.get("default").or(node.get("value")).unwrap_or(node);
+        let says_so = node.get("secret").and_then(Node::text) == Some("true");
         let secret = says_so || secrets.is_name(&key.text);
-        let default = text(said).filter(|_| !secret).map(str::to_string);
+        let default = said.text().filter(|_| !secret).map(str::to_string);
         Input { name: key.text.clone(), default, secret }
     };
-    entries.iter().map(input).collect()
-}
-
-fn text(node: &Node) -> Option<&str> {
-    match &node.kind {
-        Kind::Scalar { text, .. } => Some(text),
-        _ => None,
-    }
+    vars.map_or(&[][..], Node::entries).iter().map(input).collect()
 }
 
 /// A value, `{env: NAME, default: value}`, or `{value: x, secret: true}`.
@@ -206,15 +198,12 @@ fn unknown_set(cx: &mut Context<'_>, name: &str, declared: &[Declared<'_>]) {
     let typed = format!("--set {name}=…");
     let span = Span { start: 6, end: 6 + name.len(), source: Source::new("command line", typed) };
     let message = say!("the scenario has no variable `{}`", shorten(name));
-    let mut error = Diagnostic::error("unknown-variable", message).at(span);
     let names = declared.iter().map(|one| one.key.text.as_str());
-    if let Some(word) = did_you_mean(name, names.clone()) {
-        error = error.label(say!("did you mean `{word}`?"));
-    }
-    let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
-    cx.note(error.help(match names.is_empty() {
+    let label = near_label(did_you_mean(name, names.clone()), say!("here"));
+    let error = Diagnostic::error("unknown-variable", message).at(span).label(label);
+    cx.note(error.help(match declared.is_empty() {
         true => say!("declare it in the file: `vars: {{name: value}}`"),
-        false => say!("`vars` in the file contains {}", names.join(", ")),
+        false => say!("`vars` in the file contains {}", words::names(names)),
     }));
 }
 

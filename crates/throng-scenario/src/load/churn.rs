@@ -64,9 +64,7 @@ pub(super) fn read_churn(
 
 /// The place of `every` or of the rate.
 fn place_of_time(node: &Node) -> Place {
-    let Kind::Map(entries) = &node.kind else { return node.place };
-    let of = |name: &str| entries.iter().find(|(key, _)| key.text == name);
-    of("every").or_else(|| of("rate")).map_or(node.place, |(_, value)| value.place)
+    node.get("every").or_else(|| node.get("rate")).unwrap_or(node).place
 }
 
 fn read_amount(cx: &mut Context<'_>, node: &Node) -> Option<Churn> {
@@ -117,11 +115,7 @@ fn read_share(cx: &mut Context<'_>, node: &Node) -> Option<f64> {
 
 /// One close mode, or several in turn.
 fn read_ways(cx: &mut Context<'_>, node: &Node) -> Option<Vec<CloseMode>> {
-    let items = node.one_or_more();
-    if items.is_empty() {
-        let message = say!("the list of close modes is empty");
-        return cx.refuse("empty", node.place, message, say!("empty"), HELP);
-    }
+    let items = cx.some_items(node, say!("the list of close modes is empty"), HELP)?;
     let ways: Vec<Option<CloseMode>> = items.iter().map(|item| read_close_mode(cx, item)).collect();
     ways.into_iter().collect()
 }

@@ -8,7 +8,6 @@ use throng_program::{Load, Start};
 use super::{Churns, Stage, read_phases};
 use crate::ast;
 use crate::read::Context;
-use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Node, Place};
 use crate::words::shorten;
 
@@ -103,12 +102,8 @@ impl LoadsReader<'_> {
             return Some(None);
         }
         let node = fields.need(cx, fields.sessions, help.clone())?;
-        let items = node.one_or_more();
-        if items.is_empty() {
-            let name = shorten(&self.entries[number].0.text);
-            let message = say!("the load `{name}` has no sessions");
-            return cx.refuse("empty", node.place, message, say!("empty"), help);
-        }
+        let name = shorten(&self.entries[number].0.text);
+        let items = cx.some_items(node, say!("the load `{name}` has no sessions"), help)?;
         let found: Vec<Option<u16>> =
             items.iter().map(|item| self.session(cx, number, item)).collect();
         let mut found = found.into_iter().collect::<Option<Vec<u16>>>()?;
@@ -189,19 +184,7 @@ fn unknown<'n, T>(
     all: impl Iterator<Item = &'n str> + Clone,
     place: Place,
 ) -> Option<T> {
-    const SHOWN_MAX: usize = 12;
     let message = say!("there is no {what} `{}`", shorten(name));
-    let mut error = cx.error("unknown-name", message, place);
-    if let Some(near) = did_you_mean(name, all.clone()) {
-        error = error.label(say!("did you mean `{near}`?"));
-    }
-    let mut list: Vec<String> =
-        all.take(SHOWN_MAX + 1).map(|name| format!("`{}`", shorten(name))).collect();
-    if list.len() > SHOWN_MAX {
-        list[SHOWN_MAX] = "…".into();
-    }
-    cx.fail(match list.is_empty() {
-        true => error.help(say!("the scenario has no other {what}")),
-        false => error.help(say!("available: {}", list.join(", "))),
-    })
+    let none = say!("the scenario has no other {what}");
+    cx.unknown("unknown-name", place, message, (name, all), say!("here"), none)
 }

@@ -24,10 +24,7 @@ pub(super) fn read_users(
     let (to, coming) = match &node.kind {
         Kind::Map(entries) => {
             if let Some((from, _)) = entries.iter().find(|(key, _)| key.text == "from") {
-                let to = entries.iter().find_map(|(key, value)| match &value.kind {
-                    Kind::Scalar { text, .. } if key.text == "to" => Some(text.as_str()),
-                    _ => None,
-                });
+                let to = node.get("to").and_then(Node::text);
                 return no_from(cx, from.place, to.unwrap_or("100"));
             }
             let inner = ast::Users::read(cx, node)?;

@@ -142,7 +142,7 @@ pub fn bytes_of_base64(text: &str) -> Option<Vec<u8>> {
 }
 
 /// One part of `multipart/form-data` (RFC 7578).
-struct Part {
+struct BodyPart {
     head: String,
     content: Text,
 }
@@ -151,8 +151,8 @@ fn read_multipart(cx: &mut Context<'_>, node: &Node) -> Option<(Text, Option<Str
     let help =
         say!("write `multipart: [{{name: note, value: hello}}, {{name: photo, file: me.png}}]`");
     let items = cx.items(node, say!("a list of parts"), help)?;
-    let parts: Vec<Option<Part>> = items.iter().map(|item| read_part(cx, item)).collect();
-    let parts: Vec<Part> = parts.into_iter().collect::<Option<_>>()?;
+    let parts: Vec<Option<BodyPart>> = items.iter().map(|item| read_part(cx, item)).collect();
+    let parts: Vec<BodyPart> = parts.into_iter().collect::<Option<_>>()?;
     let boundary = boundary(&parts);
     let mut builder = TextBuilder::default();
     for part in &parts {
@@ -164,7 +164,7 @@ fn read_multipart(cx: &mut Context<'_>, node: &Node) -> Option<(Text, Option<Str
     Some((builder.finish(), Some(format!("multipart/form-data; boundary={boundary}"))))
 }
 
-fn read_part(cx: &mut Context<'_>, node: &Node) -> Option<Part> {
+fn read_part(cx: &mut Context<'_>, node: &Node) -> Option<BodyPart> {
     let fields = ast::Part::read(cx, node)?;
     let help = say!("write `{{name: photo, file: me.png}}`");
     let name_node = fields.need(cx, fields.name, help.clone())?;
@@ -197,7 +197,7 @@ fn read_part(cx: &mut Context<'_>, node: &Node) -> Option<Part> {
     if let Some(content_type) = content_type {
         lead.push_str(&format!("Content-Type: {content_type}\r\n"));
     }
-    Some(Part { head: lead, content })
+    Some(BodyPart { head: lead, content })
 }
 
 /// A value for the header of a part; control characters are refused.
@@ -219,7 +219,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// A boundary that occurs in none of the parts; equal parts give the same boundary.
-fn boundary(parts: &[Part]) -> String {
+fn boundary(parts: &[BodyPart]) -> String {
     // FNV-1a.
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in parts.iter().flat_map(|part| part.head.bytes()) {

@@ -9,11 +9,10 @@ use throng_protocol::framed::{self, Given, MessageId, Protocol};
 
 use crate::keys;
 use crate::message::answer::Answer;
-use crate::message::fields::{SHOWN_MAX, place_of, read_field_map, read_fields, wrong_field};
+use crate::message::fields::{place_of, read_field_map, read_fields, wrong_field};
 use crate::read::Context;
 use crate::read::template::Escape;
 use crate::scope::{Kinds, Spoken};
-use crate::synonyms::{did_you_mean, near_label};
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
 
@@ -33,15 +32,9 @@ pub(crate) fn find_message(
         return Some(id);
     }
     let message = say!("the protocol has no message `{}`", shorten(name));
-    let error = cx.error("unknown-message", message, place);
     let names: Vec<&str> = protocol.messages().map(|(_, info)| info.name.as_str()).collect();
-    let error = error.label(near_label(did_you_mean(name, names.iter().copied()), say!("unknown")));
-    let mut list: Vec<String> =
-        names.iter().take(SHOWN_MAX + 1).map(|name| format!("`{name}`")).collect();
-    if list.len() > SHOWN_MAX {
-        list[SHOWN_MAX] = "…".into();
-    }
-    cx.fail(error.help(say!("available: {}", list.join(", "))))
+    let names = (name, names.into_iter());
+    cx.unknown("unknown-message", place, message, names, say!("unknown"), Said::default())
 }
 
 /// A message that a step sends: its name and the values of its fields.

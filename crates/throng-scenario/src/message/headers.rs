@@ -9,7 +9,8 @@ use throng_program::{DigestAuth, Segment, Text};
 
 use crate::ast::{self, Field};
 use crate::read::Context;
-use crate::read::template::{Escape, Part, read_parts};
+use crate::read::template::{Escape, TextPart, read_parts};
+use crate::synonyms::near_label;
 use crate::syntax::{Kind, Node, Place};
 use crate::words::{METHODS, shorten, switch};
 
@@ -292,13 +293,13 @@ fn write_concatenation(cx: &mut Context<'_>, node: &Node, out: &mut String) -> O
     out.push_str("bytes('')");
     for part in read_parts(cx, node, text)? {
         match part {
-            Part::Literal(literal) => {
+            TextPart::Literal(literal) => {
                 let mut quoted = Vec::new();
-                crate::words::escape_json(literal, &mut quoted);
+                throng_expression::escape_json(literal.as_bytes(), &mut quoted);
                 let quoted = String::from_utf8_lossy(&quoted).into_owned();
                 out.push_str(&format!(" + bytes(\"{quoted}\")"));
             }
-            Part::Expression { inner, .. } => out.push_str(&format!(" + bytes({inner}\n)")),
+            TextPart::Expression { inner, .. } => out.push_str(&format!(" + bytes({inner}\n)")),
         }
     }
     Some(())
@@ -322,13 +323,10 @@ pub(crate) fn check_method(cx: &mut Context<'_>, node: &Node, method: &str) -> O
         }
         _ => return Some(()),
     };
-    let mut error = cx.error("bad-method", message, cx.place_of(node, method));
-    if let Some(near) = near {
-        error = error.label(say!("did you mean `{near}`?"));
-    }
-    cx.fail(error.help(say!(
-        "write `http: GET /path`; any other word in capitals is sent unchanged as the method"
-    )))
+    let help =
+        say!("write `http: GET /path`; any other word in capitals is sent unchanged as the method");
+    let place = cx.place_of(node, method);
+    cx.refuse("bad-method", place, message, near_label(near, say!("here")), help)
 }
 
 /// A path and query that are valid in a request line.

@@ -3,13 +3,14 @@
 //! everything else, and everything in quotes, is a string. A scalar that is a single `${…}` has the
 //! type of its value, with or without quotes.
 
+use throng_expression::is_number;
 use throng_extract::{JsonPath, PathError};
 use throng_program::{Check, Escape, Extractor, Matcher, Text};
 
-use crate::message::matchers::{Meaning, is_number};
+use crate::message::matchers::Meaning;
 use crate::read::Context;
 use crate::read::foreign::warn_placeholders;
-use crate::read::template::{Part, TextBuilder, read_parts, single_expression};
+use crate::read::template::{TextBuilder, TextPart, read_parts, single_expression};
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
 
@@ -91,8 +92,8 @@ fn write_scalar(cx: &mut Context<'_>, node: &Node, out: &mut TextBuilder) -> Opt
     out.bytes(b"\"");
     for part in read_parts(cx, node, text)? {
         match part {
-            Part::Literal(literal) => out.literal(literal, Escape::JsonText),
-            Part::Expression { inner, at } => {
+            TextPart::Literal(literal) => out.literal(literal, Escape::JsonText),
+            TextPart::Expression { inner, at } => {
                 good = cx.add_value(node, inner, at, Escape::JsonText, out).and(good);
             }
         }

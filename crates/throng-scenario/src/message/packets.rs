@@ -7,7 +7,7 @@ use crate::read::Context;
 use crate::scope::{Kinds, Spoken};
 use crate::synonyms::{did_you_mean, near_label};
 use crate::syntax::{Key, Kind, Node, Place};
-use crate::words::shorten;
+use crate::words::{self, shorten};
 
 /// The number of packets of a reply: `10`, or per message `{entry: 10}`; false if the check is not
 /// about packets.
@@ -59,14 +59,10 @@ pub(crate) fn packets_extractor(
         let names: Vec<&str> = ids.iter().map(|id| &*protocol.info(*id).name).collect();
         if !names.contains(&name) {
             let message = say!("`{}` is not a reply to this request", shorten(name));
-            let error = cx.error("no-reply", message, place);
-            let error = error.label(near_label(
-                did_you_mean(name, names.iter().copied()),
-                say!("this message is never the reply"),
-            ));
-            let replies: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-            let replies = replies.join(", ");
-            return cx.fail(error.help(say!("the replies to this request are {replies}")));
+            let near = did_you_mean(name, names.iter().copied());
+            let label = near_label(near, say!("this message is never the reply"));
+            let help = say!("the replies to this request are {}", words::names(names));
+            return cx.refuse("no-reply", place, message, label, help);
         }
     }
     Some(Extractor::Result(word.into()))

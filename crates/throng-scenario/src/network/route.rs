@@ -188,14 +188,7 @@ fn read_other(cx: &mut Context<'_>, node: &Node) -> Option<Endpoints> {
 
 /// One address, or a list of them.
 fn read_addresses(cx: &mut Context<'_>, node: &Node) -> Option<Vec<IpAddr>> {
-    let items = match &node.kind {
-        Kind::List(items) if items.is_empty() => {
-            let message = say!("there are no addresses");
-            return cx.refuse("empty", node.place, message, say!("empty"), RESOLVE_HELP);
-        }
-        Kind::List(items) => items.as_slice(),
-        _ => std::slice::from_ref(node),
-    };
+    let items = cx.some_items(node, say!("there are no addresses"), RESOLVE_HELP)?;
     items.iter().map(|item| read_address(cx, item)).collect()
 }
 
@@ -212,8 +205,7 @@ fn read_address(cx: &mut Context<'_>, node: &Node) -> Option<IpAddr> {
 
 /// Warns of entries that no connection uses.
 fn warn_unused(cx: &mut Context<'_>, node: &Node, name: &str, used: impl Fn(&Endpoints) -> bool) {
-    let Kind::Map(entries) = &node.kind else { return };
-    for (key, _) in entries {
+    for (key, _) in node.entries() {
         if parse_endpoints(&key.text).is_ok_and(|place| !used(&place)) {
             let text = shorten(&key.text);
             let message = say!("no connection uses the entry `{text}` in `{name}`");

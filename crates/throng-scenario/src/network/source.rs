@@ -8,7 +8,7 @@ use throng_program::{Session, SourceBlock, Sources, Target};
 
 use crate::ast;
 use crate::read::Context;
-use crate::syntax::{Kind, Node, part_of};
+use crate::syntax::{Kind, Node};
 use crate::words::shorten;
 
 const HELP: Said =
@@ -109,7 +109,7 @@ pub(crate) fn warn_network(
     sessions: &[Session],
 ) {
     let connection = scenario.connection.node();
-    let of_connection = || connection.and_then(|node| part_of(node, "sources"));
+    let of_connection = || connection.and_then(|node| node.get("sources"));
     let Some(node) = scenario.source.node().or_else(of_connection) else { return };
     let with_network = sessions.iter().filter(|session| session.network.is_some());
     let names: Vec<String> =

@@ -34,7 +34,7 @@ pub(crate) fn check_streams(
     targets: &[Target],
     sessions: &[Session],
 ) {
-    let node = connection.and_then(|node| crate::syntax::part_of(node, "streams"));
+    let node = connection.and_then(|node| node.get("streams"));
     let Some(node) = node.filter(|_| options.streams > 1) else { return };
     let mut refuse = |message: Said, help: Said| {
         let label = say!("each user runs several iterations concurrently");

@@ -11,11 +11,10 @@ use throng_protocol::framed::{EncodeError, Given, MessageId, Protocol};
 
 use crate::synonyms::near_label;
 use crate::syntax::{self, Key, Kind, Node, Place};
+use crate::words;
 
 /// Maximum length of the text.
 const TEXT_BYTES_MAX: usize = 1 << 20;
-/// Maximum number of messages listed if the name is unknown.
-const NAMES_SHOWN_MAX: usize = 12;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Encoded {
@@ -124,14 +123,9 @@ impl ValueReader<'_> {
             self.protocol.messages().map(|(_, info)| info.name.as_str()).collect();
         let message = say!("the protocol has no message `{}`", name.text);
         let error = self.error("unknown-message", message, name.place.start(), name.place.end());
-        let error = error
-            .label(near_label(did_you_mean(&name.text, names.iter().copied()), say!("unknown")));
-        let mut list: Vec<String> =
-            names.iter().take(NAMES_SHOWN_MAX).map(|name| format!("`{name}`")).collect();
-        if names.len() > NAMES_SHOWN_MAX {
-            list.push("…".to_string());
-        }
-        Box::new(error.help(say!("available: {}", list.join(", "))))
+        let near = did_you_mean(&name.text, names.iter().copied());
+        let error = error.label(near_label(near, say!("unknown")));
+        Box::new(error.help(say!("available: {}", words::names(names))))
     }
 
     fn given(&self, node: &Node) -> Result<Given, Box<Diagnostic>> {

@@ -11,9 +11,9 @@ use super::Redirects;
 use super::mistakes::Mistakes;
 use crate::keys::MapKind;
 use crate::scope::{Data, Descriptors, FileRole, Named, Picks, Vars};
-use crate::synonyms::did_you_mean;
+use crate::synonyms::{did_you_mean, near_label};
 use crate::syntax::{self, Key, Kind, Node, OTHER_QUOTES, Place};
-use crate::words::shorten;
+use crate::words::{self, shorten};
 
 /// Maximum total size of the constant values of all expressions: variables that are built from
 /// others grow with them, so a few lines can make huge values.
@@ -83,14 +83,6 @@ impl Found {
                 text.change_texts(&|text| self.secrets.mask_sentence(text).into_owned());
             }
         }
-    }
-
-    /// Counts the size of a value; false if that exceeds what is left of the limit.
-    pub(crate) fn take_value(&mut self, value: &Value) -> bool {
-        let left = VALUE_BYTES_MAX - self.value_bytes;
-        let bytes = value.written_bytes(left);
-        self.value_bytes += bytes.unwrap_or(0);
-        bytes.is_some()
     }
 
     pub(crate) fn span(&self, place: Place) -> Span {
@@ -221,6 +213,22 @@ impl Found {
         self.note(warning);
     }
 
+    /// Refuses a name that is none of `names`. `none` is the help if there are no names.
+    pub(crate) fn unknown<'n, T>(
+        &mut self,
+        code: &'static str,
+        place: Place,
+        message: Said,
+        (name, names): (&str, impl Iterator<Item = &'n str> + Clone),
+        label: Said,
+        none: Said,
+    ) -> Option<T> {
+        let label = near_label(did_you_mean(name, names.clone()), label);
+        let list = words::names(names);
+        let help = if list.is_empty() { none } else { say!("available: {list}") };
+        self.refuse(code, place, message, label, help)
+    }
+
     pub(crate) fn too_many(&mut self, place: Place, message: Said, help: Said) {
         self.report("too-many", place, message, say!("this exceeds the limit"), help);
     }
@@ -304,6 +312,20 @@ impl Found {
         out
     }
 
+    /// The items of a list that must not be empty, or the node where a single item needs no list.
+    pub(crate) fn some_items<'n>(
+        &mut self,
+        node: &'n Node,
+        none: Said,
+        help: Said,
+    ) -> Option<&'n [Node]> {
+        let items = node.one_or_more();
+        if items.is_empty() {
+            self.empty(node.place, none, help);
+        }
+        Some(items).filter(|items| !items.is_empty())
+    }
+
     /// Like [`Found::entries`], for a map that must not be empty.
     pub(crate) fn filled_map<'n>(
         &mut self,
@@ -367,7 +389,8 @@ impl Found {
         at: usize,
         value: &Value,
     ) -> Option<()> {
-        if self.take_value(value) {
+        if let Some(bytes) = value.written_bytes(VALUE_BYTES_MAX - self.value_bytes) {
+            self.value_bytes += bytes;
             return Some(());
         }
         let message = say!("the values of this scenario are larger than 64 MiB in total");

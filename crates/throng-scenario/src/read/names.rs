@@ -23,7 +23,7 @@ use super::{AnswerKind, Context, ReadVariable, Scope};
 use crate::scope::{Data, Heard, Kinds, Known, SLOTS_MAX, Saved, SessionNames, SetupNames, Vars};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
-use crate::words::{is_name, shorten};
+use crate::words::{self, is_name, shorten};
 
 /// Reports unused and premature names once a session is compiled.
 pub(crate) fn check_names(cx: &mut Context<'_>) {
@@ -412,21 +412,13 @@ impl KnownNames<'_, '_> {
         prefix: &str,
         empty: Said,
     ) -> Resolved {
-        const SHOWN_MAX: usize = 12;
         if self.quiet {
             return Err(UnknownName { message, ..UnknownName::default() });
         }
         let near = did_you_mean(word, words.clone());
         let label = near.map(|near| say!("did you mean `{prefix}{near}`?"));
-        let mut list: Vec<String> =
-            words.take(SHOWN_MAX + 1).map(|word| format!("`{prefix}{}`", shorten(word))).collect();
-        if list.len() > SHOWN_MAX {
-            list[SHOWN_MAX] = "…".into();
-        }
-        let help = match list.is_empty() {
-            true => empty,
-            false => say!("available: {}", list.join(", ")),
-        };
+        let list = words::names(words.map(|word| format!("{prefix}{word}")));
+        let help = if list.is_empty() { empty } else { say!("available: {list}") };
         Err(UnknownName { message, label: Some(label.unwrap_or_else(|| say!("unknown"))), help })
     }
 

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use throng_base::{Random, Said};
-use throng_expression::{Answer, EvaluationError, Expression, Scope, Value};
+use throng_base::Said;
+use throng_expression::{EvaluationError, Expression, Nowhere, Value, escape_json};
 pub(crate) use throng_program::Escape;
 use throng_program::{Segment, Text};
 
@@ -13,7 +13,6 @@ use super::foreign::warn_placeholders;
 use super::{Context, Found};
 use crate::syntax::{Key, Kind, Node};
 use crate::url::form_encode;
-use crate::words;
 use crate::words::shorten;
 
 /// Escapes a text for YAML scenarios, so that nothing in it is read as an expression or taken for a
@@ -48,7 +47,7 @@ fn doubled(text: &str) -> String {
 
 /// A part of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part<'t> {
+pub(crate) enum TextPart<'t> {
     Literal(&'t str),
     /// The text between `${` and `}`, and the position of the `$`.
     Expression {
@@ -58,7 +57,7 @@ pub(crate) enum Part<'t> {
 }
 
 /// Splits a text; the error is the position of an unterminated `${`.
-pub(crate) fn parts(text: &str) -> Result<Vec<Part<'_>>, usize> {
+pub(crate) fn parts(text: &str) -> Result<Vec<TextPart<'_>>, usize> {
     let mut parts = Vec::new();
     let mut begin = 0;
     let mut look = 0;
@@ -75,7 +74,7 @@ pub(crate) fn parts(text: &str) -> Result<Vec<Part<'_>>, usize> {
         push_literal(&mut parts, &text[begin..at - before / 2]);
         let length = expression_length(&text[at + 2..]).ok_or(at)?;
         let end = at + 2 + length;
-        parts.push(Part::Expression { inner: &text[at + 2..end], at });
+        parts.push(TextPart::Expression { inner: &text[at + 2..end], at });
         begin = end + 1;
         look = begin;
     }
@@ -83,9 +82,9 @@ pub(crate) fn parts(text: &str) -> Result<Vec<Part<'_>>, usize> {
     Ok(parts)
 }
 
-fn push_literal<'t>(parts: &mut Vec<Part<'t>>, literal: &'t str) {
+fn push_literal<'t>(parts: &mut Vec<TextPart<'t>>, literal: &'t str) {
     if !literal.is_empty() {
-        parts.push(Part::Literal(literal));
+        parts.push(TextPart::Literal(literal));
     }
 }
 
@@ -143,7 +142,7 @@ impl TextBuilder {
     /// Adds literal text as it was written.
     pub(crate) fn literal(&mut self, text: &str, escape: Escape) {
         match escape {
-            Escape::JsonText | Escape::Json => words::escape_json(text, &mut self.literal),
+            Escape::JsonText | Escape::Json => escape_json(text.as_bytes(), &mut self.literal),
             Escape::Form => form_encode(text.as_bytes(), &mut self.literal),
             Escape::None | Escape::Path | Escape::Header => self.bytes(text.as_bytes()),
         }
@@ -167,7 +166,9 @@ impl TextBuilder {
         let constant = value.as_constant().is_some();
         let segment = Segment::Value { value, escape };
         match constant {
-            true => Text { segments: vec![segment] }.render(&mut self.literal, &mut NoUser::new()),
+            true => {
+                Text { segments: vec![segment] }.render(&mut self.literal, &mut Nowhere::default())
+            }
             false => {
                 self.segment(segment);
                 Ok(())
@@ -193,56 +194,6 @@ impl TextBuilder {
     }
 }
 
-/// Evaluates constants: there is no user yet.
-struct NoUser {
-    null: Value,
-    random: Random,
-}
-
-impl NoUser {
-    fn new() -> NoUser {
-        NoUser { null: Value::Null, random: Random::new(0) }
-    }
-}
-
-fn nobody<T>() -> Result<T, EvaluationError> {
-    Err(EvaluationError(say!("the value differs from user to user")))
-}
-
-impl Scope for NoUser {
-    fn user_id(&self) -> u64 {
-        0
-    }
-
-    fn iteration(&self) -> u64 {
-        0
-    }
-
-    fn slot(&self, _: u16) -> &Value {
-        &self.null
-    }
-
-    fn field(&mut self, _: u16, _: u16) -> Result<Value, EvaluationError> {
-        nobody()
-    }
-
-    fn row(&mut self, _: u16) -> Result<Value, EvaluationError> {
-        nobody()
-    }
-
-    fn answer(&mut self, _: Answer) -> Result<Value, EvaluationError> {
-        nobody()
-    }
-
-    fn random(&mut self) -> &mut Random {
-        &mut self.random
-    }
-
-    fn unix_nanos(&self) -> u64 {
-        0
-    }
-}
-
 impl Context<'_> {
     /// A text that can differ between users. `escape` determines how values are written; literal
     /// text is escaped too if the format requires it (JSON, forms).
@@ -259,8 +210,8 @@ impl Context<'_> {
         let mut good = Some(());
         for part in parts {
             match part {
-                Part::Literal(literal) => builder.literal(literal, escape),
-                Part::Expression { inner, at } => {
+                TextPart::Literal(literal) => builder.literal(literal, escape),
+                TextPart::Expression { inner, at } => {
                     good = self.add_value(node, inner, at, escape, &mut builder).and(good);
                 }
             }
@@ -279,7 +230,7 @@ impl Context<'_> {
     pub(crate) fn expression(&mut self, node: &Node, want: Said) -> Option<Expression> {
         let text = self.scalar(node, want.clone())?;
         let (inner, at) = match read_parts(self, node, text)?.as_slice() {
-            [Part::Expression { inner, at }] => (*inner, *at + 2),
+            [TextPart::Expression { inner, at }] => (*inner, *at + 2),
             _ if !text.contains("${") => (text, 0),
             _ => {
                 let message = say!("this is text, not a single expression");
@@ -319,8 +270,8 @@ impl Context<'_> {
         let mut good = Some(());
         for part in read_parts(self, node, text)? {
             match part {
-                Part::Literal(literal) => out.extend_from_slice(literal.as_bytes()),
-                Part::Expression { inner, at } => {
+                TextPart::Literal(literal) => out.extend_from_slice(literal.as_bytes()),
+                TextPart::Expression { inner, at } => {
                     let expression = self.compile_expression(node, inner, at + 2);
                     match expression.as_ref().map(Expression::as_constant) {
                         None => good = None,
@@ -400,7 +351,7 @@ pub(crate) fn single_expression(node: &Node) -> Option<(&str, usize)> {
         return None;
     }
     match parts(text).ok()?.as_slice() {
-        [Part::Expression { inner, at }] => Some((inner, *at)),
+        [TextPart::Expression { inner, at }] => Some((inner, *at)),
         _ => None,
     }
 }
@@ -410,7 +361,7 @@ pub(crate) fn read_parts<'n>(
     found: &mut Found,
     node: &Node,
     text: &'n str,
-) -> Option<Vec<Part<'n>>> {
+) -> Option<Vec<TextPart<'n>>> {
     match parts(text) {
         Ok(parts) => Some(parts),
         Err(at) => {
@@ -482,8 +433,8 @@ mod tests {
         for text in ["$", "${", "$${", "$$${x}", "$$$$", "a$${{b}} $#{c}$${d", "$$#{${"] {
             let escaped = escape(text);
             let read = parts(&escaped).unwrap().into_iter().map(|part| match part {
-                Part::Literal(literal) => literal.to_string(),
-                Part::Expression { inner, .. } => inner.trim_matches('\'').to_string(),
+                TextPart::Literal(literal) => literal.to_string(),
+                TextPart::Expression { inner, .. } => inner.trim_matches('\'').to_string(),
             });
             assert_eq!(read.collect::<String>(), text, "{escaped}");
         }
@@ -494,8 +445,8 @@ mod tests {
         let inner = |text| {
             let parts = parts(text).unwrap();
             let found = parts.iter().filter_map(|part| match part {
-                Part::Expression { inner, .. } => Some(*inner),
-                Part::Literal(_) => None,
+                TextPart::Expression { inner, .. } => Some(*inner),
+                TextPart::Literal(_) => None,
             });
             found.collect::<Vec<_>>()
         };
@@ -505,13 +456,13 @@ mod tests {
         assert_eq!(inner("${r'\\'}"), ["r'\\'"]);
         assert_eq!(inner("${'''it's } '''}"), ["'''it's } '''"]);
         assert!(inner("$${x} $ {y} }").is_empty());
-        assert_eq!(parts("$${x}").unwrap(), [Part::Literal("${x}")]);
-        assert_eq!(parts("a$${b").unwrap(), [Part::Literal("a"), Part::Literal("${b")]);
+        assert_eq!(parts("$${x}").unwrap(), [TextPart::Literal("${x}")]);
+        assert_eq!(parts("a$${b").unwrap(), [TextPart::Literal("a"), TextPart::Literal("${b")]);
         // A price: a dollar sign, then the value. Dollars before a brace count in pairs.
-        let price = [Part::Literal("$"), Part::Expression { inner: "x", at: 2 }];
+        let price = [TextPart::Literal("$"), TextPart::Expression { inner: "x", at: 2 }];
         assert_eq!(parts("$$${x}").unwrap(), price);
-        assert_eq!(parts("$$$${x}").unwrap(), [Part::Literal("$"), Part::Literal("${x}")]);
-        assert_eq!(parts("$$ $$x $").unwrap(), [Part::Literal("$$ $$x $")]);
+        assert_eq!(parts("$$$${x}").unwrap(), [TextPart::Literal("$"), TextPart::Literal("${x}")]);
+        assert_eq!(parts("$$ $$x $").unwrap(), [TextPart::Literal("$$ $$x $")]);
         for bad in ["${", "x${'}", "${{}", "$$${", "$${${", "${\"\\"] {
             assert!(parts(bad).is_err(), "{bad}");
         }

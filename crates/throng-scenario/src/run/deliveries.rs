@@ -24,7 +24,6 @@ use crate::read::Context;
 use crate::scope::{Kinds, SessionNames, Spoken};
 use crate::step::rows::Speech;
 use crate::steps::{Compiler, read_conditions, read_reply_conditions};
-use crate::synonyms::{did_you_mean, near_label};
 use crate::syntax::{Key, Kind, Node};
 use crate::words::shorten;
 
@@ -257,11 +256,9 @@ impl DeliveriesReader<'_, '_> {
         let names = || self.sessions.iter().map(|session| session.name.as_str());
         let Some(number) = names().position(|known| known == name) else {
             let message = say!("there is no session `{}`", shorten(&name));
-            let near = did_you_mean(&name, names());
-            let list: Vec<String> = names().map(|name| format!("`{}`", shorten(name))).collect();
-            let label = near_label(near, say!("unknown session"));
-            let help = say!("available: {}", list.join(", "));
-            return self.cx.refuse("unknown-name", node.place, message, label, help);
+            let (label, none) = (say!("unknown session"), Said::default());
+            let names = (name.as_str(), names());
+            return self.cx.unknown("unknown-name", node.place, message, names, label, none);
         };
         let is_open = |one: &Statement| matches!(one, Statement::Connect(_));
         if !self.sessions[number].all().any(is_open) && !self.cx.mistakes.has_errors() {
@@ -398,7 +395,6 @@ impl DeliveriesReader<'_, '_> {
             return None;
         }
         let message = say!("no step sends `{}`", shorten(name));
-        let mut error = self.cx.error("unknown-name", message, node.place);
         let mut names: Vec<&str> = Vec::new();
         for speech in self.spoken {
             let step = self.steps[speech.step.index()].name.as_str();
@@ -406,15 +402,9 @@ impl DeliveriesReader<'_, '_> {
                 names.push(step);
             }
         }
-        error =
-            error.label(near_label(did_you_mean(name, names.iter().copied()), say!("never sent")));
-        const SHOWN_MAX: usize = 12;
-        let list: Vec<String> =
-            names.iter().take(SHOWN_MAX).map(|name| format!("`{}`", shorten(name))).collect();
-        self.cx.fail(match list.is_empty() {
-            true => error.help(say!("add a step that sends it: `- send: {{text: hello}}`")),
-            false => error.help(say!("available: {}", list.join(", "))),
-        })
+        let none = say!("add a step that sends it: `- send: {{text: hello}}`");
+        let names = (name, names.into_iter());
+        self.cx.unknown("unknown-name", node.place, message, names, say!("never sent"), none)
     }
 
     /// The messages that receivers get, and their protocol: that of the senders if it has the
@@ -612,10 +602,7 @@ fn names_in(node: &Node) -> impl Iterator<Item = &str> {
         Kind::Scalar { text, .. } if text != "any" => names.push(text),
         Kind::Scalar { .. } => {}
         Kind::List(items) => {
-            names.extend(items.iter().filter_map(|item| match &item.kind {
-                Kind::Scalar { text, .. } => Some(text.as_str()),
-                _ => None,
-            }));
+            names.extend(items.iter().filter_map(Node::text));
         }
         Kind::Map(entries) => names.extend(entries.iter().map(|(key, _)| key.text.as_str())),
     }

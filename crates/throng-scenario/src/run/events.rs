@@ -150,12 +150,9 @@ impl EventsReader<'_, '_, '_> {
             return Some(Trigger::After { event: event as u16, offset });
         }
         let message = say!("there is no event `{}` above this one", shorten(name));
-        let error = self.cx.error("unknown-name", message, node.place);
-        let known: Vec<String> = self.before.iter().map(|it| format!("`{}`", it.name)).collect();
-        self.cx.fail(match known.is_empty() {
-            true => error.help(say!("move that event above this one")),
-            false => error.help(say!("available: {}", known.join(", "))),
-        })
+        let none = say!("move that event above this one");
+        let names = (name, self.before.iter().map(|event| event.name.as_str()));
+        self.cx.unknown("unknown-name", node.place, message, names, say!("here"), none)
     }
 
     /// The action, and its default name.

@@ -124,12 +124,12 @@ impl Recorded {
 
 /// The inputs of compiling a scenario, collected for recording.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct SeenInputs {
     files: RefCell<HashMap<PathBuf, Arc<[u8]>>>,
     variables: RefCell<BTreeMap<String, Option<String>>>,
 }
 
-impl Seen {
+impl SeenInputs {
     pub(crate) fn read(
         &self,
         read_file: ReadFile<'_>,
@@ -173,7 +173,7 @@ pub(crate) fn recorded(
     root: &Node,
     named: &[Named],
     (set, run): (&[(String, String)], &RunOptions),
-    (seen, secrets): (&Seen, &Secrets),
+    (seen, secrets): (&SeenInputs, &Secrets),
 ) -> Recorded {
     let recorded = Recorded {
         bytes: source.text.len() as u64,
@@ -211,7 +211,7 @@ pub(crate) fn recorded(
 
 /// Each file once, with the path of its copy. Files refer to each other by relative paths, so these
 /// are preserved.
-fn files(named: &[Named], seen: &Seen) -> Vec<RecordedFile> {
+fn files(named: &[Named], seen: &SeenInputs) -> Vec<RecordedFile> {
     let mut files: Vec<RecordedFile> = Vec::new();
     for file in named.iter().filter(|file| file.role.is_file()) {
         let path = whole(&file.path);
@@ -507,7 +507,7 @@ mod tests {
         ];
         let named = named.map(|(place, path, role)| Named { place, path: path.into(), role });
         let source = Source::new("test.yaml", "");
-        let nothing = (&Seen::default(), &Secrets::default());
+        let nothing = (&SeenInputs::default(), &Secrets::default());
         let recorded = recorded(&source, &root, &named, (&[], &RunOptions::default()), nothing);
         let want = "protocol: \"files/wire/chat.yaml\"\ndata: \"/a/tests/accounts.csv\"\n";
         assert_eq!(recorded.text(&[true, true, false, false]), format!("{TITLE}{want}"));
@@ -522,7 +522,7 @@ mod tests {
 
     #[test]
     fn environment_variables_are_recorded_by_name_and_digest() {
-        let seen = Seen::default();
+        let seen = SeenInputs::default();
         let env = |name: &str| (name != "GONE").then(|| format!("value of {name}"));
         for name in ["ZONE", "GONE", "API_TOKEN", "OTHER"] {
             seen.variable(&env, name);
@@ -542,7 +542,7 @@ mod tests {
 
     #[test]
     fn file_contents_are_kept_up_to_a_limit() {
-        let seen = Seen::default();
+        let seen = SeenInputs::default();
         let read = |_: &Path, _: usize| Ok(b"12345".to_vec());
         seen.read(&read, Path::new("a"), 5).unwrap();
         seen.read(&read, Path::new("b"), 4).unwrap();

@@ -394,20 +394,8 @@ impl ThresholdsReader<'_, '_, '_> {
         }
         let place = self.place(name);
         let message = say!("there is no {what} `{}`", shorten(name));
-        let mut error = self.cx.error("unknown-name", message, place);
-        if let Some(near) = did_you_mean(name, all.clone()) {
-            error = error.label(say!("did you mean `{near}`?"));
-        }
-        const SHOWN_MAX: usize = 12;
-        let mut list: Vec<String> =
-            all.take(SHOWN_MAX + 1).map(|name| format!("`{}`", shorten(name))).collect();
-        if list.len() > SHOWN_MAX {
-            list[SHOWN_MAX] = "…".into();
-        }
-        self.cx.fail(match list.is_empty() {
-            true => error.help(say!("the scenario has no {what}")),
-            false => error.help(say!("available: {}", list.join(", "))),
-        })
+        let none = say!("the scenario has no {what}");
+        self.cx.unknown("unknown-name", place, message, (name, all), say!("here"), none)
     }
 
     /// `http p99`, `GET / errors`, `errors`, `users.online`, `iterations rate`, `checkout with

@@ -5,7 +5,7 @@ use throng_base::units::{self, UnitError};
 
 use crate::keys::{MAP_KINDS, MapKind, Shape};
 use crate::protocol::keys::PROTOCOL_KINDS;
-use crate::schema::json::{Entries, Json, map};
+use crate::schema::json::{Entries, Json, map, texts};
 use crate::schema::reference;
 
 /// A decimal number as `throng_base::units` reads it.
@@ -45,7 +45,7 @@ pub(super) fn definitions() -> Entries {
     // With explicit types, editors would suggest `true` and `null` for every text. The empty
     // `properties` distinguish it from the text alternative, otherwise its title is shown twice.
     let not = |types: &[&str]| {
-        let others = map([("type", types.into()), ("properties", map([]))]);
+        let others = map([("type", texts(types)), ("properties", map([]))]);
         map([("not", others), ("properties", map([]))])
     };
     entries.add("number_or_bool", not(&["string", "array", "object", "null"]));
@@ -108,7 +108,7 @@ pub(super) fn schema(shape: &'static Shape, doc: Entries, examples: &[&str]) -> 
     }
     if let Shape::Words(words) = shape {
         let mut one = Entries::default();
-        one.add("enum", *words);
+        one.add("enum", texts(words));
         one.extend(doc.clone());
         let filled_in = map([("type", "string".into()), ("pattern", FILLED_IN.into())]);
         entries.extend(doc);
@@ -249,7 +249,7 @@ impl Taken {
         }
         let types = match types[..] {
             [one] => Json::from(one),
-            _ => Json::from(&types[..]),
+            _ => texts(&types),
         };
         let message = self.wanted.join(", or ");
         match self.scalar {
@@ -306,8 +306,8 @@ impl Taken {
         match typed.len() {
             0 | 1 => typed.into_iter().for_each(|one| entries.extend(one)),
             _ => {
-                let all = typed.into_iter().map(Entries::into_json).collect();
-                entries.add("allOf", Json::List(all));
+                let all: Vec<Json> = typed.into_iter().map(Entries::into_json).collect();
+                entries.add("allOf", all);
             }
         }
         if is_text {

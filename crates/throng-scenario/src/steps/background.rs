@@ -14,7 +14,7 @@ use crate::read::Context;
 use crate::step::via::Via;
 use crate::steps::rest::Flow;
 use crate::steps::{Coder, Section};
-use crate::syntax::{Place, part_of};
+use crate::syntax::Place;
 
 use slow::Body;
 
@@ -56,7 +56,7 @@ impl Inside {
 /// True if a step waits for the end of its connection.
 fn waits_for_close(cx: &Context<'_>, verb: &Verb<'_>) -> bool {
     let Verb::Expect(expect) = verb else { return false };
-    let close = expect.expect.node().and_then(|node| part_of(node, "close"));
+    let close = expect.expect.node().and_then(|node| node.get("close"));
     close.is_some() && !is_message(cx, "close")
 }
 

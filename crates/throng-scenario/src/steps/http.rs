@@ -36,11 +36,7 @@ pub(crate) fn read_http(
     let checks = read_checks(cx, fields.check, Answer::Http);
     let saves = read_saves(cx, *fields.save, Answer::Http);
     let failing = read_failing(cx, fields.on_error, fields.retry);
-    let written = match &node.kind {
-        Kind::Scalar { text, .. } => Some(text.as_str()),
-        _ => None,
-    };
-    let step = rows.row(cx, fields, StepKind::Http, written);
+    let step = rows.row(cx, fields, StepKind::Http, node.text());
     let query = fields.query.key().zip(fields.query.node());
     let query = query.and_then(|(key, node)| Some((key, read_query(cx, node)?)));
     let (method, path) = line?;

@@ -8,15 +8,14 @@ use throng_program::{LINKS_MAX, Link, Scheme, Target};
 use crate::ast::{self, Field, List, Uses, Verb};
 use crate::builtin::find_method;
 use crate::native::{self, Native};
-use crate::reach::{Home, Reach, Reaches, asks_for_events, list, unknown_target};
+use crate::reach::{Home, Reach, Reaches, asks_for_events, unknown_target};
 use crate::read::Context;
 use crate::scope::Spoken;
 use crate::step::rows::Rows;
 use crate::step::via::Via;
 use crate::steps::heartbeat::{self, Setting};
-use crate::synonyms::{did_you_mean, near_label};
 use crate::syntax::{Key, Kind, Node, Place};
-use crate::words::shorten;
+use crate::words::{self, shorten};
 
 /// The key that makes a `connect` an event stream.
 const EVENTS: &str = "events";
@@ -58,8 +57,8 @@ impl<'c> Links<'c> {
     fn find(&mut self, cx: &Context<'_>, connects: &[&ast::Connect<'_>]) {
         let home: &'c Home = self.home;
         for connect in connects {
-            let target = connect.target.node().and_then(text_of);
-            let path = connect.connect.node().and_then(text_of);
+            let target = connect.target.node().and_then(Node::text);
+            let path = connect.connect.node().and_then(Node::text);
             let needs = match asks_for_events(connect) {
                 true => Needs::Asked(&native::HTTP),
                 false => home.needs_of_connect(target, path),
@@ -213,8 +212,8 @@ impl<'c> Links<'c> {
         let reach = match fields.events.node().map(|node| cx.bool(node)) {
             Some(events) if events? => self.stream(cx, fields)?,
             _ => {
-                let target = fields.target.node().and_then(text_of);
-                let path = fields.connect.node().and_then(text_of);
+                let target = fields.target.node().and_then(Node::text);
+                let path = fields.connect.node().and_then(Node::text);
                 match self.home.needs_of_connect(target, path) {
                     Needs::Asked(_) => self.call(cx, fields)?,
                     needs => {
@@ -293,7 +292,7 @@ impl<'c> Links<'c> {
     pub(super) fn which<T>(&self, cx: &mut Context<'_>, key: &str, place: Place) -> Option<T> {
         let names = || self.lasting().map(|(_, draft)| draft.name.as_str());
         let first = names().next().unwrap_or_default();
-        let help = say!("write `{key}: {}`; available: {}", shorten(first), list(names()));
+        let help = say!("write `{key}: {}`; available: {}", shorten(first), words::names(names()));
         which_connection(cx, place, help)
     }
 
@@ -318,15 +317,9 @@ impl<'c> Links<'c> {
             return cx.refuse("no-connect", node.place, message, label, connect_help(reach));
         }
         let message = say!("there is no connection `{}`", shorten(&name));
-        let error = cx.error("unknown-name", message, node.place);
-        let error = error.label(near_label(
-            did_you_mean(&name, names()),
-            say!("no `connect` in this session opens it"),
-        ));
-        cx.fail(match names().next() {
-            Some(_) => error.help(say!("available: {}", list(names()))),
-            None => error.help(say!("leave out the name if the user has only one connection")),
-        })
+        let label = say!("no `connect` in this session opens it");
+        let none = say!("leave out the name if the user has only one connection");
+        cx.unknown("unknown-name", node.place, message, (&name, names()), label, none)
     }
 
     fn need_open(&mut self, cx: &mut Context<'_>, verb: &str, number: usize, place: Place) {
@@ -401,7 +394,7 @@ impl<'c> Links<'c> {
                 let help = say!(
                     "write `target: {}` in the step or the session; available: {}",
                     shorten(first),
-                    list(names())
+                    words::names(names())
                 );
                 cx.refuse("which-target", place, message, say!("the target is ambiguous"), help)
             }
@@ -501,7 +494,7 @@ impl<'c> Links<'c> {
     }
 
     /// The links that `connect` opens.
-    pub(super) fn lasting(&self) -> impl Iterator<Item = (u8, &Draft<'c>)> {
+    pub(super) fn lasting(&self) -> impl Iterator<Item = (u8, &Draft<'c>)> + Clone {
         (0..).zip(&self.all).filter(|(_, draft)| draft.link.lasts)
     }
 
@@ -713,14 +706,7 @@ fn read_plain(cx: &mut Context<'_>, node: &Node) -> Option<String> {
     }
 }
 
-fn text_of(node: &Node) -> Option<&str> {
-    match &node.kind {
-        Kind::Scalar { text, .. } => Some(text.as_str()),
-        _ => None,
-    }
-}
-
 /// The name that a `connect` gives to its connection.
 fn name_of<'n>(connect: &ast::Connect<'n>) -> Option<&'n str> {
-    connect.r#as.node().and_then(text_of)
+    connect.r#as.node().and_then(Node::text)
 }

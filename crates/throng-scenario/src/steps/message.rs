@@ -35,7 +35,7 @@ use crate::steps::conditions::{read_headers, read_pattern, read_reply_conditions
 use crate::steps::ends::read_close;
 use crate::steps::http::read_request_line;
 use crate::syntax::{Key, Kind, Node, Place};
-use crate::words::shorten;
+use crate::words::{self, shorten};
 
 pub(crate) fn read_connect(
     cx: &mut Context<'_>,
@@ -387,8 +387,7 @@ fn read_reply(
     let foreign = which.messages.iter().find(|id| !ids.contains(id));
     if let Some(id) = foreign {
         let name = &protocol.info(*id).name;
-        let replies = ids.iter().map(|id| format!("`{}`", protocol.info(*id).name));
-        let replies = replies.collect::<Vec<_>>().join(", ");
+        let replies = words::names(ids.iter().map(|id| &*protocol.info(*id).name));
         let message = say!("`{name}` is not a reply to this request");
         let label = say!("this message is never the reply");
         let help = say!("the replies to this request are {replies}");

@@ -200,6 +200,21 @@ pub(crate) fn write(bench: &Bench, own: impl FnOnce(&[&str]) -> Option<Writes>) 
     writer.out
 }
 
+/// Bytes as the value of `text`, or of `hex` if they are not a text that YAML can contain.
+fn text_or_hex(bytes: &[u8]) -> (&'static str, String) {
+    match std::str::from_utf8(bytes) {
+        Ok(value) if is_writable(value) => ("text", text(value)),
+        _ => ("hex", hex(bytes)),
+    }
+}
+
+fn one_or_list(values: &[String]) -> String {
+    match values {
+        [one] => one.clone(),
+        many => format!("[{}]", many.join(", ")),
+    }
+}
+
 /// Writes the session of a protocol.
 pub(crate) type Writes = fn(&mut Writer<'_>);
 
@@ -242,10 +257,8 @@ impl Writer<'_> {
     /// Files from a flag.
     fn files(&mut self, key: &str, flag: &str) {
         let paths: Vec<String> = self.bench.given(flag).map(text).collect();
-        match paths.as_slice() {
-            [] => {}
-            [one] => self.line(&format!("{key}: {one}")),
-            many => self.line(&format!("{key}: [{}]", many.join(", "))),
+        if !paths.is_empty() {
+            self.line(&format!("{key}: {}", one_or_list(&paths)));
         }
     }
 
@@ -311,10 +324,8 @@ impl Writer<'_> {
         entries.extend(bench.route.entries());
         self.section("connection", &entries);
         let sources: Vec<String> = bench.sources.iter().map(|source| quoted(source)).collect();
-        match sources.as_slice() {
-            [] => {}
-            [one] => self.line(&format!("source: {{addresses: {one}}}")),
-            many => self.line(&format!("source: {{addresses: [{}]}}", many.join(", "))),
+        if !sources.is_empty() {
+            self.line(&format!("source: {{addresses: {}}}", one_or_list(&sources)));
         }
         if let Some(redirects) = bench.redirects_max {
             self.line(&format!("limits: {{redirects: {redirects}}}"));
@@ -384,8 +395,10 @@ impl Writer<'_> {
         if let Some(every) = self.bench.heartbeat {
             let message = match &self.bench.heartbeat_message {
                 None => "ping: true".to_string(),
-                Some(value) if is_writable(value) => format!("text: {}", text(value)),
-                Some(value) => format!("hex: {}", hex(value.as_bytes())),
+                Some(value) => {
+                    let (key, value) = text_or_hex(value.as_bytes());
+                    format!("{key}: {value}")
+                }
             };
             let every = write_duration(every);
             self.line(&format!("        heartbeat: {{{message}, every: {every}}}"));
@@ -411,28 +424,14 @@ impl Writer<'_> {
         let method = self.method();
         self.line(&format!("      - http: {}", text(&format!("{method} {}", self.path))));
         self.modifiers();
-        match (&bench.hex_message, &bench.body) {
-            (Some(bytes), _) => self.line(&format!("        body: {{hex: {}}}", hex(bytes))),
-            (None, BenchBody::None) => {}
+        match (self.message(), &bench.body) {
+            (Some(("text", value)), _) => self.line(&format!("        body: {value}")),
+            (Some((key, value)), _) => self.line(&format!("        body: {{{key}: {value}}}")),
             (None, BenchBody::Form(parts)) => {
                 self.line("        multipart:");
                 parts.iter().for_each(|part| self.part(part));
             }
-            (None, BenchBody::Text(body)) if is_writable(body) => {
-                self.line(&format!("        body: {}", text(body)));
-            }
-            (None, BenchBody::Text(body)) => {
-                self.line(&format!("        body: {{hex: {}}}", hex(body.as_bytes())));
-            }
-            (None, BenchBody::Bytes(bytes)) => match std::str::from_utf8(bytes) {
-                Ok(body) if is_writable(body) => {
-                    self.line(&format!("        body: {}", text(body)));
-                }
-                _ => self.line(&format!("        body: {{hex: {}}}", hex(bytes))),
-            },
-            (None, BenchBody::File(path)) => {
-                self.line(&format!("        body: {{file: {}}}", text(&path.to_string_lossy())));
-            }
+            (None, _) => {}
         }
         if bench.follow_redirects {
             self.line("        redirects: follow");
@@ -481,11 +480,7 @@ impl Writer<'_> {
                 values = if is_cookie { vec![&joined] } else { values.split_off(values.len() - 1) };
             }
             let values: Vec<String> = values.into_iter().map(written).collect();
-            let line = match values.as_slice() {
-                [one] => format!("          {}: {one}", scalar(name)),
-                many => format!("          {}: [{}]", scalar(name), many.join(", ")),
-            };
-            self.line(&line);
+            self.line(&format!("          {}: {}", scalar(name), one_or_list(&values)));
         }
     }
 
@@ -519,10 +514,7 @@ impl Writer<'_> {
         let mut entries = Vec::new();
         if let Some(status) = bench.expect_status.as_ref().filter(|_| self.has_status()) {
             let list: Vec<String> = status.split(',').map(|one| scalar(one.trim())).collect();
-            entries.push(match list.as_slice() {
-                [one] => format!("status: {one}"),
-                many => format!("status: [{}]", many.join(", ")),
-            });
+            entries.push(format!("status: {}", one_or_list(&list)));
         }
         if let Some(matcher) = &bench.expect_text {
             entries.push(format!("text: {}", scalar(&wanted(matcher))));
@@ -559,21 +551,14 @@ impl Writer<'_> {
         }
     }
 
-    /// The message on a long-lived connection, if any: the key and its value.
+    /// The message or body, if any: the key and its value.
     pub(crate) fn message(&self) -> Option<(&'static str, String)> {
-        let utf8 = |value: &str| match is_writable(value) {
-            true => ("text", text(value)),
-            false => ("hex", hex(value.as_bytes())),
-        };
         if let Some(bytes) = &self.bench.hex_message {
             return Some(("hex", hex(bytes)));
         }
         match &self.bench.body {
-            BenchBody::Text(value) => Some(utf8(value)),
-            BenchBody::Bytes(bytes) => Some(match std::str::from_utf8(bytes) {
-                Ok(value) => utf8(value),
-                Err(_) => ("hex", hex(bytes)),
-            }),
+            BenchBody::Text(value) => Some(text_or_hex(value.as_bytes())),
+            BenchBody::Bytes(bytes) => Some(text_or_hex(bytes)),
             BenchBody::File(path) => Some(("file", text(&path.to_string_lossy()))),
             BenchBody::None | BenchBody::Form(_) => None,
         }

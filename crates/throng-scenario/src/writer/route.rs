@@ -1,5 +1,6 @@
 //! The route to the target from a command line: the keys of `connection` for it.
 
+use super::one_or_list;
 use crate::quote::{quoted, scalar, text};
 
 use crate::network::route::BenchProxy;
@@ -66,10 +67,7 @@ impl BenchRoute {
         if !self.resolve.is_empty() {
             let pair = |(place, addresses): &(String, Vec<String>)| {
                 let all: Vec<String> = addresses.iter().map(|one| quoted(one)).collect();
-                match all.as_slice() {
-                    [one] => format!("{}: {one}", quoted(place)),
-                    all => format!("{}: [{}]", quoted(place), all.join(", ")),
-                }
+                format!("{}: {}", quoted(place), one_or_list(&all))
             };
             entries.push(map("resolve", self.resolve.iter().map(pair).collect()));
         }

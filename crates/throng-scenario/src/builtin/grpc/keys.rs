@@ -48,7 +48,7 @@ macro_rules! grpc {
         ]
     };
     (schema) => {
-        Part {
+        SchemaPart {
             examples: &[
                 ("GRPC", "grpc", &["package.Service/Method"]),
                 ("SCENARIO", "proto", &["service.proto"]),

@@ -35,7 +35,7 @@ macro_rules! mqtt {
         }]
     };
     (schema) => {
-        Part {
+        SchemaPart {
             needs: &[("WILL", Needs::All(&["topic"])), ("SUBSCRIPTION", Needs::All(&["topic"]))],
             ..NOTHING
         }

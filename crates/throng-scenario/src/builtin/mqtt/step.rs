@@ -22,7 +22,7 @@ use crate::step::content::read_content;
 use crate::step::failing::{read_failing, read_timeout};
 use crate::step::rows::Rows;
 use crate::step::via::Via;
-use crate::syntax::{Kind, Node, part_of};
+use crate::syntax::{Kind, Node};
 use crate::words::shorten;
 
 /// Default keep-alive interval.
@@ -163,7 +163,7 @@ fn check_client_id(cx: &mut Context<'_>, fields: &ast::Mqtt<'_>, client: &Client
 /// ID.
 pub(super) fn warn_same_id(cx: &mut Context<'_>, connects: &[&ast::Connect<'_>]) {
     for mqtt in connects.iter().filter_map(|connect| connect.mqtt.node()) {
-        let Some(node) = part_of(mqtt, "client_id") else { continue };
+        let Some(node) = mqtt.get("client_id") else { continue };
         let Kind::Scalar { text, .. } = &node.kind else { continue };
         if !text.is_empty() && !text.contains("${") && !node.is_null() {
             let message = say!("all users have the same client ID");
@@ -325,13 +325,9 @@ fn request(
 
 /// The default name of the row: the verb and its value.
 fn row_of(verb: &str, node: &Node) -> String {
-    let text = |node: &Node| match &node.kind {
-        Kind::Scalar { text, .. } => text.clone(),
-        Kind::Map(entries) => match entries.iter().find(|(key, _)| key.text == "topic") {
-            Some((_, Node { kind: Kind::Scalar { text, .. }, .. })) => text.clone(),
-            _ => String::new(),
-        },
-        Kind::List(_) => String::new(),
+    let text = |node: &Node| {
+        let text = node.text().or_else(|| node.get("topic")?.text());
+        text.unwrap_or("").to_string()
     };
     match &node.kind {
         Kind::List(items) => {
@@ -345,16 +341,9 @@ fn row_of(verb: &str, node: &Node) -> String {
 const SUBSCRIBE_HELP: Said =
     say!("write `subscribe: rooms/+/news`, or a list: `[rooms/1, {{topic: jobs/#, qos: 2}}]`");
 
-/// A single item, or the items of a list that is not empty.
+/// A single topic filter, or several.
 fn listed<'n>(cx: &mut Context<'_>, node: &'n Node) -> Option<&'n [Node]> {
-    match &node.kind {
-        Kind::List(items) if items.is_empty() => {
-            let message = say!("there are no topic filters");
-            cx.refuse("empty", node.place, message, say!("empty"), SUBSCRIBE_HELP)
-        }
-        Kind::List(items) => Some(items),
-        _ => Some(std::slice::from_ref(node)),
-    }
+    cx.some_items(node, say!("there are no topic filters"), SUBSCRIBE_HELP)
 }
 
 /// The message from one of these keys; empty without any.

@@ -57,10 +57,7 @@ pub(crate) fn read_redis(
 
 /// The first command as written, and the number of the others.
 fn written(node: &Node) -> String {
-    let text = |node: &Node| match &node.kind {
-        Kind::Scalar { text, .. } => text.clone(),
-        _ => String::new(),
-    };
+    let text = |node: &Node| node.text().unwrap_or("").to_string();
     let words = |items: &[Node]| items.iter().map(text).collect::<Vec<_>>().join(" ");
     let all: Vec<String> = match &node.kind {
         Kind::List(items) if items.iter().any(|item| matches!(item.kind, Kind::List(_))) => items

@@ -25,7 +25,7 @@ macro_rules! sql {
         }]
     };
     (schema) => {
-        Part {
+        SchemaPart {
             examples: &[("SQL", "sql", &["select name from users where id = $1"])],
             patterns: &[("SQL_CHECK", "^column[.]")],
             ..NOTHING

@@ -19,7 +19,7 @@ use crate::step::failing::{read_failing, read_timeout};
 use crate::step::rows::Rows;
 use crate::step::via::Via;
 use crate::synonyms::did_you_mean;
-use crate::syntax::{Kind, Node, Place};
+use crate::syntax::{Node, Place};
 use crate::words::shorten;
 
 pub(crate) fn read_sql(
@@ -30,10 +30,7 @@ pub(crate) fn read_sql(
 ) -> Option<Statement> {
     let node = fields.sql.node()?;
     let text = cx.template(node, say!("a statement"), Escape::None);
-    let written = match &node.kind {
-        Kind::Scalar { text, .. } => text.as_str(),
-        _ => "",
-    };
+    let written = node.text().unwrap_or("");
     let dialect = via.reach.scheme.and_then(Scheme::dialect).unwrap_or_default();
     let found = scan(written, dialect);
     warn_quoted(cx, node, written, &found);
