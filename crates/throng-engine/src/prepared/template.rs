@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use throng_expression::{EvaluationError, Scope};
 use throng_program::{Body, Http, Text};
-use throng_protocol::http1::{self, InvalidPart, Jar};
+use throng_protocol::http1::{self, InvalidByte, Jar};
 
 use crate::prepared::cookies::CookiePlace;
 
@@ -409,12 +409,9 @@ fn write_value(
 ) -> Result<(), EvaluationError> {
     let begin = out.len();
     text.render(out, scope)?;
-    match http1::validate_header_value(&out[begin..]) {
-        Err(InvalidPart::Byte { byte, .. }) => {
-            Err(EvaluationError(say!("a header cannot contain the character `{}`", shown(byte))))
-        }
-        _ => Ok(()),
-    }
+    http1::validate_header_value(&out[begin..]).map_err(|InvalidByte(byte)| {
+        EvaluationError(say!("a header cannot contain the character `{}`", shown(byte)))
+    })
 }
 
 fn shown(byte: u8) -> impl std::fmt::Display {

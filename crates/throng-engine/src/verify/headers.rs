@@ -76,7 +76,7 @@ fn finding(
 /// RFC 9110 (5.3).
 fn map_of(headers: Headers<'_>) -> Value {
     let mut entries: Vec<(String, String)> = Vec::new();
-    for (name, value) in headers {
+    for (name, value) in headers.iter() {
         let name = String::from_utf8_lossy(name).to_ascii_lowercase();
         let value = String::from_utf8_lossy(value);
         match entries.iter_mut().find(|(known, _)| *known == name) {

@@ -72,13 +72,8 @@ impl Finder<'_> {
             for again in fields.filter(|_| list.is_empty() || own > 0) {
                 let message = say!("two fields of the packet have the same purpose: {word}");
                 let help = say!("give this purpose to only one of them");
-                let mistake = self.say(
-                    "protocol-role-twice",
-                    again.place,
-                    message,
-                    say!("second occurrence"),
-                    help,
-                );
+                let label = say!("second occurrence");
+                let mistake = self.say("protocol-role-twice", again.place, message, label, help);
                 mistake.other = first.map(|first| (first.place, say!("first occurrence")));
             }
         }
@@ -126,13 +121,8 @@ impl Finder<'_> {
             let name = &message.name.value;
             let message_text = say!("`{name}` has fields, but the packet has no body for them");
             let help = say!("add `{{id: body}}` to `packet` where these fields belong");
-            self.say(
-                "protocol-no-body",
-                message.name.place,
-                message_text,
-                say!("this message has fields"),
-                help,
-            );
+            let label = say!("this message has fields");
+            self.say("protocol-no-body", message.name.place, message_text, label, help);
         }
     }
 
@@ -185,13 +175,8 @@ impl Finder<'_> {
                 let text = say!("`{name}` has no `kind`");
                 let help =
                     say!("give it a `kind`: the value of `{}` in this message", first.id.value);
-                self.say(
-                    "protocol-bad-kind",
-                    message.name.place,
-                    text,
-                    say!("without a kind"),
-                    help,
-                );
+                let label = say!("without a kind");
+                self.say("protocol-bad-kind", message.name.place, text, label, help);
                 continue;
             };
             match &kind.value {
@@ -211,13 +196,8 @@ impl Finder<'_> {
                          apart"
                 );
                 let place = other.kind.as_ref().map_or(other.place, |kind| kind.place);
-                let mistake = self.say(
-                    "protocol-kind-twice",
-                    kind.place,
-                    text,
-                    say!("second occurrence"),
-                    help,
-                );
+                let label = say!("second occurrence");
+                let mistake = self.say("protocol-kind-twice", kind.place, text, label, help);
                 mistake.other = Some((place, say!("first occurrence")));
             }
         }
@@ -341,13 +321,8 @@ impl Finder<'_> {
                     message.name.value
                 );
                 let help = say!("add `selects: message` to a field of the packet");
-                self.say(
-                    "protocol-bad-kind",
-                    kind.place,
-                    text,
-                    say!("no field contains this kind"),
-                    help,
-                );
+                let label = say!("no field contains this kind");
+                self.say("protocol-bad-kind", kind.place, text, label, help);
             }
             let mut earlier = declaration.messages[..index].iter();
             if let Some(first) = earlier.find(|other| comes(other) == comes(message)) {
@@ -380,13 +355,8 @@ impl Finder<'_> {
                 if let Some(first) = earlier.iter().find(|other| other.value == *wanted) {
                     let text = say!("`answers` of `{name}` lists `{wanted}` twice");
                     let help = say!("list each message only once");
-                    let mistake = self.say(
-                        "protocol-bad-reply",
-                        place,
-                        text,
-                        say!("second occurrence"),
-                        help,
-                    );
+                    let label = say!("second occurrence");
+                    let mistake = self.say("protocol-bad-reply", place, text, label, help);
                     mistake.other = Some((first.place, say!("first occurrence")));
                 } else if wanted == name && !self.may_answer_itself() {
                     let text = say!("`{name}` lists itself in `answers`");
@@ -454,13 +424,8 @@ impl Finder<'_> {
             let text =
                 say!("the heartbeat expects `{}`, which is not a reply to `{send}`", expect.value);
             let help = say!("add `answers: {send}` to `{}`", expect.value);
-            let mistake = self.say(
-                "protocol-bad-heartbeat",
-                expect.place,
-                text,
-                say!("not a reply to the heartbeat"),
-                help,
-            );
+            let label = say!("not a reply to the heartbeat");
+            let mistake = self.say("protocol-bad-heartbeat", expect.place, text, label, help);
             mistake.other = Some((answer.name.place, say!("this message")));
         }
         if heartbeat.every.is_zero() {
@@ -487,13 +452,8 @@ impl Finder<'_> {
             Framing::Length if stream && field.is_none() => {
                 let text = say!("the protocol does not define where a packet ends");
                 let help = say!("add a field with `counts: body`, or set `delimiter` or `fixed`");
-                self.say(
-                    "protocol-no-length",
-                    declaration.place,
-                    text,
-                    say!("no length field"),
-                    help,
-                );
+                let label = say!("no length field");
+                self.say("protocol-no-length", declaration.place, text, label, help);
             }
             Framing::Length if stream => self.table.frame = Frame::Length,
             Framing::Length => self.table.frame = Frame::Whole,
@@ -670,13 +630,8 @@ impl Finder<'_> {
         }
         for (place, text, help) in wrong {
             let help = help.to_owned();
-            let mistake = self.say(
-                "protocol-bad-delimiter",
-                place,
-                text,
-                say!("a packet could end here"),
-                help,
-            );
+            let label = say!("a packet could end here");
+            let mistake = self.say("protocol-bad-delimiter", place, text, label, help);
             mistake.other = Some((delimiter.place, say!("the delimiter")));
         }
     }
@@ -727,13 +682,8 @@ impl Finder<'_> {
             let text =
                 say!("`{name}` comes after fields of variable size, so its position is unknown");
             let help = say!("move the length field before these fields");
-            self.say(
-                "protocol-bad-length",
-                field.place,
-                text,
-                say!("not at a fixed position"),
-                help,
-            );
+            let label = say!("not at a fixed position");
+            self.say("protocol-bad-length", field.place, text, label, help);
             return;
         };
         let Some(base) = self.counted_from(index, field, counts, behind) else { return };

@@ -10,7 +10,7 @@ use super::declaration::{
 use super::notation::xml;
 use super::path::json_step;
 use super::table::{Candidates, Constant, Document, Job, Member, Table};
-use super::wanted::{Around, Inner, Wanted};
+use super::wanted::{Around, Inner, ValueTree, Wanted};
 use crate::fields::Parts;
 
 /// Maximum index of an item; items before it that no field names are sent as `null`.
@@ -376,79 +376,52 @@ pub(super) fn around<'p>(
     paths: impl Iterator<Item = &'p [Inner]>,
 ) -> Around {
     let format = table.document.as_ref().map(|document| document.format).unwrap_or_default();
-    if format == Format::Xml {
-        let name = table.messages[usize::from(message.0)].text.as_ref();
-        let name = name.map_or(&[][..], |name| &name.content);
-        return xml::around(&String::from_utf8_lossy(name), table.root(), paths);
-    }
-    let mut root = Written::default();
+    let mut root = ValueTree::default();
     for (index, path) in paths.enumerate() {
         root.add(path, index);
     }
-    let mut around = Around { order: Vec::new(), pieces: Vec::new(), end: Vec::new() };
-    root.write(format, &mut around);
+    let mut around = Around::default();
+    if format == Format::Xml {
+        let name = table.messages[usize::from(message.0)].text.as_ref();
+        let name = name.map_or(&[][..], |name| &name.content);
+        xml::write(&root, &String::from_utf8_lossy(name), table.root(), &mut around);
+    } else {
+        write(&root, format, &mut around);
+    }
     around
 }
 
-/// A value, or an object or list that contains values.
-#[derive(Default)]
-struct Written<'p> {
-    value: Option<usize>,
-    children: Vec<(&'p Inner, Written<'p>)>,
-}
-
-impl<'p> Written<'p> {
-    fn add(&mut self, path: &'p [Inner], index: usize) {
-        let Some((first, rest)) = path.split_first() else {
-            self.value = Some(index);
-            return;
-        };
-        let at = match self.children.iter().position(|(step, _)| *step == first) {
-            Some(at) => at,
-            None => {
-                let behind = |(step, _): &(&Inner, Written<'_>)| match (step, first) {
-                    (Inner::Index(one), Inner::Index(other)) => one > other,
-                    _ => false,
-                };
-                let at = self.children.iter().position(behind).unwrap_or(self.children.len());
-                self.children.insert(at, (first, Written::default()));
-                at
-            }
-        };
-        self.children[at].1.add(rest, index);
+/// Writes an object or a list.
+fn write(part: &ValueTree<'_>, format: Format, around: &mut Around) {
+    if let Some(index) = part.value {
+        around.value(index);
+        return;
     }
-
-    fn write(&self, format: Format, around: &mut Around) {
-        if let Some(index) = self.value {
-            around.value(index);
-            return;
-        }
-        let is_list = matches!(self.children.first(), Some((Inner::Index(_), _)));
-        let count = match self.children.last() {
-            Some((Inner::Index(last), _)) => *last as usize + 1,
-            _ => self.children.len(),
-        };
-        format.open(is_list, count, &mut around.end);
-        let mut written = 0;
-        for (step, child) in &self.children {
-            match step {
-                Inner::Key(key) => {
-                    format.separate(written, &mut around.end);
-                    format.write_path_key(key, &mut around.end);
-                    written += 1;
-                }
-                Inner::Index(index) => {
-                    for item in written..=*index as usize {
-                        format.separate(item, &mut around.end);
-                        if item < *index as usize {
-                            format.write(&Value::Null, &mut around.end);
-                        }
+    let is_list = matches!(part.children.first(), Some((Inner::Index(_), _)));
+    let count = match part.children.last() {
+        Some((Inner::Index(last), _)) => *last as usize + 1,
+        _ => part.children.len(),
+    };
+    format.open(is_list, count, &mut around.end);
+    let mut written = 0;
+    for (step, child) in &part.children {
+        match step {
+            Inner::Key(key) => {
+                format.separate(written, &mut around.end);
+                format.write_path_key(key, &mut around.end);
+                written += 1;
+            }
+            Inner::Index(index) => {
+                for item in written..=*index as usize {
+                    format.separate(item, &mut around.end);
+                    if item < *index as usize {
+                        format.write(&Value::Null, &mut around.end);
                     }
-                    written = *index as usize + 1;
                 }
+                written = *index as usize + 1;
             }
-            child.write(format, around);
         }
-        format.close(is_list, &mut around.end);
+        write(child, format, around);
     }
+    format.close(is_list, &mut around.end);
 }

@@ -73,6 +73,7 @@ impl Wanted {
 }
 
 /// What stands around the values of a document.
+#[derive(Default)]
 pub(super) struct Around {
     /// Which value comes next.
     pub(super) order: Vec<usize>,
@@ -86,5 +87,35 @@ impl Around {
     pub(super) fn value(&mut self, index: usize) {
         self.order.push(index);
         self.pieces.push(std::mem::take(&mut self.end));
+    }
+}
+
+/// The places of values in a document that is written: a value, or what contains values.
+#[derive(Default)]
+pub(super) struct ValueTree<'p> {
+    pub(super) value: Option<usize>,
+    /// Keys in the order in which they are first named, items in order.
+    pub(super) children: Vec<(&'p Inner, ValueTree<'p>)>,
+}
+
+impl<'p> ValueTree<'p> {
+    pub(super) fn add(&mut self, path: &'p [Inner], index: usize) {
+        let Some((first, rest)) = path.split_first() else {
+            self.value = Some(index);
+            return;
+        };
+        let at = match self.children.iter().position(|(step, _)| *step == first) {
+            Some(at) => at,
+            None => {
+                let behind = |(step, _): &(&Inner, ValueTree<'_>)| match (step, first) {
+                    (Inner::Index(one), Inner::Index(other)) => one > other,
+                    _ => false,
+                };
+                let at = self.children.iter().position(behind).unwrap_or(self.children.len());
+                self.children.insert(at, (first, ValueTree::default()));
+                at
+            }
+        };
+        self.children[at].1.add(rest, index);
     }
 }

@@ -123,7 +123,7 @@ fn read_first_head(input: &[u8]) -> Shown {
     };
     shown.consumed = leading + head.bytes;
     shown.events = vec![head.status.to_string(), head.version_minor.to_string()];
-    for (name, value) in head.headers {
+    for (name, value) in head.headers.iter() {
         let value = value.trim_ascii().escape_ascii();
         shown.events.push(format!("{}={value}", String::from_utf8_lossy(name)));
     }

@@ -26,8 +26,11 @@ impl<'a> Headers<'a> {
     }
 
     /// Names and values in order; values without surrounding blanks.
-    pub fn iter(self) -> HeaderIterator<'a> {
-        HeaderIterator { rest: self.lines }
+    pub fn iter(self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+        self.each_line().map_while(|line| {
+            let colon = memchr(b':', line)?;
+            Some((&line[..colon], trim_blanks(&line[colon + 1..])))
+        })
     }
 
     /// The value of the first header with this name, in any case.
@@ -36,54 +39,24 @@ impl<'a> Headers<'a> {
     }
 
     /// The values of all headers with this name, in any case.
-    pub fn get_all<'n>(self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
+    pub fn get_all(self, name: &str) -> impl Iterator<Item = &'a [u8]> {
+        let values = self.each_line().filter_map(|line| value_if_named(line, name.as_bytes()));
+        values.map(trim_blanks)
+    }
+
+    /// Lines without their LF, but with their CR.
+    fn each_line(self) -> impl Iterator<Item = &'a [u8]> {
         let mut rest = self.lines;
         std::iter::from_fn(move || {
-            while !rest.is_empty() {
-                let line = take_line(&mut rest);
-                if let Some(value) = value_if_named(line, name.as_bytes()) {
-                    return Some(trim_blanks(value));
-                }
+            if rest.is_empty() {
+                return None;
             }
-            None
+            let end = memchr(b'\n', rest).unwrap_or(rest.len());
+            let line = &rest[..end];
+            rest = rest.get(end + 1..).unwrap_or_default();
+            Some(line)
         })
     }
-}
-
-impl<'a> IntoIterator for Headers<'a> {
-    type Item = (&'a [u8], &'a [u8]);
-    type IntoIter = HeaderIterator<'a>;
-
-    fn into_iter(self) -> HeaderIterator<'a> {
-        self.iter()
-    }
-}
-
-/// See [`Headers::iter`].
-#[derive(Clone, Debug)]
-pub struct HeaderIterator<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Iterator for HeaderIterator<'a> {
-    type Item = (&'a [u8], &'a [u8]);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        let line = take_line(&mut self.rest);
-        let colon = memchr(b':', line)?;
-        Some((&line[..colon], trim_blanks(&line[colon + 1..])))
-    }
-}
-
-/// Takes one line off `rest`, without its LF, but with its CR.
-fn take_line<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
-    let end = memchr(b'\n', rest).unwrap_or(rest.len());
-    let line = &rest[..end];
-    *rest = rest.get(end + 1..).unwrap_or_default();
-    line
 }
 
 fn value_if_named<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
@@ -114,15 +87,12 @@ pub(super) fn list_elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// `Err` with the first line that is not `token:value`.
-pub(super) fn check_lines(mut lines: &[u8]) -> Result<(), &[u8]> {
-    while !lines.is_empty() {
-        let line = take_line(&mut lines);
+pub(super) fn check_lines(lines: &[u8]) -> Result<(), &[u8]> {
+    let is_broken = |line: &&[u8]| {
         let length = name_length(line);
-        if length == 0 || line.get(length) != Some(&b':') {
-            return Err(line);
-        }
-    }
-    Ok(())
+        length == 0 || line.get(length) != Some(&b':')
+    };
+    Headers { lines }.each_line().find(is_broken).map_or(Ok(()), Err)
 }
 
 /// Eight times the byte 1, and the highest bit of each byte.
@@ -174,6 +144,7 @@ fn is_in_name(byte: u8) -> bool {
     (0x21..0x80).contains(&byte) && byte != b':'
 }
 
+/// RFC 9110, 5.6.2.
 pub(crate) const IS_TOKEN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;

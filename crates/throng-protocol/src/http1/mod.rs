@@ -23,12 +23,11 @@ pub use error::HttpError;
 pub use excerpt::Excerpt;
 pub(crate) use head::ContentLength;
 pub use head::{BodyFraming, Head, RequestKind};
+pub use headers::Headers;
 pub(crate) use headers::IS_TOKEN;
-pub use headers::{HeaderIterator, Headers};
 pub use request::{
-    InvalidPart, basic_authorization, validate_header_name, validate_header_value, validate_method,
-    validate_target, write_chunk, write_connect, write_content_length, write_head_end,
-    write_header, write_last_chunk, write_request, write_request_line,
+    InvalidByte, basic_authorization, validate_header_value, validate_target, write_connect,
+    write_content_length, write_head_end, write_header, write_request_line,
 };
 pub use response::{Event, ResponseReader};
 pub use retry_after::retry_after;

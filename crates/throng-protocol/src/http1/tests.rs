@@ -399,7 +399,7 @@ fn headers_are_found_in_any_case_and_in_order() {
     let cookies: Vec<_> = head.headers.get_all("Set-Cookie").collect();
     assert_eq!(cookies, [&b"a=b"[..], b"c=d"]);
     assert_eq!(head.headers.iter().count(), 6);
-    assert_eq!(head.headers.into_iter().next(), Some((&b"Set-Cookie"[..], &b"a=b"[..])));
+    assert_eq!(head.headers.iter().next(), Some((&b"Set-Cookie"[..], &b"a=b"[..])));
     assert!(head.has_set_cookie && !head.upgrade && head.bytes == message.len());
     assert_eq!(head.content_encoding, Some(&b"gzip"[..]));
     assert!(!head.headers.is_empty() && head.headers.as_bytes().ends_with(b"0\r\n"));

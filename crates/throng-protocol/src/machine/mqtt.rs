@@ -3,7 +3,7 @@
 use throng_base::{Said, Time};
 
 use super::{Answered, Breach, Event, Fields, Input, Lent, Nature, Parts, ProtocolMachine, Traits};
-use crate::mqtt::{Came, Client, ClientError, Message, Reading};
+use crate::mqtt::{Answer, Came, Client, ClientError, Message, Reading};
 use crate::websocket::closed;
 
 impl ProtocolMachine for Client {
@@ -26,12 +26,15 @@ impl ProtocolMachine for Client {
         let reading = Reading { now: input.now, limits: &limits.websocket };
         let came = self.next(&mut rest, reading, inflater, (mqtt, room), out)?;
         input.leave(rest);
+        let text = || std::str::from_utf8(room).unwrap_or_default();
         Ok(came.map(|came| match came {
-            Came::Message(message) => Event::Message(message),
-            Came::Answered(answer) => Event::Answered(Answered::Mqtt(answer)),
+            Came::Message => Event::Message(room),
+            Came::Answered { id, packet, reason, lower } => {
+                Event::Answered(Answered::Mqtt(Answer { id, packet, reason, text: text(), lower }))
+            }
             Came::Pong => Event::Pong(b""),
-            Came::Ping(payload) => Event::Ping(payload),
-            Came::Closed { code, reason } => Event::Closed { code, reason },
+            Came::Ping => Event::Ping(room),
+            Came::Closed { code } => Event::Closed { code, reason: text() },
         }))
     }
 

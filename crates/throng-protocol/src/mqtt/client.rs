@@ -34,19 +34,23 @@ struct Carrier {
     at: usize,
 }
 
-/// An event. It does not borrow from the client.
+/// An event. Its data is in the room: see [`Message::of`] for a message.
 #[derive(Clone, Copy, Debug)]
-pub enum Came<'a> {
-    /// See [`Message::of`].
-    Message(&'a [u8]),
-    Answered(Answer<'a>),
+pub enum Came {
+    Message,
+    /// With the server's explanation; see [`Answer`].
+    Answered {
+        id: u16,
+        packet: PacketType,
+        reason: &'static Reason,
+        lower: usize,
+    },
     Pong,
-    /// From the WebSocket below; must be answered.
-    Ping(&'a [u8]),
+    /// From the WebSocket below, with its payload; must be answered.
+    Ping,
     /// The server closes: with the status of its reason, or with a WebSocket code.
     Closed {
         code: Option<u16>,
-        reason: &'a str,
     },
 }
 
@@ -175,14 +179,14 @@ impl Client {
     ///
     /// # Errors
     /// A violation of one of the standards. Nothing is read after it.
-    pub fn next<'r>(
+    pub fn next(
         &mut self,
         rest: &mut &[u8],
         Reading { now, limits }: Reading<'_>,
         inflater: &mut Inflater,
-        (own, room): (&mut Room, &'r mut Vec<u8>),
+        (own, room): (&mut Room, &mut Vec<u8>),
         out: &mut Vec<u8>,
-    ) -> Result<Option<Came<'r>>, ClientError> {
+    ) -> Result<Option<Came>, ClientError> {
         room.clear();
         let packet_bytes_max = u32::try_from(limits.message_bytes_max).unwrap_or(u32::MAX);
         let Client { session, carrier } = self;
@@ -193,8 +197,8 @@ impl Client {
                 match session.next(rest, lent).map_err(ClientError::Mqtt)? {
                     None => return Ok(None),
                     Some(event) => {
-                        if let Some(kind) = meaning(event, room) {
-                            return Ok(Some(kind.came(room)));
+                        if let Some(came) = meaning(event, room) {
+                            return Ok(Some(came));
                         }
                     }
                 }
@@ -213,8 +217,8 @@ impl Client {
                         continue;
                     }
                     Ok(Some(message)) => match of_carrier(message, room)? {
-                        Some(kind) => return Ok(Some(kind.came(room))),
                         None => continue,
+                        came => return Ok(came),
                     },
                     Err(error) => return Err(ClientError::WebSocket(error)),
                 }
@@ -223,13 +227,13 @@ impl Client {
             let lent = Lent { whole, topic, out: &mut said, now, packet_bytes_max };
             let read = session.next(&mut packets, lent);
             let left = packets.len();
-            let kind = read.map(|event| event.and_then(|event| meaning(event, room)));
+            let came = read.map(|event| event.and_then(|event| meaning(event, room)));
             carrier.at = carrier.held.len() - left;
             if !said.is_empty() {
                 write_frame(out, Opcode::Binary, true, false, Some(mask), &said);
             }
-            if let Some(kind) = kind.map_err(ClientError::Mqtt)? {
-                return Ok(Some(kind.came(room)));
+            if let Some(came) = came.map_err(ClientError::Mqtt)? {
+                return Ok(Some(came));
             }
         }
     }
@@ -245,33 +249,9 @@ impl Carrier {
     }
 }
 
-/// An event whose data is in the room.
-enum CameKind {
-    Message,
-    Answered { id: u16, packet: PacketType, reason: &'static Reason, lower: usize },
-    Pong,
-    Ping,
-    Closed { code: Option<u16> },
-}
-
-impl CameKind {
-    fn came(self, room: &[u8]) -> Came<'_> {
-        let text = || std::str::from_utf8(room).unwrap_or_default();
-        match self {
-            CameKind::Message => Came::Message(room),
-            CameKind::Answered { id, packet, reason, lower } => {
-                Came::Answered(Answer { id, packet, reason, text: text(), lower })
-            }
-            CameKind::Pong => Came::Pong,
-            CameKind::Ping => Came::Ping(room),
-            CameKind::Closed { code } => Came::Closed { code, reason: text() },
-        }
-    }
-}
-
 /// The meaning of a session event for the caller; `None` if only the session needs it.
-fn meaning(event: Event<'_>, room: &mut Vec<u8>) -> Option<CameKind> {
-    let answered = |id, packet, reason, lower| CameKind::Answered { id, packet, reason, lower };
+fn meaning(event: Event<'_>, room: &mut Vec<u8>) -> Option<Came> {
+    let answered = |id, packet, reason, lower| Came::Answered { id, packet, reason, lower };
     let mut told = |properties: Properties<'_>| {
         let text = properties.text(PropertyId::ReasonString).unwrap_or_default();
         room.extend_from_slice(text.as_bytes());
@@ -279,7 +259,7 @@ fn meaning(event: Event<'_>, room: &mut Vec<u8>) -> Option<CameKind> {
     Some(match event {
         Event::Message(publish) => {
             Message::write(&publish, room);
-            CameKind::Message
+            Came::Message
         }
         Event::Connected { properties, .. } => {
             told(properties);
@@ -298,13 +278,13 @@ fn meaning(event: Event<'_>, room: &mut Vec<u8>) -> Option<CameKind> {
             told(codes.properties);
             answered(codes.id, PacketType::Unsuback, worst(PacketType::Unsuback, codes), 0)
         }
-        Event::Pong => CameKind::Pong,
+        Event::Pong => Came::Pong,
         Event::Disconnected { reason, properties } => {
             told(properties);
             if room.is_empty() {
                 room.extend_from_slice(reason.name.as_bytes());
             }
-            CameKind::Closed { code: Some(reason.status()) }
+            Came::Closed { code: Some(reason.status()) }
         }
         // No step waits for it, and it is counted that way.
         Event::Unreleased(_) => {
@@ -334,16 +314,16 @@ fn worst(packet: PacketType, codes: Codes<'_>) -> &'static Reason {
 fn of_carrier(
     message: websocket::Message<'_>,
     room: &mut Vec<u8>,
-) -> Result<Option<CameKind>, ClientError> {
+) -> Result<Option<Came>, ClientError> {
     Ok(match message {
         websocket::Message::Text(_) => return Err(ClientError::Text),
         websocket::Message::Ping(payload) => {
             room.extend_from_slice(payload);
-            Some(CameKind::Ping)
+            Some(Came::Ping)
         }
         websocket::Message::Close { code, reason } => {
             room.extend_from_slice(reason.as_bytes());
-            Some(CameKind::Closed { code })
+            Some(Came::Closed { code })
         }
         websocket::Message::Binary(_) | websocket::Message::Pong(_) => None,
     })

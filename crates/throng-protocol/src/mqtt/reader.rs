@@ -18,12 +18,9 @@ pub struct PacketReader {
 
 const _: () = assert!(size_of::<PacketReader>() <= 8);
 
+/// The packet so far.
 #[derive(Debug, Default)]
-struct Held {
-    bytes: Vec<u8>,
-    /// Size of header and body, once the header is complete.
-    header: Option<Header>,
-}
+struct Held(Vec<u8>);
 
 #[derive(Clone, Copy, Debug)]
 struct Header {
@@ -60,82 +57,53 @@ impl PacketReader {
         whole: &'e mut Vec<u8>,
         allowed: Allowed,
     ) -> Result<Option<Raw<'e>>, Refused> {
-        let Some(held) = &mut self.held else { return self.begin(input, allowed) };
-        let header = match held.header {
-            Some(header) => header,
-            None => match held.complete_header(input, allowed)? {
-                Some(header) => header,
-                None => return Ok(None),
-            },
-        };
-        let missing = header.bytes + header.body_bytes - held.bytes.len();
-        let (taken, rest) = input.split_at(missing.min(input.len()));
-        held.bytes.extend_from_slice(taken);
-        *input = rest;
-        if taken.len() < missing {
-            return Ok(None);
+        if self.held.is_none() {
+            if let Some(header) = parse(input, allowed)?
+                && let Some((packet, rest)) = input.split_at_checked(header.packet_bytes())
+            {
+                *input = rest;
+                return Ok(Some(Raw { first: packet[0], body: &packet[header.bytes..] }));
+            }
+            if input.is_empty() {
+                return Ok(None);
+            }
         }
-        std::mem::swap(&mut held.bytes, whole);
-        self.held = None;
-        Ok(Some(Raw { first: whole[0], body: &whole[header.bytes..] }))
-    }
-
-    /// Between two packets.
-    fn begin<'i>(
-        &mut self,
-        input: &mut &'i [u8],
-        allowed: Allowed,
-    ) -> Result<Option<Raw<'i>>, Refused> {
-        let header = parse(input, allowed)?;
-        if let Some(header) = header
-            && let Some((packet, rest)) = input.split_at_checked(header.bytes + header.body_bytes)
-        {
+        let Held(held) = &mut **self.held.get_or_insert_default();
+        loop {
+            // A header is continued byte by byte.
+            let header = parse(held, allowed)?;
+            let wanted = header.map_or(held.len() + 1, Header::packet_bytes);
+            let reserved = header.map_or(HEADER_BYTES_MAX, |_| wanted.min(RESERVE_BYTES_MAX));
+            held.reserve_exact(reserved.saturating_sub(held.len()));
+            let (taken, rest) = input.split_at((wanted - held.len()).min(input.len()));
+            held.extend_from_slice(taken);
             *input = rest;
-            return Ok(Some(Raw { first: packet[0], body: &packet[header.bytes..] }));
+            match header {
+                Some(header) if held.len() == wanted => {
+                    std::mem::swap(held, whole);
+                    self.held = None;
+                    return Ok(Some(Raw { first: whole[0], body: &whole[header.bytes..] }));
+                }
+                _ if taken.is_empty() => return Ok(None),
+                _ => {}
+            }
         }
-        if !input.is_empty() {
-            let mut held = Held { bytes: Vec::new(), header };
-            held.reserve();
-            held.bytes.extend_from_slice(input);
-            *input = &[];
-            self.held = Some(Box::new(held));
-        }
-        Ok(None)
     }
 
     /// Bytes of an incomplete packet.
     pub(super) fn held_bytes(&self) -> usize {
-        self.held.as_ref().map_or(0, |held| held.bytes.len())
+        self.held.as_ref().map_or(0, |held| held.0.len())
     }
 
     /// Its heap memory.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.held.as_ref().map_or(0, |held| size_of::<Held>() + held.bytes.capacity())
+        self.held.as_ref().map_or(0, |held| size_of::<Held>() + held.0.capacity())
     }
 }
 
-impl Held {
-    /// Continues a header byte by byte.
-    fn complete_header(
-        &mut self,
-        input: &mut &[u8],
-        allowed: Allowed,
-    ) -> Result<Option<Header>, Refused> {
-        while let Some((byte, rest)) = input.split_first() {
-            self.bytes.push(*byte);
-            *input = rest;
-            if let Some(header) = parse(&self.bytes, allowed)? {
-                self.header = Some(header);
-                self.reserve();
-                return Ok(Some(header));
-            }
-        }
-        Ok(None)
-    }
-
-    fn reserve(&mut self) {
-        let bytes = self.header.map_or(HEADER_BYTES_MAX, |it| it.bytes + it.body_bytes);
-        self.bytes.reserve_exact(bytes.min(RESERVE_BYTES_MAX).saturating_sub(self.bytes.len()));
+impl Header {
+    fn packet_bytes(self) -> usize {
+        self.bytes + self.body_bytes
     }
 }
 

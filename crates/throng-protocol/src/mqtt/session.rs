@@ -805,14 +805,6 @@ impl Session {
         }
     }
 
-    /// Answers a step of authentication, or starts another (4.12).
-    pub fn authenticate(&mut self, farewell: Farewell<'_>, now: Time, out: &mut Vec<u8>) {
-        if self.authenticates && matches!(self.phase, Phase::Connecting | Phase::Open) {
-            Packet::Auth(farewell).write(self.version, out);
-            self.note_sent(now);
-        }
-    }
-
     /// Ends the connection gracefully. The server publishes no will, unless the code requests it.
     pub fn disconnect(&mut self, farewell: Farewell<'_>, out: &mut Vec<u8>) {
         if self.phase == Phase::Open {

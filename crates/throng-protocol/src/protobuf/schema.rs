@@ -196,14 +196,6 @@ impl Schema {
         }
     }
 
-    /// Reads a `FileDescriptorSet`, as written by `protoc --descriptor_set_out --include_imports`.
-    ///
-    /// # Errors
-    /// A sentence that says why it cannot be read or linked.
-    pub fn from_descriptor_set(bytes: &[u8]) -> Result<Schema, Said> {
-        Schema::link(super::descriptor_set(bytes)?)
-    }
-
     /// Links the descriptors of files, in any order.
     ///
     /// # Errors

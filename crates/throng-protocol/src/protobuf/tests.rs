@@ -23,6 +23,12 @@ fn pool() -> DescriptorPool {
     pool
 }
 
+impl Schema {
+    pub(crate) fn from_descriptor_set(bytes: &[u8]) -> Result<Schema, Said> {
+        Schema::link(descriptor_set(bytes)?)
+    }
+}
+
 fn schema() -> Schema {
     Schema::new(&pool())
 }

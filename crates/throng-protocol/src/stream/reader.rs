@@ -84,9 +84,9 @@ impl std::error::Error for StreamError {}
 #[derive(Debug, Default)]
 pub struct StreamReader {
     /// The reply so far, or its last bytes if it is not kept.
-    buffer: Vec<u8>,
+    pub(super) buffer: Vec<u8>,
     /// How many bytes of the reply have arrived.
-    seen: u64,
+    pub(super) seen: u64,
 }
 
 const _: () = assert!(size_of::<StreamReader>() <= 32);
@@ -102,7 +102,7 @@ impl StreamReader {
     /// Reads the bytes of the reply, which is returned when it is complete; the rest is left. A
     /// reply that is complete in `bytes` is not copied; otherwise it is in `room`.
     ///
-    /// `answer` must not change until the reply is complete or discarded.
+    /// `answer` must not change until the reply is complete.
     pub fn next<'a: 'r, 'r>(
         &mut self,
         bytes: &mut &'a [u8],
@@ -135,24 +135,9 @@ impl StreamReader {
         Ok(Some(room))
     }
 
-    /// Drops the incomplete reply and frees its memory.
-    pub fn discard(&mut self) {
-        *self = StreamReader::default();
-    }
-
-    /// The bytes of the incomplete reply.
-    pub fn buffered(&self) -> &[u8] {
-        &self.buffer
-    }
-
     /// The heap memory of the reader: none between two replies.
     pub fn heap_bytes(&self) -> usize {
         self.buffer.capacity()
-    }
-
-    /// How many bytes of the incomplete reply have arrived.
-    pub fn seen_bytes(&self) -> u64 {
-        self.seen
     }
 
     fn length_end(

@@ -43,10 +43,6 @@ pub struct Deflate {
 }
 
 impl Deflate {
-    /// Each message is compressed separately, with the largest window.
-    pub const NO_CONTEXT_TAKEOVER: Deflate =
-        Deflate { own_window_bits: WINDOW_BITS_MAX, peer_takeover_bits: None };
-
     /// The peer's freedom if it answers a browser's offer without parameters.
     pub const CONTEXT_TAKEOVER: Deflate =
         Deflate { own_window_bits: WINDOW_BITS_MAX, peer_takeover_bits: Some(WINDOW_BITS_MAX) };

@@ -147,34 +147,20 @@ impl Inflater {
 }
 
 /// Compresses messages, one after another. Allocates nothing before its first message.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Deflater {
     raw: Option<Compress>,
-    level: Compression,
     output: Vec<u8>,
 }
 
-impl Default for Deflater {
-    fn default() -> Deflater {
-        Deflater::new(Compression::default().level())
-    }
-}
-
 impl Deflater {
-    /// `level` ranges from 1, fast, to 9, small.
-    pub fn new(level: u32) -> Deflater {
-        let level = Compression::new(level.clamp(1, 9));
-        Deflater { raw: None, level, output: Vec::new() }
-    }
-
     /// The payload of a compressed message (RFC 7692, 7.2.1) for a peer with this window, 8 to 15
     /// bits; `None` if the compressor fails.
     ///
     /// References never reach further back than the length of a piece. A message is therefore
     /// compressed in separate pieces of the window's size, and one compressor serves every window.
     pub fn deflate(&mut self, payload: &[u8], window_bits: u8) -> Option<&[u8]> {
-        let level = self.level;
-        let raw = self.raw.get_or_insert_with(|| Compress::new(level, false));
+        let raw = self.raw.get_or_insert_with(|| Compress::new(Compression::default(), false));
         let piece_bytes_max = match window_bits {
             bits if bits < WINDOW_BITS_MAX => 1 << bits,
             // The compressor respects the largest window by itself.

@@ -10,6 +10,7 @@ use throng_base::Random;
 
 use super::agreement::{Deflate, DeflateOffer, Parameters};
 use super::refusal::{UpgradeError, shown};
+use crate::http1::IS_TOKEN;
 
 #[cfg(test)]
 mod tests;
@@ -299,7 +300,7 @@ impl<'a> Text<'a> {
 
     fn token(&mut self) -> Option<&'a [u8]> {
         self.rest = self.rest.trim_ascii_start();
-        let is_end = |byte: &u8| !is_token_byte(*byte);
+        let is_end = |byte: &u8| !IS_TOKEN[usize::from(*byte)];
         let length = self.rest.iter().position(is_end).unwrap_or(self.rest.len());
         let (token, rest) = self.rest.split_at_checked(length).filter(|_| length > 0)?;
         self.rest = rest;
@@ -318,12 +319,7 @@ impl<'a> Text<'a> {
 }
 
 fn is_token(bytes: &[u8]) -> bool {
-    !bytes.is_empty() && bytes.iter().all(|byte| is_token_byte(*byte))
-}
-
-/// RFC 9110, 5.6.2.
-fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+    !bytes.is_empty() && bytes.iter().all(|byte| IS_TOKEN[usize::from(*byte)])
 }
 
 /// Why an upgrade request cannot be written. The scenario or its data is at fault.

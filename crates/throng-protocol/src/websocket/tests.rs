@@ -11,6 +11,12 @@ use throng_base::Random;
 use super::frame::{CLOSE_REASON_BYTES_MAX, apply_mask};
 use super::*;
 
+impl Deflate {
+    /// Each message is compressed separately, with the largest window.
+    pub(super) const NO_CONTEXT_TAKEOVER: Deflate =
+        Deflate { own_window_bits: 15, peer_takeover_bits: None };
+}
+
 const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 
 /// One reader with all that a call needs, and what it has handed out.
@@ -411,7 +417,7 @@ fn the_number_of_last_blocks_is_limited() {
 #[test]
 fn deflated_messages_are_inflated_again() {
     let mut random = Random::new(throng_fuzz::seed());
-    let mut deflater = Deflater::new(1);
+    let mut deflater = Deflater::default();
     for length in [0, 1, 127, 128, 129, 5_000, 65_535, 65_536, 300_000, 2_000_000] {
         for texts in [true, false] {
             let payload = match texts {

@@ -15,8 +15,8 @@ use crate::framed::wanted::Inner;
 pub(in crate::framed) use end::Seen;
 pub(super) use end::end;
 pub(super) use parts::{is_whole, scan};
-pub(in crate::framed) use write::around;
 pub(super) use write::escape;
+pub(in crate::framed) use write::write;
 
 /// Elements within each other.
 const DEPTH_MAX: usize = 64;

@@ -1,27 +1,22 @@
 //! Writes elements: what stands around the values of their fields.
 
 use super::MARKUP;
-use crate::framed::wanted::{Around, Inner};
+use crate::framed::wanted::{Around, Inner, ValueTree};
 
-/// The element of this name that has values at these places. The tags of `root` are packets of
+/// Writes the element of this name with values at these places. The tags of `root` are packets of
 /// their own: the first one leaves the element open, and `/root` ends it.
-pub(in crate::framed) fn around<'p>(
+pub(in crate::framed) fn write(
+    element: &ValueTree<'_>,
     name: &str,
     root: &[u8],
-    paths: impl Iterator<Item = &'p [Inner]>,
-) -> Around {
-    let mut element = Element::default();
-    for (index, path) in paths.enumerate() {
-        element.add(path, index);
-    }
-    let mut around = Around { order: Vec::new(), pieces: Vec::new(), end: Vec::new() };
+    around: &mut Around,
+) {
     if name.as_bytes() == root || name.starts_with('/') {
-        element.tag(name, &mut around);
+        write_tag(element, name, around);
         around.end.push(b'>');
     } else {
-        element.write(name, &mut around);
+        write_element(element, name, around);
     }
-    around
 }
 
 /// Makes the text behind `begin` that of an attribute or an element.
@@ -43,61 +38,43 @@ pub(in crate::framed) fn escape(out: &mut Vec<u8>, begin: usize) {
     }
 }
 
-/// An element with the values in it.
-#[derive(Default)]
-struct Element<'p> {
-    /// Its text, or its markup.
-    text: Option<usize>,
-    attributes: Vec<(&'p str, usize)>,
-    children: Vec<(&'p str, Element<'p>)>,
+/// The parts that have names.
+fn named<'p>(element: &'p ValueTree<'p>) -> impl Iterator<Item = (&'p str, &'p ValueTree<'p>)> {
+    element.children.iter().filter_map(|(step, part)| match step {
+        Inner::Key(key) => Some((&**key, part)),
+        Inner::Index(_) => None,
+    })
 }
 
-impl<'p> Element<'p> {
-    fn add(&mut self, path: &'p [Inner], index: usize) {
-        let Some((Inner::Key(first), rest)) = path.split_first() else {
-            self.text = Some(index);
-            return;
-        };
-        if let Some(name) = first.strip_prefix('@') {
-            self.attributes.push((name, index));
-        } else if **first == *MARKUP {
-            self.text = Some(index);
-        } else {
-            let at = match self.children.iter().position(|(name, _)| *name == &**first) {
-                Some(at) => at,
-                None => {
-                    self.children.push((first, Element::default()));
-                    self.children.len() - 1
-                }
-            };
-            self.children[at].1.add(rest, index);
-        }
-    }
-
-    /// The start tag, but for its end.
-    fn tag(&self, name: &str, around: &mut Around) {
-        around.end.push(b'<');
-        around.end.extend_from_slice(name.as_bytes());
-        for (attribute, index) in &self.attributes {
+/// The start tag, but for its end.
+fn write_tag(element: &ValueTree<'_>, name: &str, around: &mut Around) {
+    around.end.push(b'<');
+    around.end.extend_from_slice(name.as_bytes());
+    for (key, part) in named(element) {
+        if let (Some(attribute), Some(index)) = (key.strip_prefix('@'), part.value) {
             around.end.extend_from_slice(format!(" {attribute}='").as_bytes());
-            around.value(*index);
+            around.value(index);
             around.end.push(b'\'');
         }
     }
+}
 
-    fn write(&self, name: &str, around: &mut Around) {
-        self.tag(name, around);
-        if self.text.is_none() && self.children.is_empty() {
-            around.end.extend_from_slice(b"/>");
-            return;
-        }
-        around.end.push(b'>');
-        if let Some(index) = self.text {
-            around.value(index);
-        }
-        for (name, child) in &self.children {
-            child.write(name, around);
-        }
-        around.end.extend_from_slice(format!("</{name}>").as_bytes());
+fn write_element(element: &ValueTree<'_>, name: &str, around: &mut Around) {
+    write_tag(element, name, around);
+    let markup = named(element).find(|(key, _)| *key == MARKUP).and_then(|(_, part)| part.value);
+    let text = element.value.or(markup);
+    let inner = named(element).filter(|(key, _)| !key.starts_with('@') && *key != MARKUP);
+    let mut inner = inner.peekable();
+    if text.is_none() && inner.peek().is_none() {
+        around.end.extend_from_slice(b"/>");
+        return;
     }
+    around.end.push(b'>');
+    if let Some(index) = text {
+        around.value(index);
+    }
+    for (name, part) in inner {
+        write_element(part, name, around);
+    }
+    around.end.extend_from_slice(format!("</{name}>").as_bytes());
 }
