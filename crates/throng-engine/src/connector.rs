@@ -64,8 +64,6 @@ pub(crate) struct Opened {
     pub(crate) bytes_out: u64,
     /// The status of the upgrade response; 0 without one.
     pub(crate) status: u16,
-    /// How long each stage took; zero where there was none.
-    pub(crate) times: Times,
 }
 
 impl Opened {
@@ -80,7 +78,6 @@ impl Opened {
             bytes_in,
             bytes_out,
             status: 0,
-            times: Times::default(),
         }
     }
 }
@@ -122,8 +119,6 @@ pub(crate) struct Order {
     pub(crate) handshake: Option<Handshake>,
     /// How slowly the user ever reads: such sockets have small buffers.
     pub(crate) slow: Slow,
-    /// The times of the finished stages.
-    pub(crate) times: Cell<Times>,
     pub(crate) progress: Rc<Progress>,
     /// The user, for the log of every step.
     pub(crate) who: Who,
@@ -148,6 +143,8 @@ pub(crate) struct Progress {
     /// The index of the route's address: incremented by each attempt and each refusal.
     pub(crate) turn: Cell<u64>,
     pub(crate) stage: Cell<Stage>,
+    /// How long each finished stage took; zero where there was none.
+    pub(crate) times: Cell<Times>,
     /// When the socket was connected; [`Time::NEVER`] before.
     pub(crate) established: Cell<Time>,
     pub(crate) set_cookies: Cell<Option<Box<SetCookies>>>,
@@ -161,6 +158,7 @@ impl Progress {
             route,
             turn: Cell::new(turn),
             stage: Cell::new(Stage::Connect),
+            times: Cell::default(),
             established: Cell::new(Time::NEVER),
             set_cookies: Cell::default(),
             machine: Cell::default(),
@@ -189,13 +187,10 @@ fn offer(shard: &Lane, scheme: Scheme, order: &Order) -> &'static tls::Offer {
 #[expect(clippy::manual_async_fn, reason = "an async fn holds each of its arguments twice")]
 pub(crate) fn open(shard: Rc<Lane>, order: Order) -> impl Future<Output = Result<Opened, Failure>> {
     async move {
-        let mut result = open_stages(&shard, &order).await;
-        match &mut result {
-            Ok(opened) => opened.times = order.times.get(),
-            Err(failure) => {
-                let stage = order.progress.stage.get();
-                shard.recorder.borrow_mut().stage_failed(stage, failure.cause);
-            }
+        let result = open_stages(&shard, &order).await;
+        if let Err(failure) = &result {
+            let stage = order.progress.stage.get();
+            shard.recorder.borrow_mut().stage_failed(stage, failure.cause);
         }
         result
     }
@@ -462,9 +457,9 @@ async fn timed<T>(
     if stage == Stage::Connect {
         order.progress.established.set(now);
     }
-    let mut times = order.times.get();
+    let mut times = order.progress.times.get();
     times[stage as usize] = time;
-    order.times.set(times);
+    order.progress.times.set(times);
     Ok(done)
 }
 

@@ -33,10 +33,20 @@ impl Failure {
         Failure { cause, detail, status: 0, retry_after_s: 0 }
     }
 
+    pub(crate) fn finding(&self) -> Finding {
+        (self.cause, self.detail.clone())
+    }
+
     /// Adds the failure at another address of the target before this one.
     pub(crate) fn behind(self, before: Failure) -> Failure {
         let Failure { cause, detail, status, retry_after_s } = before;
         Failure { cause, detail: say!("{}; {}", detail, self.detail), status, retry_after_s }
+    }
+}
+
+impl From<Finding> for Failure {
+    fn from((cause, detail): Finding) -> Failure {
+        Failure::new(cause, detail)
     }
 }
 

@@ -42,7 +42,8 @@ pub struct SizePart {
     pub bytes: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum SizeKind {
     /// The user itself, a future in the runtime; includes the next four.
     Task,
@@ -55,6 +56,7 @@ pub enum SizeKind {
     /// The runtime's data of a task, and the rest of its last cache line.
     Runtime,
     /// Orders of the shard for it.
+    #[serde(rename = "seat")]
     Slot,
     /// Its wake-up time.
     Due,
@@ -74,24 +76,6 @@ impl SizeKind {
     pub fn is_within(self) -> bool {
         use SizeKind::{Connection, Reader, Runtime, State};
         matches!(self, State | Connection | Reader | Runtime)
-    }
-
-    /// The name in JSON output.
-    pub fn word(self) -> &'static str {
-        match self {
-            SizeKind::Task => "task",
-            SizeKind::State => "state",
-            SizeKind::Connection => "connection",
-            SizeKind::Reader => "reader",
-            SizeKind::Runtime => "runtime",
-            SizeKind::Slot => "seat",
-            SizeKind::Due => "due",
-            SizeKind::Connections => "connections",
-            SizeKind::Socket => "socket",
-            SizeKind::Memory => "memory",
-            SizeKind::Transactions => "transactions",
-            SizeKind::Tls => "tls",
-        }
     }
 }
 

@@ -96,7 +96,7 @@ impl Inbound<'_, '_> {
         let unheard = self.is_unheard(ended);
         let (left, refused) = match self.take_left(ended) {
             Ok(left) => (left, None),
-            Err((cause, detail)) => (None, Some(Failure::new(cause, detail))),
+            Err(finding) => (None, Some(Failure::from(finding))),
         };
         let messages = left.as_ref().map_or(0, |left| left.later.len());
         let is_wanted = self.wants_end(messages, &failure, ended);
