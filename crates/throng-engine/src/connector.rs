@@ -58,10 +58,8 @@ pub(crate) struct Opened {
     pub(crate) multiplexes: bool,
     /// The protocol machine, if a handshake created it.
     pub(crate) machine: Option<Machine>,
-    /// Received bytes that the machine has not read.
-    pub(crate) surplus: Vec<u8>,
-    pub(crate) bytes_in: u64,
-    pub(crate) bytes_out: u64,
+    /// The traffic before, with the received bytes that the machine has not read.
+    pub(crate) pulled: Pulled,
     /// The status of the upgrade response; 0 without one.
     pub(crate) status: u16,
 }
@@ -69,16 +67,8 @@ pub(crate) struct Opened {
 impl Opened {
     /// What a handshake ends with, or nothing but a transport.
     fn by(machine: impl Into<Option<Machine>>, transport: Transport, pulled: Pulled) -> Opened {
-        let Pulled { bytes_in, bytes_out, surplus } = pulled;
-        Opened {
-            transport,
-            multiplexes: false,
-            machine: machine.into(),
-            surplus,
-            bytes_in,
-            bytes_out,
-            status: 0,
-        }
+        let machine = machine.into();
+        Opened { transport, multiplexes: false, machine, pulled, status: 0 }
     }
 }
 
@@ -388,8 +378,8 @@ async fn finish(
     order.progress.stage.set(Stage::Upgrade);
     let work = handshake.open(shard, order, transport, &before.surplus);
     let mut opened = timed(shard, order, Stage::Upgrade, Box::pin(work)).await?;
-    opened.bytes_in += before.bytes_in;
-    opened.bytes_out += before.bytes_out;
+    opened.pulled.bytes_in += before.bytes_in;
+    opened.pulled.bytes_out += before.bytes_out;
     Ok(opened)
 }
 

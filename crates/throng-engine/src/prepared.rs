@@ -797,19 +797,9 @@ fn end_of_login(code: &Code, connect: usize) -> Option<usize> {
     let parts = [code.begin, code.end, code.last].map(|end| end as usize);
     let end = parts.into_iter().find(|end| connect < *end)?;
     let is_login = |instruction: &Instruction| {
-        matches!(
-            instruction,
-            Instruction::Do(
-                Statement::Send(_)
-                    | Statement::Secure(_)
-                    | Statement::Request(_)
-                    | Statement::Expect(_)
-                    | Statement::Set { .. }
-                    | Statement::Tally { .. }
-                    | Statement::Log(_)
-            ) | Instruction::TransactionBegin { .. }
-                | Instruction::TransactionEnd { .. }
-        )
+        use Statement::{Expect, Request, Secure, Send};
+        let says = |one: &Statement| matches!(one, Send(_) | Secure(_) | Request(_) | Expect(_));
+        instruction.is_instant() || matches!(instruction, Instruction::Do(one) if says(one))
     };
     let run = code.all[connect + 1..end].iter().take_while(|instruction| is_login(instruction));
     let answered = |one: &Instruction| match one {

@@ -55,9 +55,7 @@ impl CheckPlan {
         found.clear();
         judged
     }
-}
 
-impl CheckPlan {
     /// Whether a message is one of these: its kind is meant, and every check holds.
     pub(crate) fn takes(
         &self,

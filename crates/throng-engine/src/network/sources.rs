@@ -176,7 +176,7 @@ impl Ports {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
     first: u16,
-    count: u32,
+    pub(crate) count: u32,
     /// The step to the next port if one is taken. Coprime to `count`, so that all ports are tried;
     /// close to the golden ratio, so that successive ones are far apart.
     stride: u32,
@@ -186,10 +186,6 @@ impl Range {
     fn new((first, last): (u16, u16)) -> Range {
         let count = u32::from(last.saturating_sub(first)) + 1;
         Range { first, count, stride: stride(count.into()) as u32 }
-    }
-
-    pub(crate) fn count(self) -> u32 {
-        self.count
     }
 }
 

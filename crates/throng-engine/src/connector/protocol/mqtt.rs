@@ -64,8 +64,7 @@ impl Opens for Greeting {
         let mut opened = Opened::by(None, transport, Pulled::default());
         if let Some(ask) = &self.upgrade {
             opened = Box::pin(ask.open(shard, order, opened.transport, &[])).await?;
-            Pulled { surplus: std::mem::take(&mut opened.surplus), ..Pulled::default() }
-                .nothing_more()?;
+            opened.pulled.nothing_more()?;
             if let Some(Machine::WebSocket(reader)) = opened.machine.take() {
                 client.is_carried(reader);
             }
@@ -84,9 +83,9 @@ impl Opens for Greeting {
             pulled.map_err(|failure| first.explain(failure, SPEAKS_HTTP, SPEAKS_TLS))?;
         opened.status = said.ok_or_else(|| Failure::new(Cause::ClosedEarly, CLOSED))??;
         opened.machine = loan.machine.take();
-        opened.surplus = pulled.surplus;
-        opened.bytes_in += pulled.bytes_in;
-        opened.bytes_out += pulled.bytes_out;
+        opened.pulled.surplus = pulled.surplus;
+        opened.pulled.bytes_in += pulled.bytes_in;
+        opened.pulled.bytes_out += pulled.bytes_out;
         Ok(opened)
     }
 }

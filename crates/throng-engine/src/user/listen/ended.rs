@@ -144,11 +144,7 @@ impl Inbound<'_, '_> {
                     let fits = stay.ends.as_ref().is_some_and(|ends| ends.has(failure.status));
                     return fits && self.user.state.line_of(stay.link) == self.line;
                 }
-                Instruction::Do(
-                    Statement::Set { .. } | Statement::Tally { .. } | Statement::Log(_),
-                )
-                | Instruction::TransactionBegin { .. }
-                | Instruction::TransactionEnd { .. } => pc += 1,
+                instruction if instruction.is_instant() => pc += 1,
                 _ => return false,
             }
         }

@@ -169,8 +169,8 @@ pub(in crate::user) fn opened(active: &mut Active<'_>, result: Result<Opened, Fa
         waited,
         opening: Some(times),
         code: opened.status,
-        bytes_in: opened.bytes_in,
-        bytes_out: opened.bytes_out,
+        bytes_in: opened.pulled.bytes_in,
+        bytes_out: opened.pulled.bytes_out,
         ..Attempt::default()
     };
     attach(active, &opening, opened);
@@ -243,8 +243,8 @@ fn attach(active: &mut Active<'_>, opening: &Opening, opened: Opened) {
         None => {}
     }
     recorder.interval.gauges.connections_open += 1;
-    recorder.interval.traffic.bytes_in += opened.bytes_in;
-    recorder.interval.traffic.bytes_out += opened.bytes_out;
+    recorder.interval.traffic.bytes_in += opened.pulled.bytes_in;
+    recorder.interval.traffic.bytes_out += opened.pulled.bytes_out;
     drop(recorder);
     let own = opened.machine.or_else(|| machine_of(scheme));
     let machine = own.unwrap_or_else(|| match scheme {
@@ -257,8 +257,8 @@ fn attach(active: &mut Active<'_>, opening: &Opening, opened: Opened) {
     });
     let times = (opening.progress.established.get().min(user.now), user.now);
     let mut connection = Connection::new(opened.transport, machine, target, times);
-    if !opened.surplus.is_empty() {
-        connection.keep_again(Later::Surplus(opened.surplus));
+    if !opened.pulled.surplus.is_empty() {
+        connection.keep_again(Later::Surplus(opened.pulled.surplus));
     }
     user.lines.get_mut(line).take_loss(shard);
     user.arm(connection.machine.due());
