@@ -58,30 +58,17 @@ pub(crate) struct Opened {
     pub(crate) multiplexes: bool,
     /// The protocol machine, if a handshake created it.
     pub(crate) machine: Option<Machine>,
-    /// Received bytes that the machine has not read.
-    pub(crate) surplus: Vec<u8>,
-    pub(crate) bytes_in: u64,
-    pub(crate) bytes_out: u64,
+    /// The traffic before, with the received bytes that the machine has not read.
+    pub(crate) pulled: Pulled,
     /// The status of the upgrade response; 0 without one.
     pub(crate) status: u16,
-    /// How long each stage took; zero where there was none.
-    pub(crate) times: Times,
 }
 
 impl Opened {
     /// What a handshake ends with, or nothing but a transport.
     fn by(machine: impl Into<Option<Machine>>, transport: Transport, pulled: Pulled) -> Opened {
-        let Pulled { bytes_in, bytes_out, surplus } = pulled;
-        Opened {
-            transport,
-            multiplexes: false,
-            machine: machine.into(),
-            surplus,
-            bytes_in,
-            bytes_out,
-            status: 0,
-            times: Times::default(),
-        }
+        let machine = machine.into();
+        Opened { transport, multiplexes: false, machine, pulled, status: 0 }
     }
 }
 
@@ -122,8 +109,6 @@ pub(crate) struct Order {
     pub(crate) handshake: Option<Handshake>,
     /// How slowly the user ever reads: such sockets have small buffers.
     pub(crate) slow: Slow,
-    /// The times of the finished stages.
-    pub(crate) times: Cell<Times>,
     pub(crate) progress: Rc<Progress>,
     /// The user, for the log of every step.
     pub(crate) who: Who,
@@ -148,6 +133,8 @@ pub(crate) struct Progress {
     /// The index of the route's address: incremented by each attempt and each refusal.
     pub(crate) turn: Cell<u64>,
     pub(crate) stage: Cell<Stage>,
+    /// How long each finished stage took; zero where there was none.
+    pub(crate) times: Cell<Times>,
     /// When the socket was connected; [`Time::NEVER`] before.
     pub(crate) established: Cell<Time>,
     pub(crate) set_cookies: Cell<Option<Box<SetCookies>>>,
@@ -161,6 +148,7 @@ impl Progress {
             route,
             turn: Cell::new(turn),
             stage: Cell::new(Stage::Connect),
+            times: Cell::default(),
             established: Cell::new(Time::NEVER),
             set_cookies: Cell::default(),
             machine: Cell::default(),
@@ -189,13 +177,10 @@ fn offer(shard: &Lane, scheme: Scheme, order: &Order) -> &'static tls::Offer {
 #[expect(clippy::manual_async_fn, reason = "an async fn holds each of its arguments twice")]
 pub(crate) fn open(shard: Rc<Lane>, order: Order) -> impl Future<Output = Result<Opened, Failure>> {
     async move {
-        let mut result = open_stages(&shard, &order).await;
-        match &mut result {
-            Ok(opened) => opened.times = order.times.get(),
-            Err(failure) => {
-                let stage = order.progress.stage.get();
-                shard.recorder.borrow_mut().stage_failed(stage, failure.cause);
-            }
+        let result = open_stages(&shard, &order).await;
+        if let Err(failure) = &result {
+            let stage = order.progress.stage.get();
+            shard.recorder.borrow_mut().stage_failed(stage, failure.cause);
         }
         result
     }
@@ -393,8 +378,8 @@ async fn finish(
     order.progress.stage.set(Stage::Upgrade);
     let work = handshake.open(shard, order, transport, &before.surplus);
     let mut opened = timed(shard, order, Stage::Upgrade, Box::pin(work)).await?;
-    opened.bytes_in += before.bytes_in;
-    opened.bytes_out += before.bytes_out;
+    opened.pulled.bytes_in += before.bytes_in;
+    opened.pulled.bytes_out += before.bytes_out;
     Ok(opened)
 }
 
@@ -462,9 +447,9 @@ async fn timed<T>(
     if stage == Stage::Connect {
         order.progress.established.set(now);
     }
-    let mut times = order.times.get();
+    let mut times = order.progress.times.get();
     times[stage as usize] = time;
-    order.times.set(times);
+    order.progress.times.set(times);
     Ok(done)
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 
 use throng_base::Said;
+use throng_metrics::presence::Change;
 use throng_metrics::{Cause, Ending};
 use throng_protocol::{http1, http2};
 
@@ -33,10 +34,20 @@ impl Failure {
         Failure { cause, detail, status: 0, retry_after_s: 0 }
     }
 
+    pub(crate) fn finding(&self) -> Finding {
+        (self.cause, self.detail.clone())
+    }
+
     /// Adds the failure at another address of the target before this one.
     pub(crate) fn behind(self, before: Failure) -> Failure {
         let Failure { cause, detail, status, retry_after_s } = before;
         Failure { cause, detail: say!("{}; {}", detail, self.detail), status, retry_after_s }
+    }
+}
+
+impl From<Finding> for Failure {
+    fn from((cause, detail): Finding) -> Failure {
+        Failure::new(cause, detail)
     }
 }
 
@@ -55,31 +66,31 @@ pub(crate) enum Ended {
 }
 
 impl Ended {
-    /// The ending that it is counted as.
-    pub(crate) fn ending(self) -> Ending {
+    /// The ending that it is counted as, the change that audits report for a user that was online,
+    /// and the cause if the end was not intended and nothing more is known.
+    fn row(self) -> (Ending, Change, Option<Cause>) {
         match self {
-            Ended::ByUs | Ended::CutOff => Ending::ClosedByUs,
-            Ended::ByTarget => Ending::ClosedByTarget,
-            Ended::Reset => Ending::Reset,
-            Ended::ResetByUs => Ending::ResetByUs,
-            Ended::Vanished => Ending::Vanished,
-            Ended::HalfClosed => Ending::HalfClosed,
-            Ended::TimedOut => Ending::TimedOut,
+            Ended::ByUs => (Ending::ClosedByUs, Change::Left, None),
+            Ended::CutOff => (Ending::ClosedByUs, Change::CutOff, None),
+            Ended::ByTarget => (Ending::ClosedByTarget, Change::ClosedByTarget, Some(Cause::Lost)),
+            Ended::Reset => (Ending::Reset, Change::Reset, Some(Cause::Reset)),
+            Ended::ResetByUs => (Ending::ResetByUs, Change::ResetByUs, None),
+            Ended::Vanished => (Ending::Vanished, Change::Vanished, None),
+            Ended::HalfClosed => (Ending::HalfClosed, Change::HalfClosed, None),
+            Ended::TimedOut => (Ending::TimedOut, Change::TimedOut, Some(Cause::Timeout)),
         }
     }
 
-    /// The cause, if the end was not intended and nothing more is known.
+    pub(crate) fn ending(self) -> Ending {
+        self.row().0
+    }
+
+    pub(crate) fn change(self) -> Change {
+        self.row().1
+    }
+
     pub(crate) fn cause(self) -> Option<Cause> {
-        match self {
-            Ended::ByUs
-            | Ended::CutOff
-            | Ended::ResetByUs
-            | Ended::Vanished
-            | Ended::HalfClosed => None,
-            Ended::ByTarget => Some(Cause::Lost),
-            Ended::Reset => Some(Cause::Reset),
-            Ended::TimedOut => Some(Cause::Timeout),
-        }
+        self.row().2
     }
 }
 

@@ -52,7 +52,6 @@ use std::time::Duration;
 
 use throng_base::{StepId, Time, UserId};
 use throng_metrics::{DeliveryCounter, DeliveryInterval};
-use throng_program::Delivery;
 
 use book::Book;
 use exchange::{News, Sent};
@@ -86,24 +85,6 @@ pub(crate) struct Rules {
     pub(crate) bytes_max: usize,
     /// How long a shard that has ended waits for the messages of others.
     pub(crate) patience: Duration,
-}
-
-impl Rules {
-    pub(crate) fn of(
-        delivery: &Delivery,
-        shares: bool,
-        (bytes_max, patience): (usize, Duration),
-    ) -> Rules {
-        Rules {
-            step: delivery.step.0,
-            without_sender: delivery.without_sender,
-            shares,
-            late_after: delivery.late_after,
-            lost_after: delivery.lost_after,
-            bytes_max,
-            patience,
-        }
-    }
 }
 
 /// A message reached one of its receivers for the first time.

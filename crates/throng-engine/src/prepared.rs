@@ -8,7 +8,6 @@ pub(crate) mod expected;
 mod grpc;
 pub(crate) mod haste;
 pub(crate) mod nobody;
-mod sql;
 pub(crate) mod template;
 
 use std::net::SocketAddr;
@@ -21,8 +20,9 @@ use throng_load::comers;
 use throng_metrics::Place;
 use throng_program::sessions;
 use throng_program::{
-    Audience, Connect, ConnectOptions, Delivery, Every, Handler, Heartbeat, Http, Link, Load,
-    Lookup, Phase, Program, Retry, Scheme, Session, Slow, Statement, Target, Until,
+    Audience, Check, Connect, ConnectOptions, Delivery, Every, Handler, Heartbeat, Http, Link,
+    Load, Lookup, Phase, Program, Retry, Save, Scheme, Session, Slow, Statement, Target, Until,
+    Which,
 };
 use throng_protocol::framed::{MessageId, Protocol, Records};
 use throng_protocol::http1::{self, RequestKind};
@@ -37,7 +37,6 @@ use expected::Expected;
 pub(crate) use grpc::{CallHead, CallPlan, CallResponse};
 use haste::After;
 use nobody::Nobody;
-pub(crate) use sql::SqlPlan;
 use template::{
     Detour, Extras, Parts, SentTo, Template, finish_cookies, is_cookie, is_same_for_all, own_host,
     shared_body,
@@ -94,7 +93,11 @@ pub(crate) enum Plan {
     },
     Http(HttpPlan),
     Call(Box<CallPlan>),
-    Sql(Box<SqlPlan>),
+    Sql {
+        check_plan: CheckPlan,
+        /// The first row is read by a check, save or expression.
+        keeps: bool,
+    },
     /// For an `expect` or `request`.
     Answer(AnswerPlan),
     Stay(StayPlan),
@@ -550,7 +553,7 @@ impl Prepared {
             Plan::Http(plan) => plan.body.is_none() && short(&plan.written),
             Plan::Answer(_) | Plan::Call(_) | Plan::Connect { .. } | Plan::Stay(_) => false,
             // One statement at a time is one write.
-            Plan::Nothing | Plan::Sql(_) => true,
+            Plan::Nothing | Plan::Sql { .. } => true,
         })
     }
 }
@@ -591,7 +594,10 @@ fn plan(
             Some(plan) => Plan::Call(Box::new(plan)),
             None => Plan::Nothing,
         },
-        Statement::Sql(sql) => Plan::Sql(Box::new(SqlPlan::new(sql))),
+        Statement::Sql(sql) => {
+            let check_plan = CheckPlan::new(&sql.checks, &sql.saves);
+            Plan::Sql { check_plan, keeps: sql.looks_at_rows() }
+        }
         Statement::Connect(connect) => {
             let schema = program.schema.as_deref();
             let options = connect.options.as_deref();
@@ -600,16 +606,10 @@ fn plan(
             Plan::Connect { has_login: false, call: opened.map(head).map(Box::new) }
         }
         Statement::Expect(expect) => {
-            let check_plan = CheckPlan::new(&expect.checks, &expect.saves);
-            let which = CheckPlan::new(&expect.message.checks, &[]);
-            let until = until(&expect.until);
-            Plan::Answer(AnswerPlan { until, which, check_plan, logs_in: false })
+            answer_plan(&expect.until, &expect.message, &expect.checks, &expect.saves)
         }
         Statement::Request(request) => {
-            let check_plan = CheckPlan::new(&request.checks, &request.saves);
-            let which = CheckPlan::new(&request.answer.checks, &[]);
-            let until = until(&request.until);
-            Plan::Answer(AnswerPlan { until, which, check_plan, logs_in: false })
+            answer_plan(&request.until, &request.answer, &request.checks, &request.saves)
         }
         Statement::Stay(stay) => {
             Plan::Stay(StayPlan::new(&stay.handlers, &stay.every, stay.heartbeat.as_ref(), code))
@@ -638,7 +638,7 @@ pub(crate) fn connects(session: &Session, link: u8) -> impl Iterator<Item = &Con
 }
 
 /// The greatest common divisor.
-fn common(mut a: u64, mut b: u64) -> u64 {
+pub(crate) fn common(mut a: u64, mut b: u64) -> u64 {
     while b > 0 {
         (a, b) = (b, a % b);
     }
@@ -646,7 +646,7 @@ fn common(mut a: u64, mut b: u64) -> u64 {
 }
 
 /// A number coprime to `sum`, near its golden section.
-fn stride(sum: u64) -> u64 {
+pub(crate) fn stride(sum: u64) -> u64 {
     let begin = ((sum as f64 * 0.618) as u64).max(1);
     (begin..=begin + sum).find(|stride| common(*stride, sum) == 1).unwrap_or(1)
 }
@@ -797,19 +797,9 @@ fn end_of_login(code: &Code, connect: usize) -> Option<usize> {
     let parts = [code.begin, code.end, code.last].map(|end| end as usize);
     let end = parts.into_iter().find(|end| connect < *end)?;
     let is_login = |instruction: &Instruction| {
-        matches!(
-            instruction,
-            Instruction::Do(
-                Statement::Send(_)
-                    | Statement::Secure(_)
-                    | Statement::Request(_)
-                    | Statement::Expect(_)
-                    | Statement::Set { .. }
-                    | Statement::Tally { .. }
-                    | Statement::Log(_)
-            ) | Instruction::TransactionBegin { .. }
-                | Instruction::TransactionEnd { .. }
-        )
+        use Statement::{Expect, Request, Secure, Send};
+        let says = |one: &Statement| matches!(one, Send(_) | Secure(_) | Request(_) | Expect(_));
+        instruction.is_instant() || matches!(instruction, Instruction::Do(one) if says(one))
     };
     let run = code.all[connect + 1..end].iter().take_while(|instruction| is_login(instruction));
     let answered = |one: &Instruction| match one {
@@ -821,14 +811,17 @@ fn end_of_login(code: &Code, connect: usize) -> Option<usize> {
     last.map(|(index, _)| connect + 1 + index)
 }
 
-fn until(until: &Until) -> stream::Until {
-    match until {
+fn answer_plan(until: &Until, which: &Which, checks: &[Check], saves: &[Save]) -> Plan {
+    let check_plan = CheckPlan::new(checks, saves);
+    let which = CheckPlan::new(&which.checks, &[]);
+    let until = match until {
         Until::Any => stream::Until::Any,
         Until::Length(length) => stream::Until::Length(*length),
         // The language rejects an empty delimiter.
         Until::Delimiter(bytes) => stream::Until::delimiter(bytes).unwrap_or(stream::Until::Any),
         Until::Pattern(pattern) => stream::Until::Pattern(pattern.clone()),
-    }
+    };
+    Plan::Answer(AnswerPlan { until, which, check_plan, logs_in: false })
 }
 
 fn http_plan(

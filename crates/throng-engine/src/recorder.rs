@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use throng_base::{Said, StepId, Time};
 use throng_metrics::{
-    Cause, CellCounter, Chain, DeliveryInterval, Ending, Interval, LOST_NS_MIN, ResidenceInterval,
-    Slow, SlowBounds, Stage, StepInterval,
+    Cause, CellCounter, Chain, DeliveryInterval, Ending, Histogram, Interval, LOST_NS_MIN,
+    ResidenceInterval, Slow, SlowBounds, Stage, StepInterval,
 };
 
 use crate::network::routes::Places;
@@ -26,7 +26,7 @@ use evidence::{Evidence, Exchange};
 use instances::Instances;
 use spent::{OpeningTimes, Spent, nanos};
 
-use rows::{Rows, of_heap};
+use rows::Rows;
 use samples::Samples;
 use sessions::Sessions;
 use targets::Targets;
@@ -165,10 +165,11 @@ impl Recorder {
     /// Its memory, including the active steps and the range of recorded times.
     pub(crate) fn bytes(&self) -> u64 {
         let Interval { connections, generator, tcp, slowest, .. } = &self.interval;
-        let stages = connections.stages.iter().map(|row| of_heap(&row.latency) + size_of_val(row));
-        let own = [&generator.lateness, &tcp.round_trip].map(of_heap);
+        let stages =
+            connections.stages.iter().map(|row| row.latency.heap_bytes() + size_of_val(row));
+        let own = [&generator.lateness, &tcp.round_trip].map(Histogram::heap_bytes);
         let residence = connections.residence.iter();
-        let residence = residence.map(|row| of_heap(&row.time) + size_of_val(row));
+        let residence = residence.map(|row| row.time.heap_bytes() + size_of_val(row));
         let histograms = stages.chain(own).chain(residence).sum::<usize>();
         let slow = self.slow_bounds.own_bytes() + slowest.capacity() * size_of::<Slow>();
         let rows = self.sessions.heap_bytes() + self.steps.heap_bytes() + self.targets.heap_bytes();

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc as blocking;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -351,33 +351,30 @@ impl Ready {
 impl Run {
     /// The next event; `None` when the run is over.
     pub async fn next(&mut self) -> Option<Update> {
+        std::future::poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Update>> {
         loop {
             if let Some(update) = self.merger.updates.pop_front() {
-                return Some(update);
+                return Poll::Ready(Some(update));
             }
-            match std::future::poll_fn(|cx| self.poll_heard(cx)).await {
-                Some(Heard::Trace(trace)) => return Some(Update::Trace(trace)),
-                Some(Heard::Name(news)) => return Some(Update::Name(news)),
-                Some(Heard::Report(report)) => {
+            // Traces go before the results that they explain.
+            if let Poll::Ready(Some(trace)) = self.traces.poll_recv(cx) {
+                return Poll::Ready(Some(Update::Trace(trace)));
+            }
+            if let Poll::Ready(Some(news)) = self.names.poll_recv(cx) {
+                return Poll::Ready(Some(Update::Name(news)));
+            }
+            match ready!(self.reports.poll_recv(cx)) {
+                Some(report) => {
                     self.merger.add(report);
                     self.merger.tell_stop(&self.control);
                 }
-                None if self.merger.is_empty() => return None,
+                None if self.merger.is_empty() => return Poll::Ready(None),
                 None => self.merger.flush_all(),
             }
         }
-    }
-
-    /// The next message of a shard; `None` when all are over.
-    fn poll_heard(&mut self, cx: &mut Context<'_>) -> Poll<Option<Heard>> {
-        // Traces go before the results that they explain.
-        if let Poll::Ready(Some(trace)) = self.traces.poll_recv(cx) {
-            return Poll::Ready(Some(Heard::Trace(trace)));
-        }
-        if let Poll::Ready(Some(news)) = self.names.poll_recv(cx) {
-            return Poll::Ready(Some(Heard::Name(news)));
-        }
-        self.reports.poll_recv(cx).map(|report| report.map(Heard::Report))
     }
 
     /// Joins the threads; false if one of them panicked.
@@ -385,15 +382,6 @@ impl Run {
         drop(self.reports);
         self.threads.into_iter().map(JoinHandle::join).filter(Result::is_err).count() == 0
     }
-}
-
-/// Messages of shards.
-// Most are reports: a box would save nothing.
-#[allow(clippy::large_enum_variant)]
-enum Heard {
-    Report(Report),
-    Trace(Trace),
-    Name(NameNews),
 }
 
 /// The input of a shard's thread.
@@ -498,7 +486,15 @@ fn ledgers(
     for (row, delivery) in program.deliveries.iter().enumerate() {
         let others = program.deliveries.iter().enumerate().filter(|(other, _)| *other != row);
         let shares = others.map(|(_, other)| other).any(|other| are_alike(delivery, other));
-        let rules = Rules::of(delivery, shares, (bytes_max, patience));
+        let rules = Rules {
+            step: delivery.step.0,
+            without_sender: delivery.without_sender,
+            shares,
+            late_after: delivery.late_after,
+            lost_after: delivery.lost_after,
+            bytes_max,
+            patience,
+        };
         let mut ports = Exchange::ports(shards + usize::from(is_bridged));
         if is_bridged {
             ways.extend(ports.pop().map(|port| (delivery.step, port)));

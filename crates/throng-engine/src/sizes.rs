@@ -42,7 +42,8 @@ pub struct SizePart {
     pub bytes: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum SizeKind {
     /// The user itself, a future in the runtime; includes the next four.
     Task,
@@ -55,6 +56,7 @@ pub enum SizeKind {
     /// The runtime's data of a task, and the rest of its last cache line.
     Runtime,
     /// Orders of the shard for it.
+    #[serde(rename = "seat")]
     Slot,
     /// Its wake-up time.
     Due,
@@ -74,24 +76,6 @@ impl SizeKind {
     pub fn is_within(self) -> bool {
         use SizeKind::{Connection, Reader, Runtime, State};
         matches!(self, State | Connection | Reader | Runtime)
-    }
-
-    /// The name in JSON output.
-    pub fn word(self) -> &'static str {
-        match self {
-            SizeKind::Task => "task",
-            SizeKind::State => "state",
-            SizeKind::Connection => "connection",
-            SizeKind::Reader => "reader",
-            SizeKind::Runtime => "runtime",
-            SizeKind::Slot => "seat",
-            SizeKind::Due => "due",
-            SizeKind::Connections => "connections",
-            SizeKind::Socket => "socket",
-            SizeKind::Memory => "memory",
-            SizeKind::Transactions => "transactions",
-            SizeKind::Tls => "tls",
-        }
     }
 }
 
@@ -136,29 +120,27 @@ pub fn sizes(program: &Program) -> Sizes {
     let task = size_class((TASK_BYTES + state).next_multiple_of(LINE_BYTES));
     let connection = CONNECTION_BYTES;
     let reader = mean(&|session| reader(first(session, program)));
-    let mut parts = vec![
-        SizePart { kind: SizeKind::Task, bytes: task },
-        SizePart { kind: SizeKind::State, bytes: state.saturating_sub(connection) },
-        SizePart { kind: SizeKind::Connection, bytes: connection.saturating_sub(reader) },
-        SizePart { kind: SizeKind::Reader, bytes: reader },
-        SizePart { kind: SizeKind::Runtime, bytes: task.saturating_sub(state) },
-        SizePart { kind: SizeKind::Slot, bytes: SLOT_BYTES + queues(program) },
-        SizePart { kind: SizeKind::Due, bytes: DueQueue::USER_BYTES },
-        SizePart { kind: SizeKind::Connections, bytes: mean(&further) },
-        SizePart {
-            kind: SizeKind::Socket,
-            bytes: mean(&|session| of_links(session, program, socket)),
-        },
-        SizePart { kind: SizeKind::Memory, bytes: mean(&|session| memory(session, program)) },
-        SizePart { kind: SizeKind::Transactions, bytes: mean(&transactions) },
-    ];
     let tls = |scheme: Scheme| if scheme.is_secure() { TLS_BYTES } else { 0 };
     let secured = |session: &Session| {
         let links = 0..session.links.len() as u8;
         links.filter(|link| session.secures(*link)).count() as u64 * TLS_BYTES
     };
-    let tls = mean(&|session| of_links(session, program, tls) + secured(session));
-    parts.push(SizePart { kind: SizeKind::Tls, bytes: tls });
+    let sockets = |session: &Session| of_links(session, program, socket);
+    let parts = [
+        (SizeKind::Task, task),
+        (SizeKind::State, state.saturating_sub(connection)),
+        (SizeKind::Connection, connection.saturating_sub(reader)),
+        (SizeKind::Reader, reader),
+        (SizeKind::Runtime, task.saturating_sub(state)),
+        (SizeKind::Slot, SLOT_BYTES + queues(program)),
+        (SizeKind::Due, DueQueue::USER_BYTES),
+        (SizeKind::Connections, mean(&further)),
+        (SizeKind::Socket, mean(&sockets)),
+        (SizeKind::Memory, mean(&|session| memory(session, program))),
+        (SizeKind::Transactions, mean(&transactions)),
+        (SizeKind::Tls, mean(&|session| of_links(session, program, tls) + secured(session))),
+    ];
+    let mut parts = parts.map(|(kind, bytes)| SizePart { kind, bytes }).to_vec();
     parts.retain(|part| part.bytes > 0);
     Sizes { parts, recorder: recorder(program.steps.len()) }
 }

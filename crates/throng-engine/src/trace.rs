@@ -187,9 +187,7 @@ impl Tracer {
             self.left_out.set(self.left_out.get() + 1);
         }
     }
-}
 
-impl Tracer {
     /// A session restarts: whether this pass got further than earlier ones.
     pub(crate) fn gets_on(&self, user: UserId) -> bool {
         let mut passes = self.passes.borrow_mut();

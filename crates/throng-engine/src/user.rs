@@ -236,8 +236,10 @@ impl User {
 
     fn go_on(&mut self, shard: &Lane, cx: &mut Context<'_>) -> Poll<()> {
         let mut turns = 0;
-        if !self.state.waits.has(Waits::IS_KNOWN) {
-            self.state.introduce(cx);
+        if self.state.waits.change(Waits::IS_KNOWN, true) {
+            // Many users may have arrived together. A task's waker stays the same.
+            self.state.now = shard.clock.now();
+            shard.slots.borrow_mut().know(self.state.slot, cx.waker());
         }
         shard.polls.set(shard.polls.get() + 1);
         if shard.asks.get() && shard.slots.borrow_mut().take_asked(self.state.slot) {
@@ -455,14 +457,6 @@ impl User {
 }
 
 impl State {
-    /// Gives the shard the waker of this user; a task's waker stays the same.
-    fn introduce(&mut self, cx: &Context<'_>) {
-        self.waits.change(Waits::IS_KNOWN, true);
-        // Many users may have arrived together.
-        self.now = self.shard.clock.now();
-        self.shard.slots.borrow_mut().know(self.slot, cx.waker());
-    }
-
     /// True if the user has a long-lived connection, and is online only while that is.
     fn connects(&self) -> bool {
         self.shard.prepared.sessions[usize::from(self.session)].connects

@@ -13,7 +13,8 @@ mod near;
 use throng_expression::{EvaluationError, Value};
 use throng_extract::NotJson;
 use throng_metrics::Cause;
-use throng_program::{Check, Extractor, Matcher, Save};
+use throng_program::{Check, Extractor, Matcher, Save, Which};
+use throng_protocol::framed::Packet;
 use throng_protocol::machine::Field;
 
 use throng_base::Said;
@@ -54,9 +55,21 @@ impl CheckPlan {
         found.clear();
         judged
     }
-}
 
-impl CheckPlan {
+    /// Whether a message is one of these: its kind is meant, and every check holds.
+    pub(crate) fn takes(
+        &self,
+        which: &Which,
+        looked: &Looked<'_>,
+        packet: Option<Packet>,
+        scope: &mut UserScope<'_>,
+    ) -> bool {
+        let kinds = &which.messages;
+        let is_meant = |packet: Packet| kinds.contains(&packet.message);
+        (kinds.is_empty() || packet.is_some_and(is_meant))
+            && self.fits(&which.checks, looked, scope)
+    }
+
     /// Whether a message is the one that is waited for: every check holds. A mismatch is not a
     /// failure, and is not reported.
     pub(crate) fn fits(
@@ -181,7 +194,6 @@ impl<'a> Looking<'a> {
                 Some(field) => Extracted::Value(value_of(field)),
                 None => Extracted::Nothing,
             },
-            Extractor::Result(name) => one(looked.said(name).map(value_of)),
             Extractor::Cookie(name) => {
                 let value = looked.cookies.as_ref().and_then(|cookies| cookies.value(name));
                 value.map_or(Extracted::Nothing, Extracted::Bytes)
@@ -199,15 +211,9 @@ impl<'a> Looking<'a> {
                 },
                 (false, false) => one(path.first_in(document)),
             },
-            Extractor::Field(paths) => one(looked.field(paths)),
-            Extractor::Kind(kinds, _) => one(looked.kind(kinds)),
-            Extractor::Proto(path) => one(looked.proto_field(path)),
             Extractor::XPath(path) if all => Extracted::Values(path.all(document.page())),
-            Extractor::XPath(path) => one(path.first(document.page())),
             Extractor::Css(selector) if all => Extracted::Values(selector.all(document.page())),
-            Extractor::Css(selector) => one(selector.first(document.page())),
             Extractor::Pattern(pattern) if all => Extracted::Values(pattern.all(bytes)),
-            Extractor::Pattern(pattern) => one(pattern.first(bytes)),
             Extractor::Size => {
                 let size = looked.tally.map_or(bytes.len() as u64, |tally| tally.bytes);
                 Extracted::Value(Value::Int(size as i64))
@@ -221,6 +227,7 @@ impl<'a> Looking<'a> {
             Extractor::Expression(expression) => {
                 Extracted::Value(scope.with(looked, |scope| expression.evaluate(scope))?)
             }
+            simple => one(looked.simple(simple)),
         })
     }
 

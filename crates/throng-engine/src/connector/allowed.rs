@@ -96,17 +96,12 @@ fn length(address: IpAddr) -> u32 {
 
 /// Whether two addresses of one family share a prefix of this length.
 fn shares(one: IpAddr, other: IpAddr, bits: u32) -> bool {
-    match (one, other) {
-        (IpAddr::V4(one), IpAddr::V4(other)) => {
-            let differs = one.to_bits() ^ other.to_bits();
-            differs.leading_zeros() >= bits
-        }
-        (IpAddr::V6(one), IpAddr::V6(other)) => {
-            let differs = one.to_bits() ^ other.to_bits();
-            differs.leading_zeros() >= bits
-        }
-        _ => false,
-    }
+    let shared = match (one, other) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => (one.to_bits() ^ other.to_bits()).leading_zeros(),
+        (IpAddr::V6(one), IpAddr::V6(other)) => (one.to_bits() ^ other.to_bits()).leading_zeros(),
+        _ => return false,
+    };
+    shared >= bits
 }
 
 /// Whether an address may belong to a third party: it is not an address of this host, of a private

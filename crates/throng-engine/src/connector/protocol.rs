@@ -9,6 +9,7 @@ pub(crate) mod redis;
 mod sql;
 mod websocket;
 
+use std::cell::Cell;
 use std::pin::Pin;
 
 use throng_base::{Random, Said};
@@ -31,12 +32,7 @@ pub(crate) type Missing = fn(&str) -> Said;
 
 /// A handshake.
 pub(crate) trait Opens {
-    fn missing(waited: &str) -> Said;
-
-    /// The same where it depends on the target.
-    fn missing_here(&self) -> Missing {
-        Self::missing
-    }
+    fn missing(&self) -> Missing;
 
     /// Its request, if it is an HTTP request.
     fn ask(&self) -> Option<&Ask> {
@@ -74,7 +70,7 @@ macro_rules! handshakes {
         impl Handshake {
             pub(crate) fn missing(&self) -> Missing {
                 match self {
-                    $(Handshake::$name(own) => own.missing_here(),)*
+                    $(Handshake::$name(own) => own.missing(),)*
                 }
             }
 
@@ -120,6 +116,28 @@ handshakes! {
     Mqtt(mqtt::Greeting);
     Redis(redis::Hello);
     Sql(throng_protocol::sql::Login);
+}
+
+/// The first bytes of a server: they show what it speaks.
+#[derive(Default)]
+struct FirstBytes(Cell<[u8; 5]>);
+
+impl FirstBytes {
+    fn note(&self, bytes: &[u8]) {
+        if let (Some(begin), [0, ..]) = (bytes.first_chunk(), self.0.get()) {
+            self.0.set(*begin);
+        }
+    }
+
+    /// A server that speaks HTTP or TLS does not violate another protocol.
+    fn explain(&self, failure: Failure, http: Said, tls: Said) -> Failure {
+        match self.0.get() {
+            [b'H', b'T', b'T', b'P', b'/'] => Failure::new(Cause::WrongScheme, http),
+            // A TLS alert (RFC 8446, 5.1): its type and the version of the record.
+            [21, 3, ..] => Failure::new(Cause::WrongScheme, tls),
+            _ => failure,
+        }
+    }
 }
 
 /// How a connection opens to a target that requires a login before anything else.

@@ -109,7 +109,7 @@ fn begin_in_turn(
     chosen: &mut Chosen<'_>,
     range: Range,
 ) -> Result<Socket, Denied> {
-    for _ in 0..range.count().min(PORTS_TRIED_MAX) {
+    for _ in 0..range.count.min(PORTS_TRIED_MAX) {
         let port = chosen.port(range);
         match begin_from(place, kind, chosen.source.address, port) {
             Err(Denied::Full) => chosen.look_further(range),

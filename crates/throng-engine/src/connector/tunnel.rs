@@ -5,7 +5,7 @@ use throng_metrics::Cause;
 use throng_program::Proxy;
 use throng_protocol::http1::{RequestKind, basic_authorization, write_connect};
 
-use crate::connector::{Order, Pulled, ask_once, proxy_of};
+use crate::connector::{Order, Pulled, ask_once, leaves_others, proxy_of};
 use crate::failure::Failure;
 use crate::shard::Lane;
 use crate::transport::Transport;
@@ -53,12 +53,8 @@ pub(crate) fn unreached(shard: &Lane, target: u16, failure: Failure) -> Failure 
 /// Attributes an error of a target to the proxy. Problems of this host stay as they are.
 fn failed(proxy: &Proxy, failure: &Failure) -> Failure {
     let cause = match failure.cause {
-        Cause::ConnectRefused
-        | Cause::ConnectTimeout
-        | Cause::Unreachable
-        | Cause::NetworkFailed
-        | Cause::Reset
-        | Cause::Timeout
+        cause if leaves_others(cause) => Cause::ProxyFailed,
+        Cause::Timeout
         | Cause::ClosedEarly
         | Cause::Malformed
         | Cause::TooLarge

@@ -13,6 +13,7 @@ use throng_program::{Program, Scheme, SourceBlock, Sources, Target};
 
 use throng_base::{Said, Share};
 
+use crate::prepared::stride;
 use crate::system;
 
 pub(crate) use pool::{Chosen, Pool};
@@ -175,7 +176,7 @@ impl Ports {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
     first: u16,
-    count: u32,
+    pub(crate) count: u32,
     /// The step to the next port if one is taken. Coprime to `count`, so that all ports are tried;
     /// close to the golden ratio, so that successive ones are far apart.
     stride: u32,
@@ -184,20 +185,8 @@ pub(crate) struct Range {
 impl Range {
     fn new((first, last): (u16, u16)) -> Range {
         let count = u32::from(last.saturating_sub(first)) + 1;
-        // The golden ratio: successive ports are as far apart as possible.
-        let near = (f64::from(count) * 0.618) as u32;
-        let stride = (near.max(1)..=count).find(|stride| divisor(*stride, count) == 1);
-        Range { first, count, stride: stride.unwrap_or(1) }
+        Range { first, count, stride: stride(count.into()) as u32 }
     }
-
-    pub(crate) fn count(self) -> u32 {
-        self.count
-    }
-}
-
-/// The greatest common divisor.
-fn divisor(one: u32, other: u32) -> u32 {
-    if other == 0 { one } else { divisor(other, one % other) }
 }
 
 /// The sources of a run, the same for all shards.

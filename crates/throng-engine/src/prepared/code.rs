@@ -92,6 +92,16 @@ impl Instruction {
         }
     }
 
+    /// Whether it takes no time and touches no connection, wherever it stands between two steps.
+    pub(crate) fn is_instant(&self) -> bool {
+        use Statement::{Log, Set, Tally};
+        match self {
+            Instruction::Do(one) => matches!(one, Set { .. } | Tally { .. } | Log(_)),
+            Instruction::TransactionBegin { .. } | Instruction::TransactionEnd { .. } => true,
+            _ => false,
+        }
+    }
+
     pub(crate) fn link(&self) -> Option<u8> {
         self.statement().and_then(Statement::link)
     }

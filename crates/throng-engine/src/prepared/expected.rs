@@ -11,18 +11,11 @@ use crate::prepared::check_plan::CheckPlan;
 pub(crate) struct Expected {
     /// Kinds of a declared protocol.
     kinds: Box<[MessageId]>,
-    /// Matchers for messages without a declaration.
-    patterns: Box<[Pattern]>,
+    /// For messages without a declaration, by step: the checks that do not depend on the user. The
+    /// others may hold by the time the step runs.
+    pub(crate) patterns: Box<[(Vec<Check>, CheckPlan)]>,
     /// Some step takes any kind.
     pub(crate) any: bool,
-}
-
-/// The checks of one step that do not depend on the user: the others may hold by the time the step
-/// runs.
-#[derive(Debug)]
-struct Pattern {
-    checks: Vec<Check>,
-    check_plan: CheckPlan,
 }
 
 impl Expected {
@@ -32,7 +25,7 @@ impl Expected {
             kinds.extend_from_slice(&which.messages);
             any |= which.messages.is_empty();
             if which.messages.is_empty() {
-                patterns.extend(Pattern::new(&which.checks));
+                patterns.extend(constant(&which.checks));
             }
         }
         kinds.sort_unstable();
@@ -48,21 +41,13 @@ impl Expected {
     pub(crate) fn has(&self, kind: MessageId) -> bool {
         self.kinds.contains(&kind)
     }
-
-    /// The matchers for messages without a declaration that steps could take, as far as they are
-    /// known before their turn.
-    pub(crate) fn patterns(&self) -> impl Iterator<Item = (&CheckPlan, &[Check])> {
-        self.patterns.iter().map(|pattern| (&pattern.check_plan, &*pattern.checks))
-    }
 }
 
-impl Pattern {
-    /// `None` if nothing is the same for all users: every message would be kept.
-    fn new(checks: &[Check]) -> Option<Pattern> {
-        let checks: Vec<Check> =
-            checks.iter().filter(|check| is_constant(check)).cloned().collect();
-        (!checks.is_empty()).then(|| Pattern { check_plan: CheckPlan::new(&checks, &[]), checks })
-    }
+/// `None` if nothing is the same for all users: every message would be kept.
+fn constant(checks: &[Check]) -> Option<(Vec<Check>, CheckPlan)> {
+    let checks: Vec<Check> = checks.iter().filter(|check| is_constant(check)).cloned().collect();
+    let check_plan = CheckPlan::new(&checks, &[]);
+    (!checks.is_empty()).then_some((checks, check_plan))
 }
 
 fn is_constant(check: &Check) -> bool {

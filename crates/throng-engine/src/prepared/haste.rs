@@ -60,6 +60,7 @@ fn follows(code: &Code, from: u32) -> After {
         }
         match code.all.get(pc as usize) {
             Some(Instruction::Do(one)) if one.opens_itself() => return After::Sends,
+            Some(instant) if instant.is_instant() => open.push(pc + 1),
             Some(
                 Instruction::Do(Statement::Connect(_))
                 | Instruction::Do(Statement::Disconnect { .. })
@@ -82,15 +83,9 @@ fn follows(code: &Code, from: u32) -> After {
                 | Instruction::DuringEnd { begin, .. }
                 | Instruction::ForEachEnd { begin, .. },
             ) => open.extend([pc + 1, begin + 1]),
-            Some(
-                Instruction::DuringBegin { .. }
-                | Instruction::TransactionBegin { .. }
-                | Instruction::TransactionEnd { .. }
-                | Instruction::Do(Statement::Set { .. })
-                | Instruction::Do(Statement::Tally { .. })
-                | Instruction::Do(Statement::Log(_))
-                | Instruction::Do(Statement::Slow { .. }),
-            ) => open.push(pc + 1),
+            Some(Instruction::DuringBegin { .. } | Instruction::Do(Statement::Slow { .. })) => {
+                open.push(pc + 1);
+            }
             // A pause, or another wait for a time.
             Some(_) | None => {}
         }

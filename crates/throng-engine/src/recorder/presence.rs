@@ -6,24 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use throng_base::{Share, Time, UserId};
 use throng_metrics::presence::{Change, Known, Packed, Snapshot};
 
-use crate::failure::Ended;
 use crate::prepared::{LoadPlan, Prepared, own_number};
-
-impl Ended {
-    /// The change for a user that was online, as audits report it.
-    pub(crate) fn change(self) -> Change {
-        match self {
-            Ended::ByUs => Change::Left,
-            Ended::CutOff => Change::CutOff,
-            Ended::ByTarget => Change::ClosedByTarget,
-            Ended::Reset => Change::Reset,
-            Ended::ResetByUs => Change::ResetByUs,
-            Ended::Vanished => Change::Vanished,
-            Ended::HalfClosed => Change::HalfClosed,
-            Ended::TimedOut => Change::TimedOut,
-        }
-    }
-}
 
 /// The presence of one shard. Clones share it.
 #[derive(Clone, Debug)]

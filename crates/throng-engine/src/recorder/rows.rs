@@ -66,14 +66,12 @@ impl Rows<StepInterval> {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        let histograms =
-            |row: &StepInterval| [&row.latency, &row.with_pauses, &row.first_byte].map(of_heap);
-        let service = self.rows.iter().filter_map(|row| row.service.as_ref()).map(of_heap);
+        let histograms = |row: &StepInterval| {
+            [&row.latency, &row.with_pauses, &row.first_byte].map(Histogram::heap_bytes)
+        };
+        let service =
+            self.rows.iter().filter_map(|row| row.service.as_ref()).map(Histogram::heap_bytes);
         let filled = self.rows.iter().flat_map(histograms).chain(service).sum::<usize>();
         self.own_bytes() + filled
     }
-}
-
-pub(super) fn of_heap(histogram: &Histogram) -> usize {
-    histogram.heap_bytes()
 }

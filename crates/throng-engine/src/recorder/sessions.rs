@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_metrics::SessionInterval;
 
-use super::rows::{Rows, of_heap};
+use super::rows::Rows;
 use crate::recorder::spent::nanos;
 
 /// How an iteration ended.
@@ -52,6 +52,6 @@ impl Sessions {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        self.0.own_bytes() + self.0.rows.iter().map(|row| of_heap(&row.time)).sum::<usize>()
+        self.0.own_bytes() + self.0.rows.iter().map(|row| row.time.heap_bytes()).sum::<usize>()
     }
 }

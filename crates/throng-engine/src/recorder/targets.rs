@@ -5,7 +5,7 @@ use std::rc::Rc;
 use throng_metrics::TargetInterval;
 
 use super::Attempt;
-use super::rows::{Rows, of_heap};
+use super::rows::Rows;
 use crate::network::routes::Places;
 use crate::recorder::spent::nanos;
 
@@ -51,7 +51,7 @@ impl Targets {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        let filled = self.rows.rows.iter().map(|row| of_heap(&row.latency)).sum::<usize>();
+        let filled = self.rows.rows.iter().map(|row| row.latency.heap_bytes()).sum::<usize>();
         self.rows.own_bytes() + filled
     }
 }

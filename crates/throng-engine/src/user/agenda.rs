@@ -20,7 +20,7 @@ use crate::prepared::StayPlan;
 pub(super) struct Agenda {
     every: Vec<Recurring>,
     /// Background tasks that have started and wait for something.
-    tasks: Vec<Task>,
+    pub(super) tasks: Vec<Task>,
     /// Messages for handlers whose bodies are running.
     pub(super) waiting: Backlog<Waiting>,
     /// Results of branches for the session: the first step that failed, and whether to leave the
@@ -64,14 +64,6 @@ impl Waits for Waiting {
 }
 
 impl Agenda {
-    pub(super) fn tasks(&self) -> &[Task] {
-        &self.tasks
-    }
-
-    pub(super) fn tasks_mut(&mut self) -> &mut Vec<Task> {
-        &mut self.tasks
-    }
-
     /// Number of recurring actions.
     pub(super) fn recurring(&self) -> usize {
         self.every.len()
@@ -170,8 +162,12 @@ impl State {
     }
 
     pub(super) fn is_running(&self, body: u32) -> bool {
-        let mut tasks = self.agenda.iter().flat_map(|agenda| &agenda.tasks);
-        tasks.any(|task| task.begins() == Some(body))
+        self.tasks().any(|task| task.begins() == Some(body))
+    }
+
+    /// Background tasks that have started and wait for something.
+    pub(super) fn tasks(&self) -> impl Iterator<Item = &Task> {
+        self.agenda.iter().flat_map(|agenda| &agenda.tasks)
     }
 
     pub(super) fn holds_back(&self) -> bool {

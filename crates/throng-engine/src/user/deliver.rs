@@ -187,14 +187,10 @@ impl Audiences {
     ) {
         let shard = scope.shard;
         for (row, delivery) in shard.prepared.program.deliveries.iter().enumerate() {
-            let kinds = &delivery.received.messages;
-            let is_kind =
-                kinds.is_empty() || packet.is_some_and(|packet| kinds.contains(&packet.message));
-            if !is_kind || !link.receives.get(row).copied().unwrap_or(false) {
-                continue;
-            }
             let which = &shard.prepared.deliveries[row];
-            if !which.fits(&delivery.received.checks, looked, scope) {
+            if !link.receives.get(row).copied().unwrap_or(false)
+                || !which.takes(&delivery.received, looked, packet, scope)
+            {
                 continue;
             }
             let ledger = &mut shard.ledgers.borrow_mut()[row];
@@ -267,7 +263,8 @@ fn group_of(delivery: &Delivery, sends: bool, scope: &mut UserScope<'_>) -> Opti
         Ok(value) => Some(mix::of_value(&value)),
         // It joins an audience when the value is saved.
         Err(_)
-            if !sends && expression.slots().needed.iter().any(|slot| is_unsaved(scope, *slot)) =>
+            if !sends
+                && expression.slots().needed.iter().any(|slot| scope.slot(*slot).is_null()) =>
         {
             None
         }
@@ -291,10 +288,6 @@ pub(super) fn withdraw((row, id): (u16, u64), shard: &Lane, now: Time) {
     if let Some(ledger) = shard.ledgers.borrow_mut().get_mut(usize::from(row)) {
         ledger.withdrawn(id, now);
     }
-}
-
-fn is_unsaved(scope: &UserScope<'_>, slot: u16) -> bool {
-    scope.slot(slot).is_null()
 }
 
 fn id_in(mark: &Mark, looked: &Looked<'_>) -> Option<Id> {

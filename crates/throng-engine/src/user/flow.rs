@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throng_base::{Time, UserId};
+use throng_base::{Random, Time, UserId};
 use throng_program::Retry;
 
 use super::task::{Active, Begun, Doing, GONE};
@@ -30,6 +30,13 @@ fn roll_back(user: &mut State) {
     if user.waits.change(Waits::IN_TRANSACTION, false) {
         user.lines.roll_back();
     }
+}
+
+/// A wait before another try, longer after each of `tries`. Half of it is random, so that users
+/// that failed together do not return together.
+pub(super) fn back_off(random: &mut Random, low: Duration, high: Duration, tries: u16) -> Duration {
+    let most = low.saturating_mul(1 << tries.min(30)).min(high).as_secs_f64();
+    Duration::from_secs_f64(random.uniform(most / 2.0, most))
 }
 
 impl Active<'_> {
@@ -63,12 +70,10 @@ impl Active<'_> {
 
     /// Waits before the current instruction, longer with every consecutive refusal.
     pub(super) fn hold_back(&mut self) {
-        let doubled = BACK_OFF_MIN.saturating_mul(1 << self.user.refusals.min(16));
-        let most = doubled.min(BACK_OFF_MAX).as_secs_f64();
+        let (random, tries) = (&mut self.user.random, self.user.refusals.into());
+        let time = back_off(random, BACK_OFF_MIN, BACK_OFF_MAX, tries);
         self.user.refusals = self.user.refusals.saturating_add(1);
-        // Half of the wait is random, so that refused users do not return together.
-        let time = self.user.random.uniform(most / 2.0, most);
-        self.hold(Duration::from_secs_f64(time));
+        self.hold(time);
     }
 
     /// Waits before the current instruction, which is due afterwards.
@@ -202,11 +207,8 @@ impl<'v, 'a> Session<'v, 'a> {
             user.leaving = true;
             return self.active.go_to(GONE);
         }
-        let most = retry.low.saturating_mul(1 << user.losses.min(30)).min(retry.high);
+        let wait = back_off(&mut user.random, retry.low, retry.high, user.losses);
         user.losses = user.losses.saturating_add(1);
-        let most = most.as_secs_f64();
-        // Half of the wait is random, so that users lost together do not return together.
-        let wait = Duration::from_secs_f64(user.random.uniform(most / 2.0, most));
         let least = self.left_alone().unwrap_or_default();
         self.active.hold(wait.max(least));
     }

@@ -4,7 +4,7 @@
 use throng_base::{Time, UserId};
 use throng_metrics::Cause;
 use throng_protocol::framed::Protocol;
-use throng_protocol::http2::Refused;
+use throng_protocol::http2::{self, Refused};
 use throng_protocol::machine::{Form, Machine, Parts};
 
 use super::State;
@@ -80,18 +80,26 @@ impl Line {
         self.connection.as_ref().is_some_and(|one| one.machine.traits().multiplexes)
     }
 
+    /// The client of a connection that carries several requests at a time.
+    pub(super) fn http2(&self) -> Option<&http2::Client> {
+        match &self.connection.as_ref()?.machine {
+            Machine::Http2(client) => Some(client),
+            _ => None,
+        }
+    }
+
     /// Whether the connection can take another request now, beside those in flight.
     pub(super) fn is_shared(&self) -> bool {
-        matches!(&self.connection, Some(Connection { machine: Machine::Http2(client), .. })
-            if client.room().is_ok())
+        self.http2().is_some_and(|client| client.room().is_ok())
     }
 
     /// Whether the connection takes no more requests, ever: the target is closing it, or its stream
     /// IDs are used up. Requests in flight continue.
     pub(super) fn is_going(&self) -> bool {
         use Refused::{Closed, GoingAway, IdsUsedUp};
-        matches!(&self.connection, Some(Connection { machine: Machine::Http2(client), .. })
-            if matches!(client.room(), Err(GoingAway | IdsUsedUp | Closed)))
+        let is_over =
+            |client: &http2::Client| matches!(client.room(), Err(GoingAway | IdsUsedUp | Closed));
+        self.http2().is_some_and(is_over)
     }
 
     /// Whether messages are kept for a later step; they may outlive the connection.
@@ -131,8 +139,7 @@ impl Line {
     /// queues keep.
     pub(super) fn pay(&mut self, waits: usize, shard: &Lane) -> Result<(), Failure> {
         let Some(connection) = &mut self.connection else { return Ok(()) };
-        let paid = connection.pay(waits, &shard.purse);
-        paid.map_err(|(cause, detail)| Failure::new(cause, detail))
+        connection.pay(waits, &shard.purse).map_err(Failure::from)
     }
 
     /// Puts back what was taken and not used, before all that is kept. If the connection is gone
@@ -183,11 +190,8 @@ impl Line {
 
     /// How many streams the target allows at a time, if that limit makes requests wait.
     pub(super) fn streams_max(&self) -> Option<u32> {
-        match &self.connection.as_ref()?.machine {
-            Machine::Http2(client) => match client.room() {
-                Err(Refused::Streams { max }) => Some(max),
-                _ => None,
-            },
+        match self.http2()?.room() {
+            Err(Refused::Streams { max }) => Some(max),
             _ => None,
         }
     }
@@ -195,8 +199,7 @@ impl Line {
     /// True if the settings of the target have not arrived, so that its limit of concurrent
     /// requests is unknown.
     pub(super) fn awaits_settings(&self) -> bool {
-        matches!(&self.connection, Some(Connection { machine: Machine::Http2(client), .. })
-            if !client.is_ready() && client.open_streams() > 0)
+        self.http2().is_some_and(|client| !client.is_ready() && client.open_streams() > 0)
     }
 }
 

@@ -61,7 +61,7 @@ impl User {
         if is_its(&self.session) {
             return Some(Which::Session);
         }
-        self.state.agenda.as_ref()?.tasks().iter().position(is_its).map(Which::Other)
+        self.state.agenda.as_ref()?.tasks.iter().position(is_its).map(Which::Other)
     }
 
     /// The task whose request waits for its response on this line.
@@ -72,7 +72,7 @@ impl User {
     fn exchange_of(&mut self, which: Which) -> Option<&mut Exchange> {
         let task = match which {
             Which::Session => &mut self.session,
-            Which::Other(place) => self.state.agenda.as_mut()?.tasks_mut().get_mut(place)?,
+            Which::Other(place) => self.state.agenda.as_mut()?.tasks.get_mut(place)?,
         };
         match &mut task.doing {
             Doing::Exchange(exchange) => Some(exchange),

@@ -6,11 +6,9 @@ use throng_base::{Said, StepId};
 use throng_expression::Value;
 use throng_metrics::{Blame, Cause, StopBy, UserState};
 use throng_program::{OnError, Retry, Save, Statement};
-use throng_protocol::machine::Machine;
 
 use super::State;
-use super::connection::Connection;
-use super::flow::Session;
+use super::flow::{Session, back_off};
 use super::task::{Active, Doing, GONE};
 use super::watched::{as_text, figures};
 use crate::failure::Finding;
@@ -54,12 +52,9 @@ impl Active<'_> {
         drop(recorder);
         // A lost segment blocks all streams of a connection. With one request at a time, the
         // slowest attempts show that.
-        let line = self.task.line;
-        if may_sample
-            && let Some(Connection { machine: Machine::Http2(_), .. }) =
-                self.user.lines.connection(line)
-        {
-            self.user.lines.get(line).sample(self.shard);
+        let line = self.user.lines.get(self.task.line);
+        if may_sample && line.http2().is_some() {
+            line.sample(self.shard);
         }
         self.user.tell_end(step, attempt, None);
     }
@@ -369,11 +364,9 @@ impl Failed<'_, '_> {
         {
             return false;
         }
-        let most = retry.low.saturating_mul(1 << active.task.retries.min(30)).min(retry.high);
+        let random = &mut active.user.random;
+        let wait = back_off(random, retry.low, retry.high, active.task.retries);
         active.task.retries = active.task.retries.saturating_add(1);
-        let most = most.as_secs_f64();
-        // Half of the wait is random, so that users that failed together do not return together.
-        let wait = Duration::from_secs_f64(active.user.random.uniform(most / 2.0, most));
         let told = Duration::from_secs(attempt.retry_after_s.min(RETRY_AFTER_MAX_S));
         active.hold(wait.max(told));
         true

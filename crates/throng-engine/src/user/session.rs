@@ -103,7 +103,7 @@ impl Session<'_, '_> {
         self.active.user.running = false;
         let iteration = self.active.user.iterations;
         let agenda = self.active.user.agenda.get_or_insert_default();
-        agenda.tasks_mut().push(Task::pass(self.active.task, iteration));
+        agenda.tasks.push(Task::pass(self.active.task, iteration));
         let streams = usize::from(self.active.shard.prepared.program.connection.streams);
         match (self.active.user.once, agenda.passes() < streams) {
             (true, _) => self.leave_done(),

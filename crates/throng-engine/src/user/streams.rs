@@ -25,10 +25,7 @@ pub(super) struct Asked<'a> {
 impl State {
     /// Closes a connection that the target is leaving, once no request is in flight on it.
     pub(super) fn end_if_going(&mut self, line: u8) {
-        let Some(Connection { machine: Machine::Http2(client), .. }) = self.lines.connection(line)
-        else {
-            return;
-        };
+        let Some(client) = self.lines.get(line).http2() else { return };
         let is_unused = client.open_streams() == 0;
         let keeps = self.shard.prepared.program.connection.keep_alive;
         if is_unused && (!keeps || self.lines.get(line).is_going()) {

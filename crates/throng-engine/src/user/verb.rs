@@ -26,7 +26,6 @@ use super::send::Acknowledgement;
 use super::task::{Active, Doing};
 use super::verb::grpc::{Listened, ask_for_call};
 use super::verb::http::{Listening, answer_complete};
-use super::verb::stay::Staying;
 use super::verb::unanswered::Unanswered;
 use crate::failure::Failure;
 use crate::prepared::Plan;
@@ -137,8 +136,8 @@ impl Active<'_> {
             (Instruction::Do(Statement::Call(call)), Plan::Call(plan)) => {
                 grpc::ask(self, call, plan, cx);
             }
-            (Instruction::Do(Statement::Sql(sql)), Plan::Sql(plan)) => {
-                sql::execute(self, sql, plan, cx);
+            (Instruction::Do(Statement::Sql(sql)), Plan::Sql { keeps, .. }) => {
+                sql::execute(self, sql, *keeps, cx);
             }
             (Instruction::Do(Statement::Connect(connect)), plan) => {
                 opening::connect(self, connect, plan);
@@ -155,7 +154,7 @@ impl Active<'_> {
                 messages::request(self, request, cx);
             }
             (Instruction::Do(Statement::Stay(stay)), Plan::Stay(plan)) => {
-                Staying { active: self, stay }.begin(plan);
+                stay::begin(self, stay, plan);
             }
             (Instruction::Parallel(branches), _) => control::parallel(self, branches),
             (Instruction::Return, _) => self.task.return_from_body(),

@@ -233,10 +233,7 @@ fn has_types(extractor: &Extractor) -> bool {
 fn bool_of(extractor: &Extractor, seen: &Extracted<'_>) -> Option<bool> {
     match seen {
         Extracted::Value(Value::Bool(value)) => Some(*value),
-        seen if has_types(extractor) => {
-            let _ = seen;
-            None
-        }
+        _ if has_types(extractor) => None,
         seen => match &*text_of(seen)? {
             b"true" => Some(true),
             b"false" => Some(false),

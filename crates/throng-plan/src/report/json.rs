@@ -10,8 +10,8 @@ use super::page::resource_word;
 pub fn json(planned: &Planned) -> Value {
     let Plan { wish, reckoned, machine, sizes, .. } = &planned.plan;
     let parts = sizes.parts.iter().map(|part| {
-        let (word, is_within) = (part.kind.word(), part.kind.is_within());
-        json!({ "part": word, "bytes": part.bytes, "within_task": is_within })
+        let is_within = part.kind.is_within();
+        json!({ "part": part.kind, "bytes": part.bytes, "within_task": is_within })
     });
     json!({
         "name": planned.plan.program.name,

@@ -14,7 +14,7 @@ use throng_protocol::machine::Machine;
 
 use throng_base::Said;
 
-use super::Opens;
+use super::{Missing, Opens};
 use crate::connector::{Ask, Opened, Order, converse, multiplexes, refused_by_target};
 use crate::failure::Failure;
 use crate::shard::Lane;
@@ -25,8 +25,8 @@ use crate::transport::Transport;
 const USUAL: [(&str, &str); 2] = [("Accept", "text/event-stream"), ("Cache-Control", "no-cache")];
 
 impl Opens for Ask {
-    fn missing(waited: &str) -> Said {
-        say!("no response to the event stream request within {waited}")
+    fn missing(&self) -> Missing {
+        |waited| say!("no response to the event stream request within {waited}")
     }
 
     fn ask(&self) -> Option<&Ask> {

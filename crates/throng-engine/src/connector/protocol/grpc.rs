@@ -11,7 +11,7 @@ use throng_protocol::machine::{Event, Machine};
 
 use throng_base::Said;
 
-use super::Opens;
+use super::{Missing, Opens};
 use crate::connector::{Opened, Order, multiplexes, pull};
 use crate::failure::Failure;
 use crate::shard::Lane;
@@ -28,8 +28,8 @@ pub(crate) struct CallAsk {
 }
 
 impl Opens for CallAsk {
-    fn missing(waited: &str) -> Said {
-        say!("no HTTP/2 frame arrived within {waited}")
+    fn missing(&self) -> Missing {
+        |waited| say!("no HTTP/2 frame arrived within {waited}")
     }
 
     async fn open(

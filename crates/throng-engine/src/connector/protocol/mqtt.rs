@@ -9,7 +9,7 @@ use throng_protocol::mqtt::{Answer, PacketType};
 
 use throng_base::Said;
 
-use super::{Opens, Upgrade};
+use super::{FirstBytes, Missing, Opens, Upgrade};
 use crate::connector::{Ask, Opened, Order, Progress, Pulled, pull};
 use crate::failure::{Failure, Finding, shown};
 use crate::shard::Lane;
@@ -39,8 +39,8 @@ impl Drop for Loan<'_> {
 }
 
 impl Opens for Greeting {
-    fn missing(waited: &str) -> Said {
-        say!("no CONNACK arrived within {waited}")
+    fn missing(&self) -> Missing {
+        |waited| say!("no CONNACK arrived within {waited}")
     }
 
     fn ask(&self) -> Option<&Ask> {
@@ -64,8 +64,7 @@ impl Opens for Greeting {
         let mut opened = Opened::by(None, transport, Pulled::default());
         if let Some(ask) = &self.upgrade {
             opened = Box::pin(ask.open(shard, order, opened.transport, &[])).await?;
-            Pulled { surplus: std::mem::take(&mut opened.surplus), ..Pulled::default() }
-                .nothing_more()?;
+            opened.pulled.nothing_more()?;
             if let Some(Machine::WebSocket(reader)) = opened.machine.take() {
                 client.is_carried(reader);
             }
@@ -74,31 +73,20 @@ impl Opens for Greeting {
         client.frame(&self.hello, [0x6d, 0x71, 0x74, 0x74], &mut hello);
         shard.tell(order.who, shard.clock.now(), || What::Sent(Shown::of(&self.hello)));
         let Some(machine) = &mut loan.machine else { return Err(lost()) };
-        let first = Cell::new([0; 5]);
+        let first = FirstBytes::default();
         let came = |bytes: &[u8]| {
             shard.tell(order.who, shard.clock.now(), || What::Received(Shown::of(bytes)));
-            if let (Some(begin), [0, ..]) = (bytes.first_chunk(), first.get()) {
-                first.set(*begin);
-            }
+            first.note(bytes);
         };
         let pulled = pull(shard, &mut opened.transport, machine, hello, came, verdict).await;
-        let (said, pulled) = pulled.map_err(|failure| in_other_words(failure, first.get()))?;
+        let (said, pulled) =
+            pulled.map_err(|failure| first.explain(failure, SPEAKS_HTTP, SPEAKS_TLS))?;
         opened.status = said.ok_or_else(|| Failure::new(Cause::ClosedEarly, CLOSED))??;
         opened.machine = loan.machine.take();
-        opened.surplus = pulled.surplus;
-        opened.bytes_in += pulled.bytes_in;
-        opened.bytes_out += pulled.bytes_out;
+        opened.pulled.surplus = pulled.surplus;
+        opened.pulled.bytes_in += pulled.bytes_in;
+        opened.pulled.bytes_out += pulled.bytes_out;
         Ok(opened)
-    }
-}
-
-/// A server that speaks another protocol does not violate MQTT.
-fn in_other_words(failure: Failure, first: [u8; 5]) -> Failure {
-    match first {
-        [b'H', b'T', b'T', b'P', b'/'] => Failure::new(Cause::WrongScheme, SPEAKS_HTTP),
-        // A TLS alert (RFC 8446, 5.1): its type and the version of the record.
-        [21, 3, ..] => Failure::new(Cause::WrongScheme, SPEAKS_TLS),
-        _ => failure,
     }
 }
 
@@ -109,10 +97,7 @@ fn verdict(event: &Event<'_>) -> Option<Result<u16, Failure>> {
             let status = answer.reason.status();
             Some(match answer.reason.is_error() {
                 false => Ok(status),
-                true => {
-                    let (cause, detail) = refusal(answer);
-                    Err(Failure { status, ..Failure::new(cause, detail) })
-                }
+                true => Err(Failure { status, ..refusal(answer).into() }),
             })
         }
         Event::Closed { reason, .. } => {

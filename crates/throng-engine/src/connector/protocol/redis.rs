@@ -7,7 +7,7 @@ use throng_program::redis::Login;
 use throng_protocol::machine::{Answered, Event, Machine};
 use throng_protocol::redis::{self, write_command};
 
-use super::Opens;
+use super::{Missing, Opens};
 use crate::connector::{Opened, Order, pull};
 use crate::failure::{Failure, shown};
 use crate::shard::Lane;
@@ -43,8 +43,8 @@ impl Hello {
 }
 
 impl Opens for Hello {
-    fn missing(waited: &str) -> Said {
-        say!("no reply to AUTH or SELECT within {waited}")
+    fn missing(&self) -> Missing {
+        |waited| say!("no reply to AUTH or SELECT within {waited}")
     }
 
     async fn open(

@@ -1,7 +1,5 @@
 //! Opens database connections: TLS if the scenario requests it, then the login.
 
-use std::cell::Cell;
-
 use throng_base::Random;
 use throng_base::Said;
 use throng_metrics::Cause;
@@ -10,7 +8,7 @@ use throng_protocol::machine::{Ends, Event, Input, Machine};
 use throng_protocol::sql::{Carrier, Client, Dialect, Login, SqlError, mysql, postgres};
 use tokio_rustls::TlsConnector;
 
-use super::{Missing, Opens, violation_failure};
+use super::{FirstBytes, Missing, Opens, violation_failure};
 use crate::connector::{Opened, Order, Pulled, pull, write_all};
 use crate::failure::{Failure, io_failure};
 use crate::network::{Network, tls};
@@ -35,13 +33,11 @@ pub(super) fn login(database: &Database, random: &mut Random) -> Login {
 }
 
 impl Opens for Login {
-    fn missing(waited: &str) -> Said {
-        say!("the login to the database was not complete within {waited}")
-    }
-
-    fn missing_here(&self) -> Missing {
+    fn missing(&self) -> Missing {
         match self.dialect {
-            Dialect::Postgres => Self::missing,
+            Dialect::Postgres => {
+                |waited| say!("the login to the database was not complete within {waited}")
+            }
             Dialect::MySql => |waited| {
                 say!(
                     "the login to the database was not complete within {waited}; MySQL servers \
@@ -77,15 +73,17 @@ impl Opens for Login {
             let read = machine.next(&mut input, &mut lent, &mut hello);
             read.map_err(|violation| violation_failure(&violation))?;
         }
-        let first = Cell::new([0; 5]);
-        let came = |bytes: &[u8]| {
-            if let (Some(begin), [0, ..]) = (bytes.first_chunk(), first.get()) {
-                first.set(*begin);
-            }
-        };
+        let first = FirstBytes::default();
+        let came = |bytes: &[u8]| first.note(bytes);
         let is_open = |event: &Event<'_>| matches!(event, Event::Open).then_some(());
         let pulled = pull(shard, &mut transport, &mut machine, hello, came, is_open).await;
-        let (open, pulled) = pulled.map_err(|failure| in_other_words(failure, first.get()))?;
+        let (open, pulled) = pulled.map_err(|failure| match (first.0.get(), failure.cause) {
+            // The greeting of MySQL's version 10.
+            ([_, 0, 0, 0, 10], Cause::WrongScheme) => {
+                Failure::new(Cause::WrongScheme, SPEAKS_MYSQL)
+            }
+            _ => first.explain(failure, SPEAKS_HTTP, SPEAKS_TLS),
+        })?;
         open.ok_or_else(|| Failure::new(Cause::ClosedEarly, CLOSED))?;
         Ok(Opened::by(machine, transport, pulled))
     }
@@ -146,19 +144,6 @@ async fn byte(carrier: &mut Transport) -> Result<Option<u8>, Failure> {
     let read = std::future::poll_fn(|cx| carrier.poll_read(cx, &mut byte)).await;
     let read = read.map_err(|error| io_failure(&error))?.bytes;
     Ok((read > 0).then_some(byte[0]))
-}
-
-/// A server that speaks another protocol does not violate this one.
-fn in_other_words(failure: Failure, first: [u8; 5]) -> Failure {
-    match first {
-        [b'H', b'T', b'T', b'P', b'/'] => Failure::new(Cause::WrongScheme, SPEAKS_HTTP),
-        // An alert; the greeting of MySQL's version 10.
-        [21, 3, ..] => Failure::new(Cause::WrongScheme, SPEAKS_TLS),
-        [_, 0, 0, 0, 10] if failure.cause == Cause::WrongScheme => {
-            Failure::new(Cause::WrongScheme, SPEAKS_MYSQL)
-        }
-        _ => failure,
-    }
 }
 
 /// The error of a connection that can no longer be used.

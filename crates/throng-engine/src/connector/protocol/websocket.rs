@@ -6,7 +6,7 @@ use throng_protocol::http1::{Head, RequestKind};
 use throng_protocol::machine::Machine;
 use throng_protocol::websocket::{FrameReader, Key, Role, check_upgrade, write_upgrade};
 
-use super::Opens;
+use super::{Missing, Opens};
 use crate::connector::{Ask, Opened, Order, ask_once, refused_by_target};
 use crate::failure::Failure;
 use crate::shard::Lane;
@@ -20,8 +20,8 @@ pub(crate) struct Upgrade {
 }
 
 impl Opens for Upgrade {
-    fn missing(waited: &str) -> Said {
-        say!("no response to the WebSocket upgrade within {waited}")
+    fn missing(&self) -> Missing {
+        |waited| say!("no response to the WebSocket upgrade within {waited}")
     }
 
     fn ask(&self) -> Option<&Ask> {

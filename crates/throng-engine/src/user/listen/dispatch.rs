@@ -51,7 +51,7 @@ const NO_CODE: u16 = 1005;
 impl User {
     /// The tasks that wait for a message on this connection.
     fn awaiting(&self, line: u8) -> impl Iterator<Item = &Task> {
-        let others = self.state.agenda.iter().flat_map(|agenda| agenda.tasks());
+        let others = self.state.tasks();
         std::iter::once(&self.session)
             .chain(others)
             .filter(move |one| one.awaits(line, Awaits::Message))

@@ -96,7 +96,7 @@ impl Inbound<'_, '_> {
         let unheard = self.is_unheard(ended);
         let (left, refused) = match self.take_left(ended) {
             Ok(left) => (left, None),
-            Err((cause, detail)) => (None, Some(Failure::new(cause, detail))),
+            Err(finding) => (None, Some(Failure::from(finding))),
         };
         let messages = left.as_ref().map_or(0, |left| left.later.len());
         let is_wanted = self.wants_end(messages, &failure, ended);
@@ -144,11 +144,7 @@ impl Inbound<'_, '_> {
                     let fits = stay.ends.as_ref().is_some_and(|ends| ends.has(failure.status));
                     return fits && self.user.state.line_of(stay.link) == self.line;
                 }
-                Instruction::Do(
-                    Statement::Set { .. } | Statement::Tally { .. } | Statement::Log(_),
-                )
-                | Instruction::TransactionBegin { .. }
-                | Instruction::TransactionEnd { .. } => pc += 1,
+                instruction if instruction.is_instant() => pc += 1,
                 _ => return false,
             }
         }

@@ -68,8 +68,8 @@ impl User {
         let (is_branch, is_pass) = (task.is_branch(), task.is_pass());
         if !is_over {
             match self.state.lines.connection(task.of) {
-                _ if is_branch => self.state.agenda.get_or_insert_default().tasks_mut().push(task),
-                Some(_) => self.state.agenda.get_or_insert_default().tasks_mut().push(task),
+                _ if is_branch => self.state.agenda.get_or_insert_default().tasks.push(task),
+                Some(_) => self.state.agenda.get_or_insert_default().tasks.push(task),
                 // Its connection was lost while it did something else.
                 None => {
                     let loss = self.state.lines.get(task.of).loss.as_ref();
@@ -93,7 +93,7 @@ impl User {
     pub(in crate::user) fn begin_branches(&mut self, shard: &Lane, cx: &mut Context<'_>) {
         let begins = |task: &Task| task.is_branch() && matches!(task.doing, Doing::Step);
         while let Some(agenda) = &self.state.agenda
-            && let Some(place) = agenda.tasks().iter().rposition(begins)
+            && let Some(place) = agenda.tasks.iter().rposition(begins)
         {
             self.with(Which::Other(place), shard, cx, |_| {});
         }
@@ -101,8 +101,7 @@ impl User {
 
     /// A branch is over; after the last one, the session continues.
     pub(in crate::user) fn join(&mut self, shard: &Lane) {
-        let mut others = self.state.agenda.iter().flat_map(|agenda| agenda.tasks());
-        if others.any(Task::is_branch) || !matches!(self.session.doing, Doing::Join) {
+        if self.state.tasks().any(Task::is_branch) || !matches!(self.session.doing, Doing::Join) {
             return;
         }
         let (failed, leaves) = self.state.told_by_branches();
@@ -140,7 +139,7 @@ impl User {
     pub(in crate::user) fn openings(&mut self, shard: &Lane, cx: &mut Context<'_>) {
         let mut place = 0;
         while let Some(agenda) = &mut self.state.agenda
-            && let Some(task) = agenda.tasks_mut().get_mut(place)
+            && let Some(task) = agenda.tasks.get_mut(place)
         {
             let Doing::Opening(opening) = &mut task.doing else {
                 place += 1;
@@ -160,7 +159,7 @@ impl User {
         let sends = |task: &Task| task.awaits(line, Awaits::Room);
         while self.state.lines.get(line).is_taken()
             && let Some(agenda) = &self.state.agenda
-            && let Some(place) = agenda.tasks().iter().position(sends)
+            && let Some(place) = agenda.tasks.iter().position(sends)
         {
             self.state.now = shard.clock.now();
             self.with(Which::Other(place), shard, cx, messages::sent);
@@ -188,11 +187,11 @@ impl User {
         // Each runs once per wake-up: if it is immediately due again, it waits for the next.
         let due = |task: &Task, now: Time| task.deadline <= now;
         let now = self.state.now;
-        let tasks = self.state.agenda.iter().flat_map(|agenda| agenda.tasks());
+        let tasks = self.state.tasks();
         let mut left = tasks.filter(|task| due(task, now)).count();
         while left > 0
             && let Some(agenda) = &self.state.agenda
-            && let Some(place) = agenda.tasks().iter().position(|one| due(one, self.state.now))
+            && let Some(place) = agenda.tasks.iter().position(|one| due(one, self.state.now))
         {
             left -= 1;
             self.with(Which::Other(place), shard, cx, |active| active.deadline_passed());
@@ -214,7 +213,7 @@ impl User {
             }
             Which::Other(place) => {
                 let Some(agenda) = &mut self.state.agenda else { return };
-                let task = agenda.tasks_mut().swap_remove(place);
+                let task = agenda.tasks.swap_remove(place);
                 self.resume(shard, task, cx, work);
             }
         }
@@ -263,7 +262,7 @@ impl User {
             _ => None,
         };
         loop {
-            let others = self.state.agenda.iter().flat_map(|agenda| agenda.tasks()).enumerate();
+            let others = self.state.tasks().enumerate();
             let others = others.map(|(place, task)| (Which::Other(place), task));
             let all = std::iter::once((Which::Session, &self.session)).chain(others);
             let waiting = all.filter_map(|(which, task)| {
@@ -287,7 +286,7 @@ impl User {
                 continue;
             }
             while let Some(place) = self.state.agenda.as_ref().and_then(|agenda| {
-                agenda.tasks().iter().position(|task| task.exchange_on(line).is_some())
+                agenda.tasks.iter().position(|task| task.exchange_on(line).is_some())
             }) {
                 self.with(Which::Other(place), shard, cx, |active| active.exchange_lost(line));
             }

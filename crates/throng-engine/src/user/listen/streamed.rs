@@ -81,7 +81,7 @@ impl Inbound<'_, '_> {
         let mut taken = match which {
             Which::Session => None,
             Which::Other(place) => {
-                let tasks = self.user.state.agenda.as_mut().map(|agenda| agenda.tasks_mut());
+                let tasks = self.user.state.agenda.as_mut().map(|agenda| &mut agenda.tasks);
                 tasks.map(|tasks| tasks.swap_remove(place))
             }
         };
@@ -103,7 +103,7 @@ impl Inbound<'_, '_> {
             read = asker.read(part, exchange, (jar, &mut scope));
         }
         if let (Some(task), Some(agenda)) = (taken, &mut self.user.state.agenda) {
-            agenda.tasks_mut().push(task);
+            agenda.tasks.push(task);
         }
         read
     }

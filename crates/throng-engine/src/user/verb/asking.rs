@@ -1,6 +1,5 @@
 //! How a request gets its connection: a free one of its link, or a new one.
 
-use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 use std::task::Context;
@@ -32,7 +31,7 @@ impl State {
             return Some(plan.first);
         }
         let others = || {
-            let others = self.agenda.iter().flat_map(|agenda| agenda.tasks());
+            let others = self.tasks();
             session.into_iter().chain(others)
         };
         let is_free = |line: &u8| match self.lines.get(*line).multiplexes() {
@@ -106,7 +105,7 @@ impl Asking<'_, '_> {
 
     /// Whether an earlier request waits for a connection of the link: first come, first served.
     fn is_behind_others(&self) -> bool {
-        let others = self.active.user.agenda.iter().flat_map(|agenda| agenda.tasks());
+        let others = self.active.user.tasks();
         self.active.session.into_iter().chain(others).any(|task| {
             let waits =
                 matches!(task.doing, Doing::Queued { .. }) && task.due < self.active.task.due;
@@ -287,8 +286,8 @@ pub(in crate::user) fn open(
     let missing = handshake.as_ref().map(Handshake::missing);
     let place = progress.place();
     let slow = user.link(active.task.line).slow;
-    let (times, who) = (Cell::default(), user.who());
-    let order = Order { target, handshake, times, who, slow, progress: Rc::clone(&progress) };
+    let who = user.who();
+    let order = Order { target, handshake, who, slow, progress: Rc::clone(&progress) };
     let work = connector::open(Rc::clone(&user.shard), order);
     active.user.lines.get_mut(active.task.line).place = place;
     active.goes_out();

@@ -12,55 +12,43 @@ use crate::failure::{Finding, shown};
 use crate::prepared::code::{Branch, Instruction};
 use crate::prepared::weighted;
 use crate::scope::scope;
-use crate::shard::Lane;
 use crate::trace::{SHOWN_BYTES_MAX, What};
 use crate::user::State;
 use crate::user::flow::{FINISHED, Session};
 use crate::user::task::{Active, Doing, GONE, Task};
 use crate::user::transaction::End;
-use crate::user::verb::rendezvous::Meeting;
+use crate::user::verb::rendezvous;
 use crate::user::watched::as_text;
 
 /// Runs an instruction that needs no connection.
 pub(super) fn control(active: &mut Active<'_>, instruction: &Instruction) {
     let done = match instruction {
         Instruction::Do(Statement::Think(pause)) => think(active, pause),
-        Instruction::Unless { condition, to } => immediate(active).unless(condition, *to),
-        Instruction::Choose(ways) => {
-            immediate(active).choose(ways);
-            Ok(())
-        }
-        Instruction::Do(Statement::Set { slot, value }) => immediate(active).set(*slot, value),
+        Instruction::Unless { condition, to } => unless(active, condition, *to),
+        Instruction::Choose(ways) => return choose(active, ways),
+        Instruction::Do(Statement::Set { slot, value }) => set(active, *slot, value),
         Instruction::Do(Statement::Tally { step, value, scale }) => {
-            immediate(active).tally(*step, value, *scale)
+            tally(active, *step, value, *scale)
         }
-        Instruction::Do(Statement::Log(text)) => immediate(active).log(text),
+        Instruction::Do(Statement::Log(text)) => log(active, text),
         Instruction::Do(Statement::Stop(reason)) => stop_run(active, reason),
         Instruction::Do(Statement::Rendezvous(rendezvous)) => {
-            Meeting { active, rendezvous }.begin();
-            Ok(())
+            return rendezvous::begin(active, rendezvous);
         }
         Instruction::TransactionBegin { step } => {
             let due = active.task.due;
             let transactions = active.task.transactions.get_or_insert_default();
             transactions.begin(*step, due, active.shard);
             active.task.pc += 1;
-            Ok(())
+            return;
         }
         Instruction::TransactionEnd { .. } => {
             active.task.pc += 1;
-            active.task.transactions.iter_mut().for_each(|one| one.end(active.user));
-            Ok(())
+            return active.task.transactions.iter_mut().for_each(|one| one.end(active.user));
         }
-        Instruction::Do(Statement::Next) => {
-            next_iteration(active);
-            Ok(())
-        }
-        Instruction::Do(Statement::Leave) => {
-            leave_on_purpose(active);
-            Ok(())
-        }
-        other => immediate(active).turn(other),
+        Instruction::Do(Statement::Next) => return next_iteration(active),
+        Instruction::Do(Statement::Leave) => return leave_on_purpose(active),
+        other => turn(active, other),
     };
     if let Err(finding) = done {
         active.expression_failed(finding);
@@ -107,7 +95,7 @@ fn stop_run(active: &mut Active<'_>, reason: &Text) -> Result<(), Finding> {
 pub(super) fn parallel(active: &mut Active<'_>, branches: &[u32]) {
     let (session, now) = (&*active.task, active.user.now);
     let agenda = active.user.agenda.get_or_insert_default();
-    agenda.tasks_mut().extend(branches.iter().map(|begins| Task::branch(*begins, session, now)));
+    agenda.tasks.extend(branches.iter().map(|begins| Task::branch(*begins, session, now)));
     match branches {
         [] => active.next_step(),
         _ => active.wait_for(Doing::Join, Time::NEVER),
@@ -143,142 +131,132 @@ fn leave_on_purpose(active: &mut Active<'_>) {
     }
 }
 
-/// An instruction that takes no time: loops, choices, values, logs. It sees the values of its user,
-/// and moves the program counter.
-struct Immediate<'a> {
-    shard: &'a Lane,
-    user: &'a mut State,
-    task: &'a mut Task,
+/// Loops and jumps. They take no time: the next instruction is due when they were.
+fn turn(active: &mut Active<'_>, instruction: &Instruction) -> Result<(), Finding> {
+    match instruction {
+        Instruction::RepeatBegin { register, low, high, end } => {
+            let times =
+                low + active.user.random.below(u64::from(high.saturating_sub(*low)) + 1) as u32;
+            *loop_register(active.user, *register) = u64::from(times);
+            active.task.pc = if times == 0 { end + 1 } else { active.task.pc + 1 };
+        }
+        Instruction::RepeatEnd { register, begin } => {
+            let left = loop_register(active.user, *register);
+            *left = left.saturating_sub(1);
+            active.task.pc = if *left > 0 { begin + 1 } else { active.task.pc + 1 };
+        }
+        Instruction::DuringBegin { register, time } => {
+            *loop_register(active.user, *register) = (active.user.now + *time).as_nanos();
+            active.task.pc += 1;
+        }
+        Instruction::DuringEnd { register, begin } => {
+            let goes_on = active.user.now.as_nanos() < *loop_register(active.user, *register);
+            active.task.pc = if goes_on { begin + 1 } else { active.task.pc + 1 };
+        }
+        Instruction::ForEachBegin { register, values, list, item, end } => {
+            let found = scope!(active.user, active.shard).evaluate(values)?;
+            if found.as_list().is_none() {
+                let what = found.type_name();
+                let detail = say!("`for_each` requires a list, but this is {}", what);
+                return Err((Cause::ExpressionFailed, detail));
+            }
+            *loop_register(active.user, *register) = 0;
+            keep(active, *list, found);
+            active.task.pc =
+                if take_item(active, *list, 0, *item) { active.task.pc + 1 } else { end + 1 };
+        }
+        Instruction::ForEachEnd { register, list, item, begin } => {
+            let index = loop_register(active.user, *register);
+            *index += 1;
+            let index = *index;
+            active.task.pc =
+                if take_item(active, *list, index, *item) { begin + 1 } else { active.task.pc + 1 };
+        }
+        Instruction::Jump(to) => active.task.pc = *to,
+        _ => active.task.pc += 1,
+    }
+    Ok(())
 }
 
-fn immediate<'a>(active: &'a mut Active<'_>) -> Immediate<'a> {
-    Immediate { shard: active.shard, user: active.user, task: active.task }
+/// Puts an item of the list into its slot. False at the end of the list, which is then dropped,
+/// because it may be large.
+fn take_item(active: &mut Active<'_>, list: u16, index: u64, item: u16) -> bool {
+    let values = active.user.memory().values();
+    let items = values.get(usize::from(list)).and_then(Value::as_list).unwrap_or_default();
+    let next = usize::try_from(index).ok().and_then(|index| items.get(index)).cloned();
+    let there = next.is_some();
+    if !there {
+        keep(active, list, Value::Null);
+    }
+    keep(active, item, next.unwrap_or_default());
+    there
 }
 
-impl Immediate<'_> {
-    /// Loops and jumps. They take no time: the next instruction is due when they were.
-    fn turn(&mut self, instruction: &Instruction) -> Result<(), Finding> {
-        match instruction {
-            Instruction::RepeatBegin { register, low, high, end } => {
-                let times =
-                    low + self.user.random.below(u64::from(high.saturating_sub(*low)) + 1) as u32;
-                *self.register(*register) = u64::from(times);
-                self.task.pc = if times == 0 { end + 1 } else { self.task.pc + 1 };
-            }
-            Instruction::RepeatEnd { register, begin } => {
-                let left = self.register(*register);
-                *left = left.saturating_sub(1);
-                self.task.pc = if *left > 0 { begin + 1 } else { self.task.pc + 1 };
-            }
-            Instruction::DuringBegin { register, time } => {
-                *self.register(*register) = (self.user.now + *time).as_nanos();
-                self.task.pc += 1;
-            }
-            Instruction::DuringEnd { register, begin } => {
-                let goes_on = self.user.now.as_nanos() < *self.register(*register);
-                self.task.pc = if goes_on { begin + 1 } else { self.task.pc + 1 };
-            }
-            Instruction::ForEachBegin { register, values, list, item, end } => {
-                let found = scope!(self.user, self.shard).evaluate(values)?;
-                if found.as_list().is_none() {
-                    let what = found.type_name();
-                    let detail = say!("`for_each` requires a list, but this is {}", what);
-                    return Err((Cause::ExpressionFailed, detail));
-                }
-                *self.register(*register) = 0;
-                self.keep(*list, found);
-                self.task.pc =
-                    if self.take_item(*list, 0, *item) { self.task.pc + 1 } else { end + 1 };
-            }
-            Instruction::ForEachEnd { register, list, item, begin } => {
-                let index = self.register(*register);
-                *index += 1;
-                let index = *index;
-                self.task.pc =
-                    if self.take_item(*list, index, *item) { begin + 1 } else { self.task.pc + 1 };
-            }
-            Instruction::Jump(to) => self.task.pc = *to,
-            _ => self.task.pc += 1,
-        }
-        Ok(())
-    }
-
-    /// Puts an item of the list into its slot. False at the end of the list, which is then dropped,
-    /// because it may be large.
-    fn take_item(&mut self, list: u16, index: u64, item: u16) -> bool {
-        let values = self.user.memory().values();
-        let items = values.get(usize::from(list)).and_then(Value::as_list).unwrap_or_default();
-        let next = usize::try_from(index).ok().and_then(|index| items.get(index)).cloned();
-        let there = next.is_some();
-        if !there {
-            self.keep(list, Value::Null);
-        }
-        self.keep(item, next.unwrap_or_default());
-        there
-    }
-
-    fn register(&mut self, register: u16) -> &mut u64 {
-        &mut self.user.memory().registers[usize::from(register)]
-    }
-
-    fn keep(&mut self, slot: u16, value: Value) {
-        let shard = self.shard;
-        self.user.memory().save(slot, value, &shard.prepared);
-        self.user.follow_audiences();
-    }
-
-    fn unless(&mut self, condition: &Expression, to: u32) -> Result<(), Finding> {
-        let found = scope!(self.user, self.shard).evaluate(condition)?;
-        let Some(holds) = found.as_bool() else {
-            let what = found.type_name();
-            let detail = say!("a condition must be true or false, but this is {}", what);
-            return Err((Cause::ExpressionFailed, detail));
-        };
-        self.user.tell(|| What::Condition { holds });
-        self.task.pc = if holds { self.task.pc + 1 } else { to };
-        Ok(())
-    }
-
-    fn choose(&mut self, ways: &[Branch]) {
-        let sum = ways.iter().map(|way| u64::from(way.weight)).sum();
-        let way = weighted(ways.iter().map(|way| way.weight), sum, &mut self.user.random);
-        self.task.pc = ways.get(way).map_or(self.task.pc + 1, |way| way.to);
-    }
-
-    fn set(&mut self, slot: u16, text: &Text) -> Result<(), Finding> {
-        let value = scope!(self.user, self.shard).value_of(text)?;
-        let name = || self.user.name_of(slot);
-        self.user.tell(|| What::Set { name: name(), value: as_text(&value) });
-        self.keep(slot, value);
-        self.task.pc += 1;
-        Ok(())
-    }
-
-    /// The verbs `count` and `measure`.
-    fn tally(&mut self, step: StepId, text: &Text, scale: Option<f64>) -> Result<(), Finding> {
-        let value = scope!(self.user, self.shard).value_of(text)?;
-        let number = tallied(&value, scale).map_err(|why| (Cause::ExpressionFailed, why))?;
-        let mut recorder = self.shard.recorder.borrow_mut();
-        match scale {
-            Some(_) => recorder.measured(step, number),
-            None => recorder.counted(step, number),
-        }
-        drop(recorder);
-        self.task.pc += 1;
-        Ok(())
-    }
-
-    fn log(&mut self, text: &Text) -> Result<(), Finding> {
-        let mut line = Vec::new();
-        scope!(self.user, self.shard).render(text, &mut line)?;
-        self.shard.log(self.user.now, self.user.id, &line);
-        let shown = || String::from_utf8_lossy(&line[..line.len().min(SHOWN_BYTES_MAX)]);
-        self.user.tell(|| What::Log(shown().into_owned()));
-        self.task.pc += 1;
-        Ok(())
-    }
+fn loop_register(user: &mut State, register: u16) -> &mut u64 {
+    &mut user.memory().registers[usize::from(register)]
 }
 
+fn keep(active: &mut Active<'_>, slot: u16, value: Value) {
+    let shard = active.shard;
+    active.user.memory().save(slot, value, &shard.prepared);
+    active.user.follow_audiences();
+}
+
+fn unless(active: &mut Active<'_>, condition: &Expression, to: u32) -> Result<(), Finding> {
+    let found = scope!(active.user, active.shard).evaluate(condition)?;
+    let Some(holds) = found.as_bool() else {
+        let what = found.type_name();
+        let detail = say!("a condition must be true or false, but this is {}", what);
+        return Err((Cause::ExpressionFailed, detail));
+    };
+    active.user.tell(|| What::Condition { holds });
+    active.task.pc = if holds { active.task.pc + 1 } else { to };
+    Ok(())
+}
+
+fn choose(active: &mut Active<'_>, ways: &[Branch]) {
+    let sum = ways.iter().map(|way| u64::from(way.weight)).sum();
+    let way = weighted(ways.iter().map(|way| way.weight), sum, &mut active.user.random);
+    active.task.pc = ways.get(way).map_or(active.task.pc + 1, |way| way.to);
+}
+
+fn set(active: &mut Active<'_>, slot: u16, text: &Text) -> Result<(), Finding> {
+    let value = scope!(active.user, active.shard).value_of(text)?;
+    let name = || active.user.name_of(slot);
+    active.user.tell(|| What::Set { name: name(), value: as_text(&value) });
+    keep(active, slot, value);
+    active.task.pc += 1;
+    Ok(())
+}
+
+/// The verbs `count` and `measure`.
+fn tally(
+    active: &mut Active<'_>,
+    step: StepId,
+    text: &Text,
+    scale: Option<f64>,
+) -> Result<(), Finding> {
+    let value = scope!(active.user, active.shard).value_of(text)?;
+    let number = tallied(&value, scale).map_err(|why| (Cause::ExpressionFailed, why))?;
+    let mut recorder = active.shard.recorder.borrow_mut();
+    match scale {
+        Some(_) => recorder.measured(step, number),
+        None => recorder.counted(step, number),
+    }
+    drop(recorder);
+    active.task.pc += 1;
+    Ok(())
+}
+
+fn log(active: &mut Active<'_>, text: &Text) -> Result<(), Finding> {
+    let mut line = Vec::new();
+    scope!(active.user, active.shard).render(text, &mut line)?;
+    active.shard.log(active.user.now, active.user.id, &line);
+    let shown = || String::from_utf8_lossy(&line[..line.len().min(SHOWN_BYTES_MAX)]);
+    active.user.tell(|| What::Log(shown().into_owned()));
+    active.task.pc += 1;
+    Ok(())
+}
 /// A random time; negative ones become zero.
 fn drawn_time(pause: &Pause, random: &mut Random) -> Duration {
     let seconds = match pause {

@@ -144,7 +144,7 @@ impl Listened<'_> {
     ) -> Result<(), Failure> {
         let Scratch { call, metadata, .. } = exchange.scratch(self.shard);
         if let Some(response) = call {
-            read(response).map_err(|violation| failure_of(&violation))?;
+            read(response).map_err(|violation| Failure::from(violated(&violation)))?;
         }
         if self.plan.looks_at_headers {
             metadata.extend_from_slice(headers.as_bytes());
@@ -165,10 +165,11 @@ impl Listened<'_> {
         let (mut rest, mut room) = (bytes, Vec::new());
         // After a gRPC violation, the rest is ignored.
         while let Some(message) =
-            response.next(&mut rest, bytes_max).map_err(|it| failure_of(&it))?
+            response.next(&mut rest, bytes_max).map_err(|it| Failure::from(violated(&it)))?
         {
             let number = response.replies() - 1;
-            let message = message.unpack(bytes_max, &mut room).map_err(|it| failure_of(&it))?;
+            let message =
+                message.unpack(bytes_max, &mut room).map_err(|it| Failure::from(violated(&it)))?;
             self.check_reply(number, message, exchange);
             if keeps {
                 self.reply(number, message, exchange, scope);
@@ -392,11 +393,6 @@ fn violated(violation: &grpc::Violation) -> Finding {
         _ => Cause::Malformed,
     };
     (cause, violation.said())
-}
-
-fn failure_of(violation: &grpc::Violation) -> Failure {
-    let (cause, detail) = violated(violation);
-    Failure::new(cause, detail)
 }
 
 fn body_of<'a>(plan: &'a CallPlan, messages: &'a [u8]) -> &'a [u8] {

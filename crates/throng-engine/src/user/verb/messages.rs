@@ -10,20 +10,19 @@ use std::time::Duration;
 use joined::{joined_taken, sends_joined};
 use throng_base::StepId;
 use throng_metrics::Cause;
-use throng_program::{Check, Content, Expect, Extractor, Message, Request, Save, Send, Statement};
+use throng_program::{Content, Expect, Extractor, Message, Request, Send, Statement};
 use throng_protocol::framed::{MessageId, Packet};
 use throng_protocol::machine::Fields;
 use throng_protocol::stream::Answer;
 
 use crate::failure::{Finding, lost_failure};
 use crate::looked::Looked;
-use crate::prepared::check_plan::CheckPlan;
 use crate::prepared::code::Instruction;
 use crate::prepared::{AnswerPlan, LinkPlan, Plan};
 use crate::recorder::Attempt;
 use crate::recorder::evidence;
 use crate::recorder::evidence::EVIDENCE_BYTES_MAX;
-use crate::scope::{UserScope, scope};
+use crate::scope::scope;
 use crate::shard::Lane;
 use crate::trace::{Shown, What};
 use crate::user::connection::{Later, NOTHING_ASKED};
@@ -40,9 +39,10 @@ pub(super) fn send(active: &mut Active<'_>, send: &Send, cx: &mut Context<'_>) {
     if sends_joined(active, *link, cx) {
         return;
     }
-    let line = active.user.line_of(*link);
-    let mut saying = Saying { active, line, step: *step, message };
-    if saying.say(Awaits::Room, *timeout, cx) && active.user.lines.get(line).is_taken() {
+    active.task.line = active.user.line_of(*link);
+    if say(active, (*step, message), (Awaits::Room, *timeout), cx)
+        && active.user.lines.get(active.task.line).is_taken()
+    {
         sent(active);
     }
 }
@@ -55,7 +55,8 @@ pub(super) fn request(active: &mut Active<'_>, request: &Request, cx: &mut Conte
     if active.user.protocol(line).is_none() && !is_acknowledged && !active.task.is_body() {
         forget_kept(active, line);
     }
-    Saying { active, line, step: *step, message }.say(Awaits::Message, *timeout, cx);
+    active.task.line = line;
+    say(active, (*step, message), (Awaits::Message, *timeout), cx);
 }
 
 /// The verb `expect`: waits for the next message that matches.
@@ -81,48 +82,39 @@ fn forget_kept(active: &mut Active<'_>, line: u8) {
     }
 }
 
-/// A step that sends a message.
-struct Saying<'v, 'a> {
-    active: &'v mut Active<'a>,
-    line: u8,
-    step: StepId,
-    message: &'v Message,
-}
-
-impl Saying<'_, '_> {
-    /// Sends the message of a step and starts the wait for what it awaits; true if it has to wait.
-    fn say(&mut self, awaits: Awaits, patience: Duration, cx: &mut Context<'_>) -> bool {
-        let (line, step) = (self.line, self.step);
-        self.active.task.line = line;
-        if self.active.user.lines.connection(line).is_none() {
-            self.active.without_connection(step);
+/// Sends the message of a step and starts the wait for what it awaits; true if it has to wait.
+fn say(
+    active: &mut Active<'_>,
+    (step, message): (StepId, &Message),
+    (awaits, patience): (Awaits, Duration),
+    cx: &mut Context<'_>,
+) -> bool {
+    let line = active.task.line;
+    if active.user.lines.connection(line).is_none() {
+        active.without_connection(step);
+        return false;
+    }
+    active.flight_begins(step);
+    active.goes_out();
+    let sent = match active.user.outbound(line).message(message, cx) {
+        Ok(sent) => sent,
+        // Nothing was sent.
+        Err(finding) => {
+            active.step_failed(step, &Attempt::default(), finding, Onward::NextStep);
             return false;
         }
-        self.active.flight_begins(step);
-        self.active.goes_out();
-        let sent = match self.send(cx) {
-            Ok(sent) => sent,
-            // Nothing was sent.
-            Err(finding) => {
-                self.active.step_failed(step, &Attempt::default(), finding, Onward::NextStep);
-                return false;
-            }
-        };
-        wait_on(self.active, awaits, *sent.as_ref().unwrap_or(&Sent::default()), patience);
-        match sent {
-            Ok(_) => true,
-            Err(error) => {
-                unsent(self.active, &error);
-                false
-            }
+    };
+    match sent {
+        Ok(sent) => {
+            let delivery = delivers(active, step, message);
+            wait_on(active, awaits, Sent { delivery, ..sent }, patience);
+            true
         }
-    }
-
-    /// Sends the message of a step, which may be a delivery to other users.
-    fn send(&mut self, cx: &mut Context<'_>) -> Result<io::Result<Sent>, Finding> {
-        let Saying { active, line, step, message } = self;
-        let sent = active.user.outbound(*line).message(message, cx)?;
-        Ok(sent.map(|sent| Sent { delivery: delivers(active, *step, message), ..sent }))
+        Err(error) => {
+            wait_on(active, awaits, Sent::default(), patience);
+            unsent(active, &error);
+            false
+        }
     }
 }
 
@@ -155,7 +147,7 @@ fn unsent(active: &mut Active<'_>, error: &io::Error) {
         failure.detail = NOTHING_ASKED;
     }
     let Some(exchange) = active.task.take_exchange() else { return };
-    let finding = (failure.cause, failure.detail.clone());
+    let finding = failure.finding();
     let ended = ended_by(failure.cause);
     active.lose(failure, ended);
     Unanswered::new(active, exchange).failed(finding, false, Onward::Anew { refused: false });
@@ -181,11 +173,8 @@ pub(in crate::user) fn stream_came(active: &mut Active<'_>, bytes: &[u8], answer
         exchange.came(bytes.len() as u64, active.user.now);
     }
     let Some(answer) = answer else { return };
-    let (instruction, plan) = active.at_pc();
     let looked = Looked::new(None, answer, active.user.now - active.task.due);
-    let mut scope = scope!(active.user, active.shard);
-    let verdict =
-        looking(instruction, plan).map_or(Ok(()), |looking| looking.judge(&looked, &mut scope));
+    let verdict = judge(active, &looked);
     active.shard.recorder.borrow_mut().interval.traffic.messages.received += 1;
     message_came(active, verdict);
 }
@@ -209,7 +198,7 @@ pub(in crate::user) fn answer_came(
     packet: Option<Packet>,
 ) {
     let (shard, line) = (active.shard, active.task.line);
-    let (instruction, plan) = active.at_pc();
+    let instruction = active.instruction();
     let bytes = wire_bytes(active.user.protocol(line), looked.document.bytes());
     let link = active.user.link_in(shard, line);
     let mut wrong = looked.refusal.cloned().or_else(|| wrong_reply(link, instruction, packet));
@@ -232,13 +221,7 @@ pub(in crate::user) fn answer_came(
     }
     let with_parts = parts.as_ref().map(|parts| looked.with_parts(parts));
     let looked = with_parts.as_ref().unwrap_or(looked);
-    let mut scope = scope!(active.user, shard);
-    let verdict = match wrong {
-        Some(finding) => Err(finding),
-        None => {
-            looking(instruction, plan).map_or(Ok(()), |looking| looking.judge(looked, &mut scope))
-        }
-    };
+    let verdict = wrong.map_or_else(|| judge(active, looked), Err);
     if let (Err((cause, _)), Some(step)) = (&verdict, instruction.step()) {
         let mut recorder = shard.recorder.borrow_mut();
         if recorder.is_new(step, *cause, 0) {
@@ -322,16 +305,12 @@ fn wrong_reply(
     Some((Cause::Malformed, detail))
 }
 
-/// What a step checks and saves of the awaited message.
-struct Looking<'a> {
-    checks: &'a [Check],
-    saves: &'a [Save],
-    check_plan: &'a CheckPlan,
-}
-
-fn looking<'a>(instruction: &'a Instruction, plan: &'a Plan) -> Option<Looking<'a>> {
-    let Plan::Answer(AnswerPlan { check_plan, .. }) = plan else { return None };
-    Some(Looking { checks: instruction.checks(), saves: instruction.saves(), check_plan })
+/// Whether the awaited message is good. Saves values of a good one.
+fn judge(active: &mut Active<'_>, looked: &Looked<'_>) -> Result<(), Finding> {
+    let (instruction, plan) = active.at_pc();
+    let Plan::Answer(AnswerPlan { check_plan, .. }) = plan else { return Ok(()) };
+    let mut scope = scope!(active.user, active.shard);
+    check_plan.judge(instruction.checks(), instruction.saves(), looked, &mut scope)
 }
 
 /// The reply on a raw stream that a step waits for.
@@ -343,10 +322,4 @@ pub(in crate::user) fn awaited<'a>(
     let Plan::Answer(AnswerPlan { until, .. }) = plan else { return None };
     let is_kept = !instruction.checks().is_empty() || !instruction.saves().is_empty();
     Some(Answer { until, bytes_max, is_kept })
-}
-
-impl Looking<'_> {
-    fn judge(&self, looked: &Looked<'_>, scope: &mut UserScope<'_>) -> Result<(), Finding> {
-        self.check_plan.judge(self.checks, self.saves, looked, scope)
-    }
 }

@@ -148,178 +148,156 @@ impl Connecting<'_> {
 
 /// A connection opened, or failed to.
 pub(in crate::user) fn opened(active: &mut Active<'_>, result: Result<Opened, Failure>) {
-    if let Doing::Opening(opening) = std::mem::replace(&mut active.task.doing, Doing::Step) {
-        active.task.deadline = Time::NEVER;
-        OpeningEnd { active, opening: &opening }.opened(result);
+    let doing = std::mem::replace(&mut active.task.doing, Doing::Step);
+    let Doing::Opening(opening) = doing else { return };
+    active.task.deadline = Time::NEVER;
+    settles(active, &opening);
+    keep_cookies(active, &opening);
+    let opened = match result {
+        Ok(opened) => opened,
+        Err(failure) => {
+            opening.failed(active.shard, Some(failure.cause));
+            return failed(active, &failure);
+        }
+    };
+    let waited = opening.begun - active.task.due;
+    let resumed = opened.transport.resumes_tls();
+    let times = OpeningTimes::new(waited, &opening.progress.times.get(), resumed);
+    active.shard.opening.set(Some((active.user.id, times)));
+    let attempt = Attempt {
+        latency: Some(active.user.now - active.task.due),
+        waited,
+        opening: Some(times),
+        code: opened.status,
+        bytes_in: opened.pulled.bytes_in,
+        bytes_out: opened.pulled.bytes_out,
+        ..Attempt::default()
+    };
+    attach(active, &opening, opened);
+    let line = active.task.line;
+    if let (Instruction::Do(Statement::Connect(connect)), plan) = active.at_pc() {
+        if let Some(connection) = active.user.lines.connection_mut(line) {
+            connection.is_opened(connect.step, active.task.due);
+        }
+        let has_login = matches!(plan, Plan::Connect { has_login: true, .. });
+        active.user.life(line).connected(has_login);
+        active.step_ok(connect.step, &attempt);
+        active.next_step();
     }
 }
 
 /// It did not open in time.
 pub(super) fn timed_out(active: &mut Active<'_>, opening: &Opening) {
-    OpeningEnd { active, opening }.timed_out();
+    settles(active, opening);
+    let stage = opening.progress.stage.get();
+    let waited = active.user.now - active.task.due;
+    let (target, stages) = (opening.target, (stage, opening.missing));
+    let failure = connector::no_answer(active.shard, target, stages, waited);
+    if stage == Stage::Connect {
+        active.shard.routes.failed(target);
+    }
+    active.shard.recorder.borrow_mut().stage_failed(stage, failure.cause);
+    opening.failed(active.shard, Some(failure.cause));
+    failed(active, &failure);
 }
 
-/// The end of a connection attempt.
-struct OpeningEnd<'v, 'a> {
-    active: &'v mut Active<'a>,
-    opening: &'v Opening,
-}
-
-impl OpeningEnd<'_, '_> {
-    fn opened(mut self, result: Result<Opened, Failure>) {
-        self.settles();
-        self.keep_cookies();
-        let opened = match result {
-            Ok(opened) => opened,
-            Err(failure) => {
-                self.opening.failed(self.active.shard, Some(failure.cause));
-                return self.failed(&failure);
-            }
-        };
-        let OpeningEnd { active, opening } = &mut self;
-        let waited = opening.begun - active.task.due;
-        let resumed = opened.transport.resumes_tls();
-        let times = OpeningTimes::new(waited, &opened.times, resumed);
-        active.shard.opening.set(Some((active.user.id, times)));
-        let attempt = Attempt {
-            latency: Some(active.user.now - active.task.due),
-            waited,
-            opening: Some(times),
-            code: opened.status,
-            bytes_in: opened.bytes_in,
-            bytes_out: opened.bytes_out,
-            ..Attempt::default()
-        };
-        self.attach(opened);
-        let active = self.active;
-        let line = active.task.line;
-        if let (Instruction::Do(Statement::Connect(connect)), plan) = active.at_pc() {
-            if let Some(connection) = active.user.lines.connection_mut(line) {
-                connection.is_opened(connect.step, active.task.due);
-            }
-            let has_login = matches!(plan, Plan::Connect { has_login: true, .. });
-            active.user.life(line).connected(has_login);
-            active.step_ok(connect.step, &attempt);
-            active.next_step();
-        }
-    }
-
-    fn timed_out(mut self) {
-        self.settles();
-        let OpeningEnd { active, opening } = &mut self;
-        let stage = opening.progress.stage.get();
-        let waited = active.user.now - active.task.due;
-        let (target, stages) = (opening.target, (stage, opening.missing));
-        let failure = connector::no_answer(active.shard, target, stages, waited);
-        if stage == Stage::Connect {
-            active.shard.routes.failed(target);
-        }
-        active.shard.recorder.borrow_mut().stage_failed(stage, failure.cause);
-        opening.failed(active.shard, Some(failure.cause));
-        self.failed(&failure);
-    }
-
-    /// The address it went to is known, past those that refused it.
-    fn settles(&mut self) {
-        let OpeningEnd { active, opening } = self;
-        active.shard.recorder.borrow_mut().interval.gauges.connections_opening -= 1;
-        let line = active.task.line;
-        active.user.lines.get_mut(line).place = opening.progress.place();
-        // It did not open.
-        if let Some(mut machine) = opening.progress.machine.take()
-            && machine.lost()
-        {
-            active.user.memory().keep_machine(line, machine);
-        }
-    }
-
-    /// Stores the cookies of a handshake response.
-    fn keep_cookies(&mut self) {
-        let Some(set) = self.opening.progress.set_cookies.take() else { return };
-        let Active { shard, user, .. } = &mut *self.active;
-        let target = &shard.prepared.targets[usize::from(self.opening.target)];
-        let place = target.jar_place(unix_seconds(shard, user.now));
-        let place = place.named(set.host.as_deref().map(str::as_bytes));
-        let (who, now) = (user.who(), user.now);
-        let own = user.jar.get_or_insert_default();
-        let values = set.values.iter().map(|value| &**value);
-        jar::keep(own, (place, &set.path), values, shard, (who, now));
-    }
-
-    fn attach(&mut self, opened: Opened) {
-        let Active { shard, user, task, .. } = &mut *self.active;
-        let (target, line) = (self.opening.target, task.line);
-        let scheme = shard.prepared.targets[usize::from(target)].target.scheme;
-        let mut recorder = shard.recorder.borrow_mut();
-        recorder.interval.connections.counts.opened += 1;
-        if let Some(row) = recorder.targets.of(user.lines.get(line).place) {
-            row.connections_opened += 1;
-        }
-        recorder.interval.connections.counts.http2 += u64::from(opened.multiplexes);
-        match opened.transport.resumes_tls() {
-            Some(true) => recorder.interval.connections.counts.tls_resumed += 1,
-            Some(false) => recorder.interval.connections.counts.tls_full += 1,
-            None => {}
-        }
-        recorder.interval.gauges.connections_open += 1;
-        recorder.interval.traffic.bytes_in += opened.bytes_in;
-        recorder.interval.traffic.bytes_out += opened.bytes_out;
-        drop(recorder);
-        let own = opened.machine.or_else(|| machine_of(scheme));
-        let machine = own.unwrap_or_else(|| match scheme {
-            _ if opened.multiplexes => {
-                Machine::Http2(Box::new(http2::Client::new(&shard.prepared.limits.http2)))
-            }
-            Scheme::Http | Scheme::Https => Machine::Http1(ResponseReader::new()),
-            _ if user.link(line).has_records() => Machine::Declared(PacketReader::new()),
-            _ => Machine::Bytes(StreamReader::new()),
-        });
-        let times = (self.opening.progress.established.get().min(user.now), user.now);
-        let mut connection = Connection::new(opened.transport, machine, target, times);
-        if !opened.surplus.is_empty() {
-            connection.keep_again(Later::Surplus(opened.surplus));
-        }
-        user.lines.get_mut(line).take_loss(shard);
-        user.arm(connection.machine.due());
-        user.lines.get_mut(line).connection = Some(connection);
-        if let Some(memory) = &mut user.memory {
-            // The machine owns it now.
-            memory.keep_resume(line, None);
-        }
-        user.tell(|| watched::connected(shard, target, &opened.times));
-    }
-
-    /// It did not open.
-    fn failed(self, failure: &Failure) {
-        let active = self.active;
-        let place = active.user.lines.get(active.task.line).place;
-        if let Some(row) = active.shard.recorder.borrow_mut().targets.of(place) {
-            row.connections_failed += 1;
-        }
-        let retry_after_s = u64::from(failure.retry_after_s);
-        let attempt = Attempt { code: failure.status, retry_after_s, ..Attempt::default() };
-        let finding = (failure.cause, failure.detail.clone());
-        let instruction = active.instruction();
-        match (instruction, instruction.step()) {
-            (Instruction::Do(Statement::Connect(connect)), _) => {
-                let onward = Onward::Anew { refused: true };
-                active.step_failed(connect.step, &attempt, finding, onward);
-                hold_as_told(active, retry_after_s);
-            }
-            (Instruction::Do(one), Some(step)) if one.opens_itself() => {
-                active.task.withdraw_again(active.shard, active.user.now);
-                active.task.detour = None;
-                active.step_failed(step, &attempt, finding, Onward::HoldBack);
-            }
-            // Only these open connections.
-            _ => {
-                active.interrupt();
-                Session::new(active).restart(true);
-            }
-        }
+/// The address it went to is known, past those that refused it.
+fn settles(active: &mut Active<'_>, opening: &Opening) {
+    active.shard.recorder.borrow_mut().interval.gauges.connections_opening -= 1;
+    let line = active.task.line;
+    active.user.lines.get_mut(line).place = opening.progress.place();
+    // It did not open.
+    if let Some(mut machine) = opening.progress.machine.take()
+        && machine.lost()
+    {
+        active.user.memory().keep_machine(line, machine);
     }
 }
 
+/// Stores the cookies of a handshake response.
+fn keep_cookies(active: &mut Active<'_>, opening: &Opening) {
+    let Some(set) = opening.progress.set_cookies.take() else { return };
+    let Active { shard, user, .. } = &mut *active;
+    let target = &shard.prepared.targets[usize::from(opening.target)];
+    let place = target.jar_place(unix_seconds(shard, user.now));
+    let place = place.named(set.host.as_deref().map(str::as_bytes));
+    let (who, now) = (user.who(), user.now);
+    let own = user.jar.get_or_insert_default();
+    let values = set.values.iter().map(|value| &**value);
+    jar::keep(own, (place, &set.path), values, shard, (who, now));
+}
+
+fn attach(active: &mut Active<'_>, opening: &Opening, opened: Opened) {
+    let Active { shard, user, task, .. } = &mut *active;
+    let (target, line) = (opening.target, task.line);
+    let scheme = shard.prepared.targets[usize::from(target)].target.scheme;
+    let mut recorder = shard.recorder.borrow_mut();
+    recorder.interval.connections.counts.opened += 1;
+    if let Some(row) = recorder.targets.of(user.lines.get(line).place) {
+        row.connections_opened += 1;
+    }
+    recorder.interval.connections.counts.http2 += u64::from(opened.multiplexes);
+    match opened.transport.resumes_tls() {
+        Some(true) => recorder.interval.connections.counts.tls_resumed += 1,
+        Some(false) => recorder.interval.connections.counts.tls_full += 1,
+        None => {}
+    }
+    recorder.interval.gauges.connections_open += 1;
+    recorder.interval.traffic.bytes_in += opened.pulled.bytes_in;
+    recorder.interval.traffic.bytes_out += opened.pulled.bytes_out;
+    drop(recorder);
+    let own = opened.machine.or_else(|| machine_of(scheme));
+    let machine = own.unwrap_or_else(|| match scheme {
+        _ if opened.multiplexes => {
+            Machine::Http2(Box::new(http2::Client::new(&shard.prepared.limits.http2)))
+        }
+        Scheme::Http | Scheme::Https => Machine::Http1(ResponseReader::new()),
+        _ if user.link(line).has_records() => Machine::Declared(PacketReader::new()),
+        _ => Machine::Bytes(StreamReader::new()),
+    });
+    let times = (opening.progress.established.get().min(user.now), user.now);
+    let mut connection = Connection::new(opened.transport, machine, target, times);
+    if !opened.pulled.surplus.is_empty() {
+        connection.keep_again(Later::Surplus(opened.pulled.surplus));
+    }
+    user.lines.get_mut(line).take_loss(shard);
+    user.arm(connection.machine.due());
+    user.lines.get_mut(line).connection = Some(connection);
+    if let Some(memory) = &mut user.memory {
+        // The machine owns it now.
+        memory.keep_resume(line, None);
+    }
+    user.tell(|| watched::connected(shard, target, &opening.progress.times.get()));
+}
+
+/// It did not open.
+fn failed(active: &mut Active<'_>, failure: &Failure) {
+    let place = active.user.lines.get(active.task.line).place;
+    if let Some(row) = active.shard.recorder.borrow_mut().targets.of(place) {
+        row.connections_failed += 1;
+    }
+    let retry_after_s = u64::from(failure.retry_after_s);
+    let attempt = Attempt { code: failure.status, retry_after_s, ..Attempt::default() };
+    let finding = failure.finding();
+    let instruction = active.instruction();
+    match (instruction, instruction.step()) {
+        (Instruction::Do(Statement::Connect(connect)), _) => {
+            let onward = Onward::Anew { refused: true };
+            active.step_failed(connect.step, &attempt, finding, onward);
+            hold_as_told(active, retry_after_s);
+        }
+        (Instruction::Do(one), Some(step)) if one.opens_itself() => {
+            active.task.withdraw_again(active.shard, active.user.now);
+            active.task.detour = None;
+            active.step_failed(step, &attempt, finding, Onward::HoldBack);
+        }
+        // Only these open connections.
+        _ => {
+            active.interrupt();
+            Session::new(active).restart(true);
+        }
+    }
+}
 /// A user that waits before a retry waits at least as long as the target has asked for.
 fn hold_as_told(active: &mut Active<'_>, retry_after_s: u64) {
     let until = active.user.now + Duration::from_secs(retry_after_s.min(RETRY_AFTER_MAX_S));

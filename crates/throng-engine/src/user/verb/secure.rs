@@ -40,7 +40,7 @@ pub(in crate::user) fn secured(active: &mut Active<'_>) {
 
 pub(in crate::user) fn not_secured(active: &mut Active<'_>, failure: Failure) {
     let Some(exchange) = active.task.take_exchange() else { return };
-    let finding = (failure.cause, failure.detail.clone());
+    let finding = failure.finding();
     active.lose(failure, Ended::ByUs);
     Unanswered::new(active, exchange).failed(finding, false, Onward::Anew { refused: true });
 }

@@ -12,8 +12,8 @@ use throng_protocol::sql::{Ask, Dialect, Reply, ServerError, Values};
 
 use crate::failure::Finding;
 use crate::looked::{Looked, value_of};
+use crate::prepared::Plan;
 use crate::prepared::code::Instruction;
-use crate::prepared::{Plan, SqlPlan};
 use crate::recorder::evidence;
 use crate::recorder::evidence::EVIDENCE_BYTES_MAX;
 use crate::scope::{UserScope, scope};
@@ -40,20 +40,20 @@ fn dialect_of(active: &Active<'_>) -> Dialect {
 pub(in crate::user) fn execute(
     active: &mut Active<'_>,
     sql: &Sql,
-    plan: &SqlPlan,
+    keeps: bool,
     cx: &mut Context<'_>,
 ) {
     let Sql { link, step, timeout, .. } = *sql;
     let started = Asking { active, link, step, timeout }.starts(cx);
     let Some((mut exchange, until)) = started else { return };
-    let sent = send(active, sql, plan, &mut exchange, cx);
+    let sent = send(active, sql, keeps, &mut exchange, cx);
     asked(active, step, (exchange, until), sent);
 }
 
 fn send(
     active: &mut Active<'_>,
     sql: &Sql,
-    plan: &SqlPlan,
+    keeps: bool,
     exchange: &mut Exchange,
     cx: &mut Context<'_>,
 ) -> Result<io::Result<()>, Finding> {
@@ -86,7 +86,7 @@ fn send(
         active.user.lines.connection_mut(line)
     {
         let values = values.as_ref();
-        let keeps = plan.keeps || shard.is_traced();
+        let keeps = keeps || shard.is_traced();
         client.ask(&Ask { sql: text, values, number, keeps }, &mut out);
     }
     exchange.bytes_out += out.len() as u64;
@@ -96,7 +96,10 @@ fn send(
 /// The result of the statement is complete.
 pub(in crate::user) fn done(active: &mut Active<'_>, reply: &Reply<'_>) {
     let (shard, line) = (active.shard, active.task.line);
-    let (Instruction::Do(Statement::Sql(sql)), Plan::Sql(plan)) = active.at_pc() else { return };
+    let (Instruction::Do(Statement::Sql(sql)), Plan::Sql { check_plan, .. }) = active.at_pc()
+    else {
+        return;
+    };
     let Some(mut exchange) = active.task.take_exchange() else { return };
     let (now, due) = (active.user.now, active.task.due);
     if let Some(Connection { machine: Machine::Sql(client), used, .. }) =
@@ -124,7 +127,7 @@ pub(in crate::user) fn done(active: &mut Active<'_>, reply: &Reply<'_>) {
         Some(error) if !is_wanted() => Err((Cause::of_status(error.status()), error.said())),
         _ => {
             let mut scope = scope!(active.user, shard);
-            plan.check_plan.judge(&sql.checks, &sql.saves, &looked, &mut scope)
+            check_plan.judge(&sql.checks, &sql.saves, &looked, &mut scope)
         }
     };
     if let Err((cause, _)) = &verdict

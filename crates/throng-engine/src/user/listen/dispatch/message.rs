@@ -80,7 +80,7 @@ impl<'u> Message<'_, '_, 'u, '_> {
         if user.awaiting(*line).next().is_none() || !self.looked.document.is_joined_json() {
             return;
         }
-        let others = user.state.agenda.iter_mut().flat_map(|agenda| agenda.tasks_mut());
+        let others = user.state.agenda.iter_mut().flat_map(|agenda| &mut agenda.tasks);
         for task in std::iter::once(&mut user.session).chain(others) {
             if task.awaits(*line, Awaits::Message)
                 && let Doing::Exchange(exchange) = &mut task.doing
@@ -100,7 +100,7 @@ impl<'u> Message<'_, '_, 'u, '_> {
         // The agenda is part of the state that the check borrows: take it out meanwhile.
         let agenda = state.agenda.take();
         let mut first: Option<(Which, throng_base::Time)> = None;
-        let others = agenda.iter().flat_map(|agenda| agenda.tasks()).enumerate();
+        let others = agenda.iter().flat_map(|agenda| &agenda.tasks).enumerate();
         let others = others.map(|(place, task)| (Which::Other(place), task));
         for (which, task) in std::iter::once((Which::Session, &user.session)).chain(others) {
             let Some(exchange) = task.exchange_on(*line) else { continue };
@@ -141,10 +141,7 @@ impl<'u> Message<'_, '_, 'u, '_> {
         let mut all = of_stay.0.iter().zip(of_stay.1).chain(of_link);
         let (packet, mut scope) = (self.packet, scope!(user.state, shard));
         all.find(|(handler, plan)| {
-            let kinds = &handler.message.messages;
-            let kind =
-                kinds.is_empty() || packet.is_some_and(|packet| kinds.contains(&packet.message));
-            kind && plan.which.fits(&handler.message.checks, self.looked, &mut scope)
+            plan.which.takes(&handler.message, self.looked, packet, &mut scope)
         })
     }
 
@@ -207,8 +204,8 @@ impl<'u> Message<'_, '_, 'u, '_> {
             None => {
                 asks && {
                     let mut scope = scope!(user.state, shard);
-                    let mut patterns = link.expected.patterns();
-                    patterns.any(|(check_plan, checks)| check_plan.fits(checks, looked, &mut scope))
+                    let mut patterns = link.expected.patterns.iter();
+                    patterns.any(|(checks, check_plan)| check_plan.fits(checks, looked, &mut scope))
                 }
             }
         };
@@ -277,13 +274,7 @@ fn is_awaited(
             }
         }
         (Instruction::Do(Statement::Expect(expect)), packet) => {
-            let kinds = &expect.message.messages;
-            let kind =
-                kinds.is_empty() || packet.is_some_and(|packet| kinds.contains(&packet.message));
-            let fits = |which: &crate::prepared::check_plan::CheckPlan| {
-                which.fits(&expect.message.checks, looked, &mut scope)
-            };
-            kind && which.is_some_and(fits)
+            which.is_some_and(|which| which.takes(&expect.message, looked, packet, &mut scope))
         }
         _ => false,
     }
