@@ -7,7 +7,7 @@ use throng_base::Said;
 use throng_base::columns::{left, right, wrap};
 use throng_base::units::write_duration;
 use throng_protocol::framed::declaration::{
-    Declaration, Endian, Heartbeat, Kind, Message, More, Role,
+    Declaration, Endian, Heartbeat, Message, MessageKind, More, Role,
 };
 use unicode_width::UnicodeWidthStr as _;
 
@@ -310,13 +310,13 @@ pub fn machine(declaration: &Declaration, only: Option<&Message>) -> Value {
     })
 }
 
-fn kind_json(kind: &Kind) -> Value {
+fn kind_json(kind: &MessageKind) -> Value {
     match kind {
-        Kind::Numbers(numbers) => match numbers.as_slice() {
+        MessageKind::Numbers(numbers) => match numbers.as_slice() {
             [number] => json!(number),
             numbers => json!(numbers),
         },
-        Kind::Text(text) => json!(String::from_utf8_lossy(text)),
+        MessageKind::Text(text) => json!(String::from_utf8_lossy(text)),
     }
 }
 

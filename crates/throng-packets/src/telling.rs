@@ -8,7 +8,7 @@ use throng_base::Said;
 use throng_base::columns::{cut, left, right};
 use throng_base::units::{format_count, format_duration};
 use throng_expression::Value;
-use throng_protocol::framed::{Broken, Decoded, Packet, Part, Protocol};
+use throng_protocol::framed::{Broken, Decoded, Packet, PacketPart, Protocol};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::Ink;
@@ -178,7 +178,7 @@ impl<'p> Telling<'p> {
         })
     }
 
-    fn fields(&self, packet: &[u8], parts: &[Part]) -> String {
+    fn fields(&self, packet: &[u8], parts: &[PacketPart]) -> String {
         let most = if self.how.full { usize::MAX } else { FIELDS_MAX };
         let shown = &parts[..parts.len().min(most)];
         let paths = shown.iter().map(|part| part.path.width()).max().unwrap_or(0).min(24);
@@ -193,7 +193,7 @@ impl<'p> Telling<'p> {
         out
     }
 
-    fn field(&self, packet: &[u8], part: &Part, paths: usize) -> String {
+    fn field(&self, packet: &[u8], part: &PacketPart, paths: usize) -> String {
         let all = packet.get(part.start..part.end).unwrap_or_default();
         let places = match (part.bits, part.end.saturating_sub(part.start)) {
             (Some((first, 1)), _) => format!("{}.{first}", part.start),
@@ -225,7 +225,7 @@ impl<'p> Telling<'p> {
         out
     }
 
-    fn value(&self, part: &Part) -> String {
+    fn value(&self, part: &PacketPart) -> String {
         let text = match &part.value {
             Value::Null => String::new(),
             // The bytes are beside it.
@@ -450,8 +450,8 @@ fn remarks(tally: &Tally, passed: Option<&Passed>, repeated: u64) -> Vec<Said> {
     out
 }
 
-fn parts_json(packet: &[u8], parts: &[Part]) -> Vec<serde_json::Value> {
-    let part = |part: &Part| {
+fn parts_json(packet: &[u8], parts: &[PacketPart]) -> Vec<serde_json::Value> {
+    let part = |part: &PacketPart| {
         json!({
             "path": part.path,
             "start": part.start,

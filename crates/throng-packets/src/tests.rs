@@ -9,11 +9,11 @@ use super::*;
 use crate::page::{machine, page};
 
 fn placed<T>(value: T) -> Placed<T> {
-    Placed { value, place: Place::default() }
+    Placed { value, place: PlaceId::default() }
 }
 
 pub(super) fn field(id: &str, ty: Type, role: Role) -> Field {
-    Field { role, ..Field::new(placed(id.to_string()), ty, Place::default()) }
+    Field { role, ..Field::new(placed(id.to_string()), ty, PlaceId::default()) }
 }
 
 pub(super) fn message(name: &str, kind: i64, answers: &[&str], body: Vec<Field>) -> Message {
@@ -26,7 +26,7 @@ pub(super) fn message(name: &str, kind: i64, answers: &[&str], body: Vec<Field>)
         holds_packets: false,
         body,
         acknowledged_by: None,
-        place: Place::default(),
+        place: PlaceId::default(),
     }
 }
 

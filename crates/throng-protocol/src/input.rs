@@ -3,7 +3,7 @@
 use throng_base::Time;
 
 use crate::framed::Records;
-use crate::stream::Answer;
+use crate::stream::AwaitedReply;
 use crate::{http1, http2, mqtt, redis, sql, websocket};
 
 /// Bytes from a connection, and how far they were read.
@@ -28,7 +28,7 @@ pub enum Ends<'a> {
     Whole,
     Records(Records<'a>),
     /// The reply that is waited for.
-    Answer(Answer<'a>),
+    Answer(AwaitedReply<'a>),
 }
 
 impl<'a> Input<'a> {
@@ -98,9 +98,9 @@ pub enum Event<'a> {
 #[derive(Clone, Copy, Debug)]
 pub enum Answered<'a> {
     /// By its acknowledgement.
-    Mqtt(mqtt::Answer<'a>),
+    Mqtt(mqtt::MqttAnswer<'a>),
     /// By the replies to all its commands.
-    Redis(redis::Answer<'a>),
+    Redis(redis::RedisAnswer<'a>),
     /// By everything that its statements return.
     Sql(sql::Reply<'a>),
 }

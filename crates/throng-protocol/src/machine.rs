@@ -156,7 +156,7 @@ pub enum Fields<'a> {
     Event(EventMessage<'a>),
     Mqtt(crate::mqtt::Message<'a>),
     Redis(crate::redis::Message<'a>),
-    Reply(crate::redis::Answer<'a>),
+    Reply(crate::redis::RedisAnswer<'a>),
     Sql(crate::sql::Reply<'a>),
 }
 

@@ -177,7 +177,7 @@ fn read(cx: &mut Context<'_>, root: &Node) -> Option<Arc<Protocol>> {
 
 /// A mistake of the compiler as a diagnostic with its place in the file.
 fn told(cx: &Context<'_>, places: &[Place], mistake: Mistake) -> Diagnostic {
-    let place = |place: declaration::Place| {
+    let place = |place: declaration::PlaceId| {
         places.get(place.0 as usize).or(places.first()).copied().unwrap_or_default()
     };
     let error = cx.error(mistake.code, mistake.message, place(mistake.place));
@@ -215,7 +215,7 @@ type Labels = Vec<(Placed<String>, i64)>;
 /// The state of reading a protocol.
 struct ProtocolReader<'c, 'a> {
     cx: &'c mut Context<'a>,
-    /// By the numbers in [`declaration::Place`]; the first is that of the whole protocol.
+    /// By the numbers in [`declaration::PlaceId`]; the first is that of the whole protocol.
     places: Vec<Place>,
     /// The names of the structures.
     types: Vec<String>,
@@ -230,12 +230,12 @@ struct ProtocolReader<'c, 'a> {
 
 impl ProtocolReader<'_, '_> {
     /// Registers a place and returns its number.
-    fn at(&mut self, place: Place) -> declaration::Place {
+    fn at(&mut self, place: Place) -> declaration::PlaceId {
         self.places.push(place);
-        declaration::Place((self.places.len() - 1) as u32)
+        declaration::PlaceId((self.places.len() - 1) as u32)
     }
 
-    fn place(&self, place: declaration::Place) -> Place {
+    fn place(&self, place: declaration::PlaceId) -> Place {
         self.places.get(place.0 as usize).copied().unwrap_or_default()
     }
 
@@ -323,7 +323,7 @@ impl ProtocolReader<'_, '_> {
         if self.format.is_some_and(declaration::Format::is_binary) {
             no_stream(self.cx, fields);
             let bytes_max = max.unwrap_or(DELIMITED_BYTES_MAX);
-            let place = declaration::Place::default();
+            let place = declaration::PlaceId::default();
             return Framing::Document { root: None, bytes_max, place };
         }
         match ast::one_of(self.cx, &[fields.delimiter, fields.fixed, fields.frame]) {
@@ -426,7 +426,7 @@ impl ProtocolReader<'_, '_> {
     fn message(
         &mut self,
         name: Placed<String>,
-        place: declaration::Place,
+        place: declaration::PlaceId,
         node: &Node,
     ) -> Option<Message> {
         let mut message = Message {
@@ -492,16 +492,16 @@ impl ProtocolReader<'_, '_> {
     }
 
     /// `3`, `[10, 11]`, `PUB`.
-    fn kind(&mut self, node: &Node) -> Option<declaration::Kind> {
+    fn kind(&mut self, node: &Node) -> Option<declaration::MessageKind> {
         const WANT: Said = say!("a message kind");
         if self.has_text_kinds {
             let text = self.cx.text(node, WANT)?;
             values::check_escapes(self.cx, node, &text)?;
-            return Some(declaration::Kind::Text(text.into_bytes()));
+            return Some(declaration::MessageKind::Text(text.into_bytes()));
         }
         let nodes = node.one_or_more();
         let numbers = nodes.iter().map(|node| values::read_int(self.cx, node, WANT));
-        Some(declaration::Kind::Numbers(numbers.collect::<Option<_>>()?))
+        Some(declaration::MessageKind::Numbers(numbers.collect::<Option<_>>()?))
     }
 
     /// `received`, or `{received: {id: id}}`.

@@ -3,7 +3,7 @@
 
 use throng_base::Said;
 
-use super::declaration::{Copied, Message, Mistake, Place, Placed, value_of};
+use super::declaration::{Copied, Message, Mistake, PlaceId, Placed, value_of};
 use super::path::suggestion;
 use super::{Acknowledging, Given, MessageId, Protocol};
 
@@ -27,7 +27,7 @@ pub(super) fn acknowledgements(protocol: &mut Protocol, mistakes: &mut Vec<Mista
 }
 
 #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
-fn mistake(code: &'static str, place: Place, message: Said, label: Said, help: Said) -> Mistake {
+fn mistake(code: &'static str, place: PlaceId, message: Said, label: Said, help: Said) -> Mistake {
     Mistake { code, message, label: label.to_owned(), help, place, other: None }
 }
 
@@ -38,7 +38,7 @@ fn acknowledgement(
 ) -> Result<Option<Acknowledging>, Box<Mistake>> {
     let Some(acknowledgement) = &message.acknowledged_by else { return Ok(None) };
     let wanted = &acknowledgement.message;
-    let wrong = |place: Place, message: Said, label: Said, help: Said| {
+    let wrong = |place: PlaceId, message: Said, label: Said, help: Said| {
         Box::new(mistake("protocol-bad-acknowledgement", place, message, label, help))
     };
     let Some(reply) = protocol.message(&wanted.value) else {

@@ -10,7 +10,7 @@ use super::constant::{constant_of, content_fits};
 use super::contradictions;
 use super::declaration::{
     BYTES_ALLOWED_MAX, BYTES_MAX, Coding, Condition, Declaration, Endian, Extent, Field, Format,
-    Literal, Mistake, More, Place, Placed, Prefix, Repeat, Role, Type, value_of,
+    Literal, Mistake, More, PlaceId, Placed, Prefix, Repeat, Role, Type, value_of,
 };
 use super::encode::raw_of;
 use super::members::member;
@@ -133,13 +133,14 @@ impl<'d> Builder<'d> {
                     self.condition(test, list).map_or(GoesOn::Always, GoesOn::If)
                 }
             };
-            let kind = super::table::Kind { list, comes_from_target, more, ..Default::default() };
+            let kind =
+                super::table::MessageLayout { list, comes_from_target, more, ..Default::default() };
             let packets = self.table.members(list).next().filter(|_| message.holds_packets);
             let packets = packets.map(|(id, _)| id);
             let correlates =
                 |(_, node): &(u32, &Node)| node.job == Job::Correlation || node.carries.is_some();
             let correlator = self.table.members(list).find(correlates).map(|(id, _)| id);
-            let kind = super::table::Kind { packets, correlator, ..kind };
+            let kind = super::table::MessageLayout { packets, correlator, ..kind };
             self.table.messages.push(kind);
         }
         // Unused structures are checked, too.
@@ -154,7 +155,7 @@ impl<'d> Builder<'d> {
     pub(super) fn mistake(
         &mut self,
         code: &'static str,
-        place: Place,
+        place: PlaceId,
         message: Said,
         label: Said,
         help: Said,
@@ -408,14 +409,14 @@ impl<'d> Builder<'d> {
         }
     }
 
-    fn too_much(&mut self, place: Place, bytes: u64) {
+    fn too_much(&mut self, place: PlaceId, bytes: u64) {
         let message = say!("the limit of {bytes} bytes exceeds the maximum of {BYTES_ALLOWED_MAX}");
         let help = say!("packets cannot be larger: lower the limit");
         self.mistake("protocol-bad-length", place, message, say!("above the maximum"), help);
     }
 
     /// The greatest number that a prefix holds.
-    fn prefix(&mut self, prefix: Prefix, place: Place) -> u64 {
+    fn prefix(&mut self, prefix: Prefix, place: PlaceId) -> u64 {
         if let Prefix::Unsigned(bits) = prefix
             && (bits == 0 || bits > 64 || bits % 8 != 0)
         {
@@ -480,7 +481,7 @@ impl<'d> Builder<'d> {
         None
     }
 
-    fn mark(&mut self, id: u32, list: u32, place: Place) {
+    fn mark(&mut self, id: u32, list: u32, place: PlaceId) {
         if self.table.nodes[id as usize].mark.is_some() {
             return;
         }

@@ -6,8 +6,8 @@ use throng_base::Said;
 
 use super::constant::constant_of;
 use super::declaration::{
-    BYTES_ALLOWED_MAX, BYTES_MAX, Coding, Counts, Declaration, Field, Format, Framing, Kind,
-    Literal, Message, Mistake, Place, Placed, Role, Transport,
+    BYTES_ALLOWED_MAX, BYTES_MAX, Coding, Counts, Declaration, Field, Format, Framing, Literal,
+    Message, MessageKind, Mistake, PlaceId, Placed, Role, Transport,
 };
 use super::path::suggestion;
 use super::table::{Base, Frame, Job, Length, Node, Repeats, Selector, Shape, Table};
@@ -45,7 +45,7 @@ impl Finder<'_> {
     fn say(
         &mut self,
         code: &'static str,
-        place: Place,
+        place: PlaceId,
         message: Said,
         label: Said,
         help: Said,
@@ -154,7 +154,7 @@ impl Finder<'_> {
     }
 
     #[allow(clippy::needless_pass_by_value)] // Messages are passed by value.
-    fn twin(&mut self, word: Said, name: &Placed<String>, twin: Option<Place>) {
+    fn twin(&mut self, word: Said, name: &Placed<String>, twin: Option<PlaceId>) {
         let Some(twin) = twin else { return };
         let message = say!("the {word} `{}` is declared twice", name.value);
         let help = say!("give one of them another name");
@@ -180,8 +180,8 @@ impl Finder<'_> {
                 continue;
             };
             match &kind.value {
-                Kind::Numbers(numbers) => self.numbers(index, message, kind.place, numbers),
-                Kind::Text(text) => self.text(index, first, kind, text),
+                MessageKind::Numbers(numbers) => self.numbers(index, message, kind.place, numbers),
+                MessageKind::Text(text) => self.text(index, first, kind, text),
             }
             let from = declaration.comes_from_target(message);
             let same = |(at, other): &(usize, &Message)| {
@@ -205,7 +205,11 @@ impl Finder<'_> {
     }
 
     /// Whether a packet could be either of two messages of the same direction.
-    fn are_alike(&self, one: (usize, &Placed<Kind>), other: (usize, &Placed<Kind>)) -> bool {
+    fn are_alike(
+        &self,
+        one: (usize, &Placed<MessageKind>),
+        other: (usize, &Placed<MessageKind>),
+    ) -> bool {
         let text = |index: usize| self.table.messages.get(index)?.text.as_ref();
         match (text(one.0), text(other.0)) {
             (Some(a), Some(b)) => {
@@ -216,7 +220,7 @@ impl Finder<'_> {
     }
 
     /// Checks that the kind of a message fits the fields that select it.
-    fn numbers(&mut self, index: usize, message: &Message, place: Place, numbers: &[i64]) {
+    fn numbers(&mut self, index: usize, message: &Message, place: PlaceId, numbers: &[i64]) {
         let declaration = self.declaration;
         let name = &message.name.value;
         let selectors = self.table.selectors.clone();
@@ -266,7 +270,7 @@ impl Finder<'_> {
         }
     }
 
-    fn text(&mut self, index: usize, field: &Field, kind: &Placed<Kind>, text: &[u8]) {
+    fn text(&mut self, index: usize, field: &Field, kind: &Placed<MessageKind>, text: &[u8]) {
         let Some(selector) = self.table.selectors.first() else { return };
         let node = self.table.node(selector.node);
         match constant_of(node, Format::Json, &Literal::Bytes(text.to_vec())) {
@@ -496,7 +500,7 @@ impl Finder<'_> {
     }
 
     /// If the packet ends with its last field, every field must determine its own end.
-    fn ends_of_fields(&mut self, place: Place) {
+    fn ends_of_fields(&mut self, place: PlaceId) {
         let declaration = self.declaration;
         let is_length = |field: &&Field| matches!(field.role, Role::Length { .. });
         if let Some(field) = declaration.packet.iter().find(is_length) {

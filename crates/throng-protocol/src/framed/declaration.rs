@@ -15,13 +15,13 @@ pub use super::coding::Coding;
 
 /// A position in the source text; only its creator can interpret it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Place(pub u32);
+pub struct PlaceId(pub u32);
 
 /// A name or number with its position.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Placed<T> {
     pub value: T,
-    pub place: Place,
+    pub place: PlaceId,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -43,7 +43,7 @@ pub struct Declaration {
     pub types: Vec<Struct>,
     /// The schema of the messages of [`Type::Proto`].
     pub schema: Arc<Schema>,
-    pub place: Place,
+    pub place: PlaceId,
 }
 
 /// How many replies to replies are followed to determine the sender of a message.
@@ -118,10 +118,10 @@ pub enum Framing {
     /// Every packet has this many bytes.
     Fixed(Placed<u32>),
     /// Every packet ends with its last field; each field determines its own end.
-    Fields { bytes_max: u32, place: Place },
+    Fields { bytes_max: u32, place: PlaceId },
     /// Every packet is a document, which determines its own end. In XML, the tags of the element
     /// `root`, which is around all of them, are packets of their own.
-    Document { root: Option<Placed<String>>, bytes_max: u32, place: Place },
+    Document { root: Option<Placed<String>>, bytes_max: u32, place: PlaceId },
 }
 
 /// One part of a packet, of a message's body or of a structure.
@@ -154,7 +154,7 @@ pub struct Field {
     pub by: Option<Placed<String>>,
     /// Of such a list: the name of the item that correlates.
     pub carries: Option<Placed<String>>,
-    pub place: Place,
+    pub place: PlaceId,
 }
 
 /// A value as written in a declaration.
@@ -291,7 +291,7 @@ pub enum Repeat {
 
 impl Field {
     /// A field with nothing but a type.
-    pub fn new(id: Placed<String>, ty: Type, place: Place) -> Field {
+    pub fn new(id: Placed<String>, ty: Type, place: PlaceId) -> Field {
         Field {
             id,
             ty,
@@ -444,7 +444,7 @@ pub struct Message {
     pub name: Placed<String>,
     /// The value of the selecting field; `None` if there is no such field and this is the only
     /// message of its direction.
-    pub kind: Option<Placed<Kind>>,
+    pub kind: Option<Placed<MessageKind>>,
     /// The messages that it may be the reply to.
     pub answers: Vec<Placed<String>>,
     /// It is unsolicited.
@@ -456,7 +456,7 @@ pub struct Message {
     pub body: Vec<Field>,
     /// The message that is sent automatically whenever it is received.
     pub acknowledged_by: Option<Acknowledgement>,
-    pub place: Place,
+    pub place: PlaceId,
 }
 
 /// A packet of a reply that is not its last one.
@@ -468,28 +468,28 @@ pub enum More {
 
 /// The values of the selecting fields in packets of one message.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kind {
+pub enum MessageKind {
     /// One number per field in wire order; fields at the end that are absent have none.
     Numbers(Vec<i64>),
     /// Without the terminator.
     Text(Vec<u8>),
 }
 
-impl From<i64> for Kind {
-    fn from(number: i64) -> Kind {
-        Kind::Numbers(vec![number])
+impl From<i64> for MessageKind {
+    fn from(number: i64) -> MessageKind {
+        MessageKind::Numbers(vec![number])
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for MessageKind {
     /// As in a declaration: `3`, `[10, 11]`, `PUB`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Kind::Numbers(numbers) => match numbers.as_slice() {
+            MessageKind::Numbers(numbers) => match numbers.as_slice() {
                 [number] => write!(f, "{number}"),
                 numbers => write!(f, "{numbers:?}"),
             },
-            Kind::Text(text) => write!(f, "{}", text.escape_ascii()),
+            MessageKind::Text(text) => write!(f, "{}", text.escape_ascii()),
         }
     }
 }
@@ -516,7 +516,7 @@ pub struct Heartbeat {
     pub expect: Option<Placed<String>>,
     pub every: Duration,
     pub lost_after: Option<Duration>,
-    pub place: Place,
+    pub place: PlaceId,
 }
 
 #[derive(Clone, Debug)]
@@ -533,9 +533,9 @@ pub struct Mistake {
     pub message: Said,
     pub label: Said,
     pub help: Said,
-    pub place: Place,
+    pub place: PlaceId,
     /// Another relevant position, with its label.
-    pub other: Option<(Place, Said)>,
+    pub other: Option<(PlaceId, Said)>,
 }
 
 /// Most bytes of a text, of bytes or of a packet unless the declaration sets less.

@@ -7,11 +7,11 @@ use throng_base::Said;
 use super::declaration::{Coding, Prefix};
 use super::table::{Extents, Job, List, NONE, Node, Repeats, Shape, Table};
 use super::value::View;
-use super::{Decoded, LayoutRow, MessageId, Part};
+use super::{Decoded, LayoutRow, MessageId, PacketPart};
 use crate::fields::number::{Varint, read_unsigned};
 
 /// All parts of a packet, in wire order.
-pub(super) fn describe(table: &Table, packet: &[u8], decoded: &Decoded) -> Vec<Part> {
+pub(super) fn describe(table: &Table, packet: &[u8], decoded: &Decoded) -> Vec<PacketPart> {
     let records = decoded.records.as_slice();
     let view = View::new(table, packet, decoded);
     let is_known = decoded.message.is_some();
@@ -27,7 +27,7 @@ struct Describer<'a> {
     view: View<'a>,
     /// Whether its message is known.
     is_known: bool,
-    parts: Vec<Part>,
+    parts: Vec<PacketPart>,
 }
 
 impl Describer<'_> {
@@ -52,7 +52,7 @@ impl Describer<'_> {
     fn push(&mut self, path: &str, range: (u32, u32), word: String, value: Value, note: Said) {
         let (start, end) = (range.0 as usize, range.1 as usize);
         let path = path.to_owned();
-        self.parts.push(Part { path, start, end, bits: None, type_word: word, value, note });
+        self.parts.push(PacketPart { path, start, end, bits: None, type_word: word, value, note });
     }
 
     fn items(&mut self, at: usize, next: usize, path: &str) {

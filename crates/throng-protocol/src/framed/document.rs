@@ -26,7 +26,7 @@ pub(super) fn decode(
     decoded.found.clear();
     decoded.found.resize(document.slots, ABSENT);
     (decoded.message, decoded.correlation) = (None, None);
-    let mut reader = Reader { table, document, packet, decoded };
+    let mut reader = DocumentReader { table, document, packet, decoded };
     let assumed = assumed.filter(|_| table.selectors.is_empty());
     let read = reader.packet(usize::from(from_target), assumed.map(|message| message.0));
     let message = read.map_err(|broken| broken.showing(packet))?;
@@ -35,14 +35,14 @@ pub(super) fn decode(
     Ok(Packet { message: MessageId(message), correlation, goes_on })
 }
 
-struct Reader<'a> {
+struct DocumentReader<'a> {
     table: &'a Table,
     document: &'a Document,
     packet: &'a [u8],
     decoded: &'a mut Decoded,
 }
 
-impl Reader<'_> {
+impl DocumentReader<'_> {
     fn packet(&mut self, side: usize, assumed: Option<u16>) -> Read<u16> {
         let (packet, most) = (self.packet, self.table.packet_bytes_max);
         if packet.len() > most {

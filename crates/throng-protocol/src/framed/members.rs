@@ -5,7 +5,7 @@ use throng_expression::Value;
 
 use super::MessageId;
 use super::declaration::{
-    Declaration, Extent, Field, Format, Kind, Message, Mistake, Place, Role, Type,
+    Declaration, Extent, Field, Format, Message, MessageKind, Mistake, PlaceId, Role, Type,
 };
 use super::notation::xml;
 use super::path::json_step;
@@ -106,7 +106,7 @@ fn element(field: &Field, format: Format) -> Result<Member, Box<Mistake>> {
 
 fn mistake(
     code: &'static str,
-    place: Place,
+    place: PlaceId,
     message: Said,
     label: Said,
     help: Said,
@@ -185,14 +185,14 @@ impl Finder<'_> {
         let made = self.table.messages.get_mut(index);
         match (&kind.value, made) {
             (_, None) => {}
-            (Kind::Text(text), Some(made)) => {
+            (MessageKind::Text(text), Some(made)) => {
                 let mut written = Vec::new();
                 written.extend_from_slice(text);
                 format.put(form, 0, &mut written);
                 let (content, written) = (text.as_slice().into(), written.into());
                 made.text = Some(Constant { raw: 0, content, written });
             }
-            (Kind::Numbers(numbers), Some(made)) => match numbers[..] {
+            (MessageKind::Numbers(numbers), Some(made)) => match numbers[..] {
                 [number] if (low..=high).contains(&i128::from(number)) => {
                     made.raws = Box::new([number as u64]);
                 }
@@ -260,7 +260,7 @@ impl Finder<'_> {
         let name = &message.name.value;
         let text = match message.kind.as_ref().map(|kind| (kind, &kind.value)) {
             None if self.declaration.comes_from_target(message) => return,
-            Some((_, Kind::Text(text))) => {
+            Some((_, MessageKind::Text(text))) => {
                 let text = String::from_utf8_lossy(text).into_owned();
                 if xml::is_name(text.strip_prefix('/').unwrap_or(&text)) {
                     return;

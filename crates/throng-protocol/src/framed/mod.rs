@@ -157,7 +157,7 @@ pub struct Decoded {
 
 /// A part of a packet, for display.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct PacketPart {
     /// `items[2].price`; the prefix of a text has the path of the text.
     pub path: String,
     pub start: usize,
@@ -439,7 +439,7 @@ impl Protocol {
     }
 
     /// All parts of a packet in wire order; for a malformed one, those that were read.
-    pub fn describe(&self, packet: &[u8], decoded: &Decoded) -> Vec<Part> {
+    pub fn describe(&self, packet: &[u8], decoded: &Decoded) -> Vec<PacketPart> {
         describe::describe(&self.table, packet, decoded)
     }
 

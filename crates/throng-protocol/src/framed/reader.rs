@@ -7,7 +7,7 @@ use throng_base::Said;
 
 use super::declaration::{Coding, Format};
 use super::decode::{Measured, hex, measure, packet_bytes};
-use super::notation::{Extent, Seen};
+use super::notation::{Extent, ExtentSearch};
 use super::table::{Frame, Length, Shape, Table};
 use super::{Broken, PacketReader, Records};
 use crate::fields::number::{Varint, read_bits, read_unsigned};
@@ -32,7 +32,7 @@ enum Begun {
 pub(super) struct Held {
     bytes: Vec<u8>,
     /// A delimiter may be cut in two: what was looked at already is not looked at again.
-    seen: Seen,
+    seen: ExtentSearch,
 }
 
 impl PacketReader {
@@ -62,7 +62,7 @@ impl PacketReader {
             *bytes = all;
             return Ok(None);
         }
-        let mut seen = Seen::default();
+        let mut seen = ExtentSearch::default();
         let begun = records.begun(all, &mut seen).map_err(|broken| broken.showing(all))?;
         let Begun::Complete { bytes: length, used } = begun else {
             self.held = Some(Box::new(Held { bytes: all.to_vec(), seen }));
@@ -87,7 +87,7 @@ impl PacketReader {
 impl Held {
     /// Completes the packet that is held; returns its length without the delimiter.
     fn finish(&mut self, records: Records<'_>, bytes: &mut &[u8]) -> Result<Option<usize>, Broken> {
-        let begun = |held: &[u8], seen: &mut Seen, rest: &[u8]| {
+        let begun = |held: &[u8], seen: &mut ExtentSearch, rest: &[u8]| {
             let begun = records.begun(held, seen);
             begun.map_err(|broken| broken.showing(held.iter().chain(rest)))
         };
@@ -123,7 +123,8 @@ impl Records<'_> {
     /// reports the error. `sink` returns false to stop.
     pub fn split<'m>(self, message: &'m [u8], sink: &mut dyn FnMut(&'m [u8]) -> bool) {
         let mut rest = message;
-        while let Ok(Begun::Complete { bytes, used }) = self.begun(rest, &mut Seen::default())
+        while let Ok(Begun::Complete { bytes, used }) =
+            self.begun(rest, &mut ExtentSearch::default())
             && used > 0
         {
             let record = &rest[..bytes];
@@ -169,7 +170,7 @@ impl Records<'_> {
     }
 
     /// Looks at bytes from the first one of a record on, of which some were `seen` before.
-    fn begun(self, bytes: &[u8], seen: &mut Seen) -> Result<Begun, Broken> {
+    fn begun(self, bytes: &[u8], seen: &mut ExtentSearch) -> Result<Begun, Broken> {
         let table = match self {
             Records::Declared(protocol) | Records::Sent(protocol) => protocol.table(),
             Records::Delimited { delimiter, bytes_max } => {
@@ -215,7 +216,7 @@ fn document(
     root: &[u8],
     bytes: &[u8],
     bytes_max: usize,
-    seen: &mut Seen,
+    seen: &mut ExtentSearch,
 ) -> Result<Begun, Broken> {
     let format = table.document.as_ref().map(|document| document.format).unwrap_or_default();
     let extent = format.extent(root, bytes, seen);
@@ -237,7 +238,7 @@ fn delimited(
     bytes: &[u8],
     delimiter: &[u8],
     bytes_max: usize,
-    seen: &mut Seen,
+    seen: &mut ExtentSearch,
 ) -> Result<Begun, Broken> {
     let from = (seen.bytes as usize + 1).saturating_sub(delimiter.len());
     let found = memmem::find(&bytes[from..], delimiter).map(|at| from + at);

@@ -29,7 +29,7 @@ pub(super) struct Table {
     /// The schema of protobuf messages in packets.
     pub(super) schema: Arc<Schema>,
     /// By [`super::MessageId`].
-    pub(super) messages: Vec<Kind>,
+    pub(super) messages: Vec<MessageLayout>,
     /// By sender: what users send, and what the target sends.
     pub(super) kinds: [Kinds; 2],
     /// The only message of each sender, without a selecting field.
@@ -51,7 +51,7 @@ pub(super) struct Table {
 
 /// The message kinds of a table.
 #[derive(Debug, Default)]
-pub(super) struct Kind {
+pub(super) struct MessageLayout {
     pub(super) list: u32,
     /// The raw values of the selecting fields.
     pub(super) raws: Box<[u64]>,

@@ -45,7 +45,7 @@ impl Question {
 
 /// The response of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ReflectionAnswer {
     Services(Vec<String>),
     /// Each a `FileDescriptorProto`.
     Files(Vec<Vec<u8>>),
@@ -55,9 +55,9 @@ pub enum Answer {
     },
 }
 
-impl Answer {
+impl ReflectionAnswer {
     /// Reads a `ServerReflectionResponse`.
-    pub fn read(bytes: &[u8]) -> Result<Answer, Wrong> {
+    pub fn read(bytes: &[u8]) -> Result<ReflectionAnswer, Wrong> {
         let mut fields = Fields::new(bytes);
         let mut answer = None;
         while let Some((_, number, wire)) = fields.next()? {
@@ -75,7 +75,7 @@ impl Answer {
     }
 }
 
-fn files(bytes: &[u8]) -> Result<Answer, Wrong> {
+fn files(bytes: &[u8]) -> Result<ReflectionAnswer, Wrong> {
     let mut files = Vec::new();
     let mut fields = Fields::new(bytes);
     while let Some((_, number, wire)) = fields.next()? {
@@ -83,10 +83,10 @@ fn files(bytes: &[u8]) -> Result<Answer, Wrong> {
             files.push(bytes.to_vec());
         }
     }
-    Ok(Answer::Files(files))
+    Ok(ReflectionAnswer::Files(files))
 }
 
-fn services(bytes: &[u8]) -> Result<Answer, Wrong> {
+fn services(bytes: &[u8]) -> Result<ReflectionAnswer, Wrong> {
     let mut names = Vec::new();
     let mut fields = Fields::new(bytes);
     while let Some((_, number, wire)) = fields.next()? {
@@ -98,10 +98,10 @@ fn services(bytes: &[u8]) -> Result<Answer, Wrong> {
             }
         }
     }
-    Ok(Answer::Services(names))
+    Ok(ReflectionAnswer::Services(names))
 }
 
-fn error(bytes: &[u8]) -> Result<Answer, Wrong> {
+fn error(bytes: &[u8]) -> Result<ReflectionAnswer, Wrong> {
     let (mut code, mut message) = (0, String::new());
     let mut fields = Fields::new(bytes);
     while let Some((_, number, wire)) = fields.next()? {
@@ -111,7 +111,7 @@ fn error(bytes: &[u8]) -> Result<Answer, Wrong> {
             _ => {}
         }
     }
-    Ok(Answer::Error { code, message: say!("{message}") })
+    Ok(ReflectionAnswer::Error { code, message: say!("{message}") })
 }
 
 /// Requests descriptors until all imports are resolved.
@@ -154,23 +154,24 @@ impl Discovery {
         let Some(question) = self.open.pop_front() else {
             return Err(say!("server reflection sent an unexpected reply"));
         };
-        let answer = Answer::read(bytes).map_err(|wrong| {
+        let answer = ReflectionAnswer::read(bytes).map_err(|wrong| {
             say!("server reflection, byte {}: {}", wrong.position, wrong.reason)
         })?;
         match (answer, question) {
-            (Answer::Error { message, .. }, Question::Services) => {
+            (ReflectionAnswer::Error { message, .. }, Question::Services) => {
                 Err(say!("the server does not list its services: {message}"))
             }
-            (Answer::Error { message, .. }, Question::Symbol(name) | Question::File(name)) => {
-                Err(say!("the server does not describe `{name}`: {message}"))
-            }
-            (Answer::Services(names), Question::Services) => {
+            (
+                ReflectionAnswer::Error { message, .. },
+                Question::Symbol(name) | Question::File(name),
+            ) => Err(say!("the server does not describe `{name}`: {message}")),
+            (ReflectionAnswer::Services(names), Question::Services) => {
                 // The reflection service itself is not needed.
                 let others = names.into_iter().filter(|name| !name.starts_with("grpc.reflection."));
                 self.open.extend(others.take(FILES_MAX).map(Question::Symbol));
                 Ok(())
             }
-            (Answer::Files(files), Question::Symbol(_) | Question::File(_)) => {
+            (ReflectionAnswer::Files(files), Question::Symbol(_) | Question::File(_)) => {
                 files.into_iter().try_for_each(|file| self.add(file))?;
                 self.ask_for_imports();
                 Ok(())

@@ -3,7 +3,7 @@
 use throng_base::{Said, Time};
 
 use super::{Answered, Breach, Event, Fields, Input, Lent, Nature, Parts, ProtocolMachine, Traits};
-use crate::mqtt::{Answer, Came, Client, ClientError, Message, Reading};
+use crate::mqtt::{Came, Client, ClientError, Message, MqttAnswer, Reading};
 use crate::websocket::closed;
 
 impl ProtocolMachine for Client {
@@ -30,7 +30,13 @@ impl ProtocolMachine for Client {
         Ok(came.map(|came| match came {
             Came::Message => Event::Message(room),
             Came::Answered { id, packet, reason, lower } => {
-                Event::Answered(Answered::Mqtt(Answer { id, packet, reason, text: text(), lower }))
+                Event::Answered(Answered::Mqtt(MqttAnswer {
+                    id,
+                    packet,
+                    reason,
+                    text: text(),
+                    lower,
+                }))
             }
             Came::Pong => Event::Pong(b""),
             Came::Ping => Event::Ping(room),

@@ -38,7 +38,7 @@ struct Carrier {
 #[derive(Clone, Copy, Debug)]
 pub enum Came {
     Message,
-    /// With the server's explanation; see [`Answer`].
+    /// With the server's explanation; see [`MqttAnswer`].
     Answered {
         id: u16,
         packet: PacketType,
@@ -56,7 +56,7 @@ pub enum Came {
 
 /// The reply to a numbered packet.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer<'a> {
+pub struct MqttAnswer<'a> {
     /// The packet identifier; 0 for the connection.
     pub id: u16,
     pub packet: PacketType,

@@ -29,7 +29,7 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use client::{Answer, Came, Client, ClientError, Reading, Room};
+pub use client::{Came, Client, ClientError, MqttAnswer, Reading, Room};
 pub use decode::{decode, version_of_connect};
 pub use event::{Event, Lent, Sent};
 pub use flaw::Flaw;

@@ -19,17 +19,17 @@ pub(super) enum Op {
 }
 
 /// A message and the index of its field.
-pub(super) type Place = (u32, u16);
+pub(super) type FieldPlace = (u32, u16);
 
 /// The type that a leaf is written as.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Target {
     /// A field with all its items.
-    Field(Place),
+    Field(FieldPlace),
     /// One item, or the value of an entry of a map.
-    Item(Place),
+    Item(FieldPlace),
     /// One number of a packed field.
-    Number(Place),
+    Number(FieldPlace),
     /// A whole message, without a tag.
     Message(u32),
 }

@@ -201,7 +201,7 @@ impl Writer<'_> {
                 _ => say!("expected a map of fields, not {found}"),
             }));
         };
-        let mut seen = Seen::default();
+        let mut seen = GivenFields::default();
         for (name, input) in entries.filter(|(name, _)| *name != TYPE_KEY) {
             let index = field_of(this, name)?;
             if !input.is_null() {
@@ -437,12 +437,12 @@ fn bytes(value: &Value, out: &mut Vec<u8>) -> Written {
 
 /// The oneof members and required fields that a message was given.
 #[derive(Default)]
-struct Seen {
+struct GivenFields {
     oneofs: Vec<(u16, usize)>,
     required: Vec<usize>,
 }
 
-impl Seen {
+impl GivenFields {
     /// Records a field that is given and not null.
     fn field(&mut self, message: &Message, index: usize, name: &str) -> Written {
         let field = &message.fields[index];

@@ -44,14 +44,14 @@ struct Asked {
 pub enum Came<'a> {
     /// See [`Message::of`].
     Message(&'a [u8]),
-    Answer(Answer<'a>),
+    Answer(RedisAnswer<'a>),
     /// An error before anything was asked: the server accepts no more clients.
     Refused(&'a [u8]),
 }
 
 /// The replies to commands that were sent together.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer<'a> {
+pub struct RedisAnswer<'a> {
     /// The number that [`Client::ask`] returned.
     pub number: u32,
     pub replies: u32,
@@ -85,7 +85,7 @@ impl Form {
     }
 }
 
-impl<'a> Answer<'a> {
+impl<'a> RedisAnswer<'a> {
     /// Its fields by name: `value`, `type`, and for an error `error` (its first word).
     pub fn fields(self) -> impl Iterator<Item = (&'a str, Field<'a>)> {
         ["value", "type", "error"]
@@ -197,7 +197,7 @@ impl Client {
         Ok(Some(match event {
             Event::Message(place) => Came::Message(place.within(room)),
             Event::Refused(place) => Came::Refused(place.within(room)),
-            Event::Answer { asked, form, content, error } => Came::Answer(Answer {
+            Event::Answer { asked, form, content, error } => Came::Answer(RedisAnswer {
                 number: asked.number,
                 replies: asked.replies,
                 form,

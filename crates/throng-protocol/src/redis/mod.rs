@@ -19,7 +19,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use client::{Answer, Came, Client, Form};
+pub use client::{Came, Client, Form, RedisAnswer};
 pub use message::Message;
 pub use reply::{Reply, read_reply};
 pub use violation::{Foreign, Violation};

@@ -9,5 +9,5 @@ pub mod text;
 #[cfg(test)]
 mod tests;
 
-pub use reader::{Answer, Delimiter, StreamError, StreamReader, Until};
+pub use reader::{AwaitedReply, Delimiter, StreamError, StreamReader, Until};
 pub use text::{EscapeError, HexError, parse_hex, unescape};

@@ -54,7 +54,7 @@ impl Delimiter {
 
 /// A reply that is waited for.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer<'a> {
+pub struct AwaitedReply<'a> {
     pub until: &'a Until,
     pub bytes_max: usize,
     /// The reply is needed. Otherwise it is returned empty, only what is needed to find its end is
@@ -106,10 +106,10 @@ impl StreamReader {
     pub fn next<'a: 'r, 'r>(
         &mut self,
         bytes: &mut &'a [u8],
-        answer: Answer<'_>,
+        answer: AwaitedReply<'_>,
         room: &'r mut Vec<u8>,
     ) -> Result<Option<&'r [u8]>, StreamError> {
-        let Answer { until, bytes_max, is_kept } = answer;
+        let AwaitedReply { until, bytes_max, is_kept } = answer;
         let end = match until {
             Until::Any => (!bytes.is_empty()).then_some(bytes.len()),
             Until::Length(length) => self.length_end(*length, bytes, bytes_max, is_kept)?,

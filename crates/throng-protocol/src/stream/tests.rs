@@ -24,7 +24,7 @@ fn read_all(
     for part in parts {
         let mut rest = *part;
         while !rest.is_empty() {
-            let answer = Answer { until, bytes_max: limit, is_kept: keep };
+            let answer = AwaitedReply { until, bytes_max: limit, is_kept: keep };
             match reader.next(&mut rest, answer, &mut Vec::new()) {
                 Err(error) => return (answers, Err(error)),
                 Ok(Some(answer)) => {
@@ -88,7 +88,7 @@ fn next<'a>(
     bytes_max: usize,
 ) -> (Option<Vec<u8>>, &'a [u8]) {
     let (mut rest, mut room) = (bytes, Vec::new());
-    let answer = Answer { until, bytes_max, is_kept: true };
+    let answer = AwaitedReply { until, bytes_max, is_kept: true };
     let read = reader.next(&mut rest, answer, &mut room).expect("within the limit");
     (read.map(<[u8]>::to_vec), rest)
 }
@@ -123,7 +123,7 @@ fn unneeded_replies_are_counted_and_not_kept() {
     let mut reader = StreamReader::new();
     let huge = Until::Length(1 << 40);
     let next = |reader: &mut StreamReader, mut bytes: &[u8], until| {
-        let answer = Answer { until, bytes_max: 700, is_kept: false };
+        let answer = AwaitedReply { until, bytes_max: 700, is_kept: false };
         let complete = reader.next(&mut bytes, answer, &mut Vec::new()).unwrap().is_some();
         (complete, bytes.len())
     };
@@ -146,7 +146,7 @@ fn a_complete_reply_is_not_copied() {
     let bytes = b"PONG\r\nmore";
     for until in [delimiter(b"\r\n"), Until::Length(6), pattern("\r\n")] {
         let (mut rest, mut room) = (&bytes[..], Vec::new());
-        let answer = Answer { until: &until, bytes_max: 100, is_kept: true };
+        let answer = AwaitedReply { until: &until, bytes_max: 100, is_kept: true };
         let read = StreamReader::new().next(&mut rest, answer, &mut room).unwrap().unwrap();
         assert_eq!((read.as_ptr(), read.len(), rest.len()), (bytes.as_ptr(), 6, 4));
     }

@@ -136,7 +136,7 @@ impl ProtocolReader<'_, '_> {
         &mut self,
         fields: &FieldMap<'_>,
         id: Placed<String>,
-        place: declaration::Place,
+        place: declaration::PlaceId,
     ) -> Option<Field> {
         let known = |key: &Key| fields.id.is(key) || fields.doc.is(key);
         let others = fields.all().filter(|field| field.key().is_some_and(|key| !known(key)));

@@ -366,7 +366,10 @@ fn ends_and_kinds_match_the_file() {
     let kinds: Vec<_> = texts.messages.iter().map(|one| one.kind.clone().unwrap().value).collect();
     assert_eq!(
         kinds,
-        [declaration::Kind::Text(b"STOP\r\n".to_vec()), declaration::Kind::Text(b"250".to_vec())]
+        [
+            declaration::MessageKind::Text(b"STOP\r\n".to_vec()),
+            declaration::MessageKind::Text(b"250".to_vec())
+        ]
     );
     let several = declaration(
         "packet:\n  - {id: size, type: u16, counts: after, plus: -1}\n  - {id: class, type: u8, \
@@ -377,7 +380,10 @@ fn ends_and_kinds_match_the_file() {
         several.messages.iter().map(|one| one.kind.clone().unwrap().value).collect();
     assert_eq!(
         kinds,
-        [declaration::Kind::Numbers(vec![1, 10]), declaration::Kind::Numbers(vec![8])]
+        [
+            declaration::MessageKind::Numbers(vec![1, 10]),
+            declaration::MessageKind::Numbers(vec![8])
+        ]
     );
     assert!(matches!(several.packet[0].role, Role::Length { plus: -1, .. }));
 }

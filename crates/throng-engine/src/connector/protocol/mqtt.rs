@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use throng_metrics::Cause;
 use throng_protocol::machine::{Answered, Event, Machine};
-use throng_protocol::mqtt::{Answer, PacketType};
+use throng_protocol::mqtt::{MqttAnswer, PacketType};
 
 use throng_base::Said;
 
@@ -114,7 +114,7 @@ fn verdict(event: &Event<'_>) -> Option<Result<u16, Failure>> {
 }
 
 /// The error of a packet that a server acknowledges with an error code.
-pub(crate) fn refusal(answer: &Answer<'_>) -> Finding {
+pub(crate) fn refusal(answer: &MqttAnswer<'_>) -> Finding {
     let (packet, name, code) = (answer.packet.name(), answer.reason.name, answer.reason.code);
     let detail = match answer.text {
         "" => say!("{packet}: {name} (0x{code:02x})"),

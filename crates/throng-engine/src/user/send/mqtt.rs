@@ -13,7 +13,7 @@ use throng_program::{Check, Text};
 use throng_protocol::machine::{Fields, Machine};
 use throng_protocol::mqtt;
 use throng_protocol::mqtt::{
-    Answer, Connect, Flaw, PacketType, Properties, Refusal, Session, Value, ValueKind, Will,
+    Connect, Flaw, MqttAnswer, PacketType, Properties, Refusal, Session, Value, ValueKind, Will,
     write_property,
 };
 
@@ -277,7 +277,10 @@ fn flawed(flaw: Flaw) -> Finding {
 }
 
 /// An acknowledgement as its step looks at it.
-pub(super) fn acknowledgement<'a>(answer: &Answer<'a>, checks: &[Check]) -> Acknowledgement<'a> {
+pub(super) fn acknowledgement<'a>(
+    answer: &MqttAnswer<'a>,
+    checks: &[Check],
+) -> Acknowledgement<'a> {
     Acknowledgement {
         status: Some(answer.reason.status()),
         content: answer.text.as_bytes(),
@@ -287,7 +290,7 @@ pub(super) fn acknowledgement<'a>(answer: &Answer<'a>, checks: &[Check]) -> Ackn
 }
 
 /// The finding about an acknowledgement, unless the step checks its status.
-fn refusal(checks: &[Check], answer: &Answer<'_>) -> Option<Finding> {
+fn refusal(checks: &[Check], answer: &MqttAnswer<'_>) -> Option<Finding> {
     if checks.iter().any(|check| check.status().is_some()) {
         return None;
     }

@@ -9,7 +9,7 @@ use throng_metrics::Cause;
 use throng_program::redis::{Commands, Piece};
 use throng_program::{Check, Extractor};
 use throng_protocol::machine::{Fields, Machine};
-use throng_protocol::redis::{Answer, Reply, read_reply, write_word};
+use throng_protocol::redis::{RedisAnswer, Reply, read_reply, write_word};
 
 use super::{Acknowledgement, Outbound, Sent};
 use crate::connector::protocol::redis::redis_error;
@@ -85,7 +85,10 @@ fn in_lines(mut commands: &[u8]) -> Vec<u8> {
 }
 
 /// The replies to commands as their step looks at them.
-pub(super) fn acknowledgement<'a>(answer: &Answer<'a>, checks: &[Check]) -> Acknowledgement<'a> {
+pub(super) fn acknowledgement<'a>(
+    answer: &RedisAnswer<'a>,
+    checks: &[Check],
+) -> Acknowledgement<'a> {
     let (status, refusal) = refusal(checks, answer).unzip();
     let (content, fields) = (answer.content, Fields::Reply(*answer));
     Acknowledgement { status, content, fields, refusal }
@@ -93,7 +96,7 @@ pub(super) fn acknowledgement<'a>(answer: &Answer<'a>, checks: &[Check]) -> Ackn
 
 /// The status of an error among the replies, and what is wrong with it, unless the step looks at
 /// errors itself.
-fn refusal(checks: &[Check], answer: &Answer<'_>) -> Option<(u16, Finding)> {
+fn refusal(checks: &[Check], answer: &RedisAnswer<'_>) -> Option<(u16, Finding)> {
     let (error, word) = (answer.error?, answer.error_word()?);
     let is_error =
         |check: &Check| matches!(&check.extractor, Extractor::Header(name) if name == "error");

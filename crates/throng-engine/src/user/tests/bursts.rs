@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 
 use throng_program::{Expect, Send};
-use throng_protocol::framed::declaration::{Extent, Framing, Message as Kind, Place, Role, Type};
+use throng_protocol::framed::declaration::{Extent, Framing, Message as Kind, PlaceId, Role, Type};
 use throng_protocol::framed::{Declaration, MessageId, Protocol};
 
 use super::declared::{
@@ -238,7 +238,7 @@ fn lines() -> Arc<Protocol> {
         holds_packets: false,
         body: vec![text],
         acknowledged_by: None,
-        place: Place::default(),
+        place: PlaceId::default(),
     };
     let body = Type::Bytes(Extent::Rest);
     let declaration = Declaration {

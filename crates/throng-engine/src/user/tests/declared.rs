@@ -7,7 +7,7 @@ use throng_program::{
     Beat, BeatFault, Composed, Content, Every, Expect, Handler, OnError, Save, Send, Slow, TaskBody,
 };
 use throng_protocol::framed::declaration::{
-    Counts, Endian, Field, Framing, Message as Kind, Place, Placed, Role, Transport, Type,
+    Counts, Endian, Field, Framing, Message as Kind, PlaceId, Placed, Role, Transport, Type,
 };
 use throng_protocol::framed::{Declaration, Given, MessageId, Protocol};
 
@@ -36,11 +36,11 @@ const PING: MessageId = MessageId(4);
 const PONG: MessageId = MessageId(5);
 
 pub(super) fn at<T>(value: T) -> Placed<T> {
-    Placed { value, place: Place::default() }
+    Placed { value, place: PlaceId::default() }
 }
 
 pub(super) fn field(id: &str, ty: Type, role: Role) -> Field {
-    Field { role, ..Field::new(at(id.into()), ty, Place::default()) }
+    Field { role, ..Field::new(at(id.into()), ty, PlaceId::default()) }
 }
 
 /// u8 kind, u16 length of the body, u32 seq, body.
@@ -55,7 +55,7 @@ pub(super) fn protocol(correlates: bool) -> Arc<Protocol> {
         holds_packets: false,
         body,
         acknowledged_by: None,
-        place: Place::default(),
+        place: PlaceId::default(),
     };
     let role = if correlates { Role::Correlates } else { Role::Value };
     let mut seq = field("seq", Type::Unsigned(32), role);

@@ -13,7 +13,7 @@ use throng_metrics::Cause;
 use throng_program::{Content, Expect, Extractor, Message, Request, Send, Statement};
 use throng_protocol::framed::{MessageId, Packet};
 use throng_protocol::machine::Fields;
-use throng_protocol::stream::Answer;
+use throng_protocol::stream::AwaitedReply;
 
 use crate::failure::{Finding, lost_failure};
 use crate::looked::Looked;
@@ -318,8 +318,8 @@ pub(in crate::user) fn awaited<'a>(
     instruction: &Instruction,
     plan: &'a Plan,
     bytes_max: usize,
-) -> Option<Answer<'a>> {
+) -> Option<AwaitedReply<'a>> {
     let Plan::Answer(AnswerPlan { until, .. }) = plan else { return None };
     let is_kept = !instruction.checks().is_empty() || !instruction.saves().is_empty();
-    Some(Answer { until, bytes_max, is_kept })
+    Some(AwaitedReply { until, bytes_max, is_kept })
 }

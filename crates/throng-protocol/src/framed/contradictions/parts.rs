@@ -3,13 +3,13 @@
 
 use super::Finder;
 use crate::framed::declaration::{
-    Field, Format, Framing, Kind, Message, More, Place, Placed, Role,
+    Field, Format, Framing, Message, MessageKind, More, PlaceId, Placed, Role,
 };
 
 impl Finder<'_> {
     /// Documents that determine their own end are binary or XML; the element around all of them has
     /// a name.
-    pub(super) fn documents(&mut self, root: Option<&Placed<String>>, place: Place) {
+    pub(super) fn documents(&mut self, root: Option<&Placed<String>>, place: PlaceId) {
         let format = self.declaration.format;
         if format.is_some_and(Format::is_binary) {
             return;
@@ -25,7 +25,8 @@ impl Finder<'_> {
         let name = &root.value;
         let messages = self.declaration.messages.iter();
         let mut kinds = messages.filter_map(|message| message.kind.as_ref());
-        let is_it = |kind: &Placed<Kind>| kind.value == Kind::Text(name.as_bytes().to_vec());
+        let is_it =
+            |kind: &Placed<MessageKind>| kind.value == MessageKind::Text(name.as_bytes().to_vec());
         if !kinds.any(is_it) {
             let text = say!("no message has the kind `{name}`, which is the `stream`");
             let help = say!("write the name of an element that is the `kind` of a message");

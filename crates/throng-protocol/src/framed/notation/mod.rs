@@ -18,7 +18,7 @@ use super::declaration::Format;
 use super::wanted::{ABSENT, Inner, Span, Wanted};
 use binary::Binary;
 use json::Json;
-pub(super) use xml::Seen;
+pub(super) use xml::ExtentSearch;
 
 /// Lists and maps within each other.
 const DEPTH_MAX: usize = 64;
@@ -303,7 +303,7 @@ impl Format {
         self,
         root: &[u8],
         bytes: &[u8],
-        seen: &mut Seen,
+        seen: &mut ExtentSearch,
     ) -> Result<Extent, (usize, Said)> {
         match self.notation() {
             Notation::Json => Ok(Extent::Complete(bytes.len())),

@@ -103,13 +103,14 @@ fn read(format: Format, document: &[u8]) -> String {
         let at = format.check(&document[..cut]).expect_err("a beginning is not a document");
         let said = format.wrong(&document[..cut], at).english();
         assert!(said.contains("incomplete"), "{said}: {} at {cut}", hex(document));
-        let Ok(Extent::Needs(needed)) = format.extent(&[], &document[..cut], &mut Seen::default())
+        let Ok(Extent::Needs(needed)) =
+            format.extent(&[], &document[..cut], &mut ExtentSearch::default())
         else {
             panic!("{} at {cut}", hex(document))
         };
         assert!(needed > cut && needed <= document.len(), "{} at {cut}: {needed}", hex(document));
     }
-    let whole = format.extent(&[], document, &mut Seen::default());
+    let whole = format.extent(&[], document, &mut ExtentSearch::default());
     assert!(matches!(whole, Ok(Extent::Complete(end)) if end == document.len()));
     let mut out = Vec::new();
     format.value(document).unwrap().write_json(&mut out);
@@ -303,7 +304,7 @@ fn fuzz_documents_that_are_binary() {
             let mut found = [ABSENT];
             let checked = format.check(input);
             assert_eq!(format.scan(&[], input, &wanted, &mut found), checked);
-            match (checked, format.extent(&[], input, &mut Seen::default())) {
+            match (checked, format.extent(&[], input, &mut ExtentSearch::default())) {
                 (Ok(()), Ok(Extent::Complete(end))) => assert_eq!(end, input.len()),
                 (Err(at), Ok(Extent::Complete(end))) => assert_eq!(at, end),
                 (Err(_), Ok(Extent::Needs(needed))) => assert!(needed > input.len()),

@@ -11,7 +11,7 @@ fn at(path: &str, field: Field) -> Field {
 }
 
 fn of_kind(kind: &str, message: Message) -> Message {
-    Message { kind: Some(placed(Kind::Text(kind.as_bytes().to_vec()))), ..message }
+    Message { kind: Some(placed(MessageKind::Text(kind.as_bytes().to_vec()))), ..message }
 }
 
 fn string(id: &str) -> Field {
@@ -31,7 +31,7 @@ fn declared(format: Format, transport: Transport) -> Declaration {
     Declaration {
         transport,
         format: Some(format),
-        framing: Framing::Document { root: None, bytes_max: 1024, place: Place::default() },
+        framing: Framing::Document { root: None, bytes_max: 1024, place: PlaceId::default() },
         packet: vec![
             role("type", Type::Text(Extent::Rest), Role::Selects),
             optional(role("id", Type::Unsigned(32), Role::Correlates)),

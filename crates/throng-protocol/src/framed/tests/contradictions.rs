@@ -557,12 +557,12 @@ fn oversized_declarations_are_rejected() {
 #[test]
 fn all_errors_are_reported_together_with_both_positions() {
     let mut chat = chat_declaration();
-    chat.messages[3].kind = Some(Placed { value: 3.into(), place: Place(7) });
-    chat.messages[2].kind = Some(Placed { value: 3.into(), place: Place(5) });
+    chat.messages[3].kind = Some(Placed { value: 3.into(), place: PlaceId(7) });
+    chat.messages[2].kind = Some(Placed { value: 3.into(), place: PlaceId(5) });
     chat.messages[4].answers.push(name("nobody"));
     let found = Protocol::compile(chat).unwrap_err();
     assert_eq!(found.len(), 2);
-    assert_eq!(found[0].place, Place(7));
-    assert_eq!(found[0].other, Some((Place(5), say!("first occurrence"))));
+    assert_eq!(found[0].place, PlaceId(7));
+    assert_eq!(found[0].other, Some((PlaceId(5), say!("first occurrence"))));
     assert!(!found[1].help.is_empty());
 }

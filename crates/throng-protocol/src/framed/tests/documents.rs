@@ -28,7 +28,7 @@ fn correlates(field: Field) -> Field {
 }
 
 fn of_kind(kind: &str, message: Message) -> Message {
-    Message { kind: Some(placed(Kind::Text(kind.as_bytes().to_vec()))), ..message }
+    Message { kind: Some(placed(MessageKind::Text(kind.as_bytes().to_vec()))), ..message }
 }
 
 fn without_kind(message: Message) -> Message {

@@ -28,7 +28,7 @@ fn only_if(field: Field, asked: &str, comparison: Comparison, value: i64) -> Fie
 }
 
 fn worded(message: Message, kind: &[u8]) -> Message {
-    Message { kind: Some(placed(Kind::Text(kind.to_vec()))), ..message }
+    Message { kind: Some(placed(MessageKind::Text(kind.to_vec()))), ..message }
 }
 
 /// Replies and commands of Redis, without lists in lists.
@@ -45,7 +45,7 @@ pub(super) fn resp() -> Protocol {
         vec![decimal("size", b"\r\n"), at_least(bytes_of("data", "size")), at_least(crlf("end"))];
     let answer = |id: &str, body: Vec<Field>| answer(id, 0, &["command"], body);
     compiled(Declaration {
-        framing: Framing::Fields { bytes_max: 200, place: Place::default() },
+        framing: Framing::Fields { bytes_max: 200, place: PlaceId::default() },
         packet: vec![role("type", Type::Bytes(Extent::Rest), Role::Selects), body()],
         types: vec![Struct { name: name("bulk"), fields: bulk }],
         messages: vec![
@@ -68,7 +68,7 @@ pub(super) fn nats() -> Protocol {
     let said = [vec![word("subject"), decimal("sid", b" ")], payload().to_vec()].concat();
     let json = |id: &str| field(id, Type::Json(Extent::Delimited(b"\r\n".to_vec())));
     compiled(Declaration {
-        framing: Framing::Fields { bytes_max: 4096, place: Place::default() },
+        framing: Framing::Fields { bytes_max: 4096, place: PlaceId::default() },
         packet: vec![role("command", Type::Text(Extent::Rest), Role::Selects), body()],
         messages: vec![
             worded(push("info", 0, vec![json("info")]), b"INFO "),
@@ -314,7 +314,7 @@ fn impossible_ends_are_rejected() {
             told.collect::<Vec<_>>().join("\n")
         }
     };
-    let framing = || Framing::Fields { bytes_max: 100, place: Place::default() };
+    let framing = || Framing::Fields { bytes_max: 100, place: PlaceId::default() };
     let fields = |fields: Vec<Field>| Declaration { framing: framing(), ..one(fields) };
     let unknown = "protocol-no-length: `rest` has no defined end, so the end of the packet is \
                    unknown";

@@ -40,7 +40,7 @@ pub(super) fn amqp_declaration() -> Declaration {
     let selects =
         |id: &str| Field { condition: is_method(), ..role(id, Type::Unsigned(16), Role::Selects) };
     let kinds = |message: Message, kinds: &[i64]| Message {
-        kind: Some(placed(Kind::Numbers(kinds.to_vec()))),
+        kind: Some(placed(MessageKind::Numbers(kinds.to_vec()))),
         ..message
     };
     Declaration {
@@ -67,7 +67,7 @@ pub(super) fn amqp_declaration() -> Declaration {
 /// Commands that are words, as NATS has them.
 pub(super) fn words_declaration(extent: Extent) -> Declaration {
     let is = |message: Message, kind: &[u8]| Message {
-        kind: Some(placed(Kind::Text(kind.to_vec()))),
+        kind: Some(placed(MessageKind::Text(kind.to_vec()))),
         ..message
     };
     let rest = || field("rest", Type::Text(Extent::Rest));
@@ -176,7 +176,7 @@ fn impossible_kinds_are_rejected() {
     };
     let amqp = |index: usize, kind: &[i64]| {
         let mut declaration = amqp_declaration();
-        declaration.messages[index].kind = Some(placed(Kind::Numbers(kind.to_vec())));
+        declaration.messages[index].kind = Some(placed(MessageKind::Numbers(kind.to_vec())));
         told(declaration)
     };
     let code = "protocol-bad-kind:";
@@ -196,7 +196,7 @@ fn impossible_kinds_are_rejected() {
     );
     let words = |kind: &[u8], extent: Extent| {
         let mut declaration = words_declaration(extent);
-        declaration.messages[2].kind = Some(placed(Kind::Text(kind.to_vec())));
+        declaration.messages[2].kind = Some(placed(MessageKind::Text(kind.to_vec())));
         told(declaration)
     };
     assert_eq!(

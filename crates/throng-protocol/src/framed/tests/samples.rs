@@ -6,7 +6,7 @@ use super::super::declaration::*;
 use super::super::*;
 
 pub(crate) fn placed<T>(value: T) -> Placed<T> {
-    Placed { value, place: Place::default() }
+    Placed { value, place: PlaceId::default() }
 }
 
 pub(crate) fn name(text: &str) -> Placed<String> {
@@ -14,7 +14,7 @@ pub(crate) fn name(text: &str) -> Placed<String> {
 }
 
 pub(crate) fn field(id: &str, ty: Type) -> Field {
-    Field::new(name(id), ty, Place::default())
+    Field::new(name(id), ty, PlaceId::default())
 }
 
 pub(crate) fn role(id: &str, ty: Type, role: Role) -> Field {
@@ -45,7 +45,7 @@ pub(crate) fn message(id: &str, kind: i64, body: Vec<Field>) -> Message {
         holds_packets: false,
         body,
         acknowledged_by: None,
-        place: Place::default(),
+        place: PlaceId::default(),
     }
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn chat_declaration() -> Declaration {
             expect: Some(name("pong")),
             every: Duration::from_secs(30),
             lost_after: Some(Duration::from_secs(10)),
-            place: Place::default(),
+            place: PlaceId::default(),
         }),
         ..Declaration::default()
     }

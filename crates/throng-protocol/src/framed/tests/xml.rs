@@ -17,7 +17,7 @@ fn optional(field: Field) -> Field {
 }
 
 fn of(kind: &str, message: Message) -> Message {
-    Message { kind: Some(placed(Kind::Text(kind.as_bytes().to_vec()))), ..message }
+    Message { kind: Some(placed(MessageKind::Text(kind.as_bytes().to_vec()))), ..message }
 }
 
 /// A small XMPP.
@@ -38,7 +38,7 @@ fn declaration() -> Declaration {
         framing: Framing::Document {
             root: Some(name("s:stream")),
             bytes_max: 300,
-            place: Place::default(),
+            place: PlaceId::default(),
         },
         packet: vec![role("element", Type::Text(Extent::Rest), Role::Selects), body()],
         messages: vec![
@@ -152,7 +152,7 @@ fn what_is_no_element_ends_the_stream() {
 /// Every byte is looked at once, also of a packet that comes byte by byte.
 #[test]
 fn an_element_byte_by_byte_takes_time_by_its_length() {
-    let framing = Framing::Document { root: None, bytes_max: 64 << 20, place: Place::default() };
+    let framing = Framing::Document { root: None, bytes_max: 64 << 20, place: PlaceId::default() };
     let messages = vec![Message { kind: None, ..push("any", 0, vec![]) }];
     let protocol = compiled(Declaration { framing, messages, ..declaration() });
     let stream = format!("<a>{}</a>", "<b c='>'/><!-- > -->".repeat(100_000));
@@ -303,7 +303,7 @@ fn fuzz_elements_end_where_another_parser_ends_them() {
         b"<?xml version='1.0'?> <message n='7'><body>hi</body><error code='4'/></message>",
         b"<a><a><a></a></a>&lt;&gt;</a>",
     ];
-    let framing = Framing::Document { root: None, bytes_max: 1024, place: Place::default() };
+    let framing = Framing::Document { root: None, bytes_max: 1024, place: PlaceId::default() };
     let messages = declaration().messages.into_iter().filter(|one| one.push).collect();
     let protocol = compiled(Declaration { framing, messages, ..declaration() });
     let mut decoded = Decoded::default();

@@ -147,7 +147,7 @@ fn fuzz_answers() {
             .collect();
     let corpus: Vec<&[u8]> = answers.iter().map(Vec::as_slice).collect();
     throng_fuzz::mutations(&corpus, |input, _| {
-        let _ = Answer::read(input);
+        let _ = ReflectionAnswer::read(input);
         let mut discovery = Discovery::new(["shop.Orders"]);
         if discovery.answer(input).is_ok() {
             while let Some(question) = discovery.question().cloned() {

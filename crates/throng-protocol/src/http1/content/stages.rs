@@ -127,11 +127,11 @@ fn zero_padding(input: &[u8]) -> Step {
     if input.iter().all(|byte| *byte == 0) { Ok((input.len(), 0)) } else { Err(Fault) }
 }
 
-type State = BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>;
+type Decompressor = BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>;
 
 /// RFC 7932.
 pub(super) struct Brotli {
-    state: State,
+    state: Decompressor,
     is_begun: bool,
     is_done: bool,
 }
@@ -139,7 +139,11 @@ pub(super) struct Brotli {
 impl Brotli {
     fn new() -> Brotli {
         let alloc = StandardAlloc::default;
-        Brotli { state: State::new(alloc(), alloc(), alloc()), is_begun: false, is_done: false }
+        Brotli {
+            state: Decompressor::new(alloc(), alloc(), alloc()),
+            is_begun: false,
+            is_done: false,
+        }
     }
 
     fn step(&mut self, input: &[u8], output: &mut [u8]) -> Step {

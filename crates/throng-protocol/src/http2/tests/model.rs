@@ -122,7 +122,7 @@ async fn server(pipe: DuplexStream, windows: Windows, requests: usize) {
 
 /// An exchange as the client sees it.
 #[derive(Debug)]
-struct Seen {
+struct SeenExchange {
     what: What,
     method: &'static str,
     size: usize,
@@ -143,7 +143,7 @@ struct Driver {
     limits: Limits,
     pipe: DuplexStream,
     out: Vec<u8>,
-    seen: HashMap<Token, Seen>,
+    seen: HashMap<Token, SeenExchange>,
     going: bool,
     open_max: usize,
 }
@@ -181,7 +181,7 @@ impl Driver {
         let id = self.client.ask(&ask, &mut self.out).unwrap();
         let (size, upload) = (size as usize, upload as usize);
         let handed = if opens { 0 } else { upload };
-        let seen = Seen {
+        let seen = SeenExchange {
             what,
             method,
             size,
@@ -312,7 +312,7 @@ async fn either(
     .await
 }
 
-fn check(seen: &Seen) {
+fn check(seen: &SeenExchange) {
     let whole = seen.received == if seen.method == "HEAD" { 0 } else { seen.size };
     let end = seen.end.as_deref();
     let has_body = seen.size > 0 && seen.method != "HEAD";

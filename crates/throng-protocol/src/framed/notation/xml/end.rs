@@ -10,7 +10,7 @@ use super::{CDATA, COMMENT, DEPTH_MAX, blank, name_end, wrong};
 
 /// How far the packet was looked at, and what its bytes were there.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::framed) struct Seen {
+pub(in crate::framed) struct ExtentSearch {
     /// The bytes that need not be looked at again.
     pub(in crate::framed) bytes: u32,
     /// Where the markup begins that they end in.
@@ -40,7 +40,7 @@ enum Within {
 pub(in crate::framed) fn end(
     bytes: &[u8],
     root: &[u8],
-    seen: &mut Seen,
+    seen: &mut ExtentSearch,
 ) -> Result<Extent, (usize, Said)> {
     let mut at = seen.bytes as usize;
     while at < bytes.len() {
@@ -128,7 +128,7 @@ fn markup(bytes: &[u8]) -> Result<Option<Within>, usize> {
 }
 
 /// Whether the packet ends with this tag, of which the `>` is not in `bytes`.
-fn tag(bytes: &[u8], root: &[u8], seen: &mut Seen) -> Result<bool, (usize, Said)> {
+fn tag(bytes: &[u8], root: &[u8], seen: &mut ExtentSearch) -> Result<bool, (usize, Said)> {
     let begin = seen.markup as usize;
     let is_end = bytes.get(begin + 1) == Some(&b'/');
     let name_at = begin + 1 + usize::from(is_end);

@@ -12,7 +12,7 @@ use throng_base::Said;
 
 use crate::framed::wanted::Inner;
 
-pub(in crate::framed) use end::Seen;
+pub(in crate::framed) use end::ExtentSearch;
 pub(super) use end::end;
 pub(super) use parts::{is_whole, scan};
 pub(super) use write::escape;
