@@ -7,14 +7,13 @@ pub(crate) mod cookies;
 pub(crate) mod expected;
 mod grpc;
 pub(crate) mod haste;
-pub(crate) mod nobody;
 pub(crate) mod template;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use throng_base::{Random, StepId, UserId};
-use throng_expression::{EvaluationError, Scope};
+use throng_expression::{EvaluationError, Nowhere, Scope};
 use throng_extract::Digest;
 use throng_load::comers;
 use throng_metrics::Place;
@@ -36,7 +35,6 @@ use code::{Code, Instruction};
 use expected::Expected;
 pub(crate) use grpc::{CallHead, CallPlan, CallResponse};
 use haste::After;
-use nobody::Nobody;
 use template::{
     Detour, Extras, Parts, SentTo, Template, finish_cookies, is_cookie, is_same_for_all, own_host,
     shared_body,
@@ -835,7 +833,7 @@ fn http_plan(
     let fixed = |target: &PreparedTarget| {
         let mut bytes = Vec::new();
         let extras = Extras { authority: &target.authority, jar: None, trace: None };
-        let mut nobody = Nobody(Random::new(0));
+        let mut nobody = Nowhere::default();
         let parts = template.render(http, &extras, &mut nobody, &mut SentTo::default(), &mut bytes);
         let mut block = Vec::new();
         let scheme = target.target.scheme;

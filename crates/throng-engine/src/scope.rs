@@ -10,7 +10,6 @@ use throng_program::Text;
 
 use crate::failure::Finding;
 use crate::looked::Looked;
-use crate::prepared::nobody::{NOTHING, no_source};
 use crate::shard::Lane;
 use crate::trace::Who;
 use memory::Memory;
@@ -153,11 +152,11 @@ impl Scope for UserScope<'_> {
 
     fn slot(&self, slot: u16) -> &Value {
         let values = self.memory.as_ref().map(|memory| memory.values());
-        values.and_then(|values| values.get(usize::from(slot))).unwrap_or(&NOTHING)
+        values.and_then(|values| values.get(usize::from(slot))).unwrap_or(&Value::Null)
     }
 
     fn setup(&self, value: u16) -> &Value {
-        self.shard.prepared.program.setup_values.get(usize::from(value)).unwrap_or(&NOTHING)
+        self.shard.prepared.program.setup_values.get(usize::from(value)).unwrap_or(&Value::Null)
     }
 
     fn field(&mut self, source: u16, column: u16) -> Result<Value, EvaluationError> {
@@ -192,4 +191,8 @@ impl Scope for UserScope<'_> {
     fn unix_nanos(&self) -> u64 {
         self.shard.unix_nanos(self.now)
     }
+}
+
+fn no_source() -> EvaluationError {
+    EvaluationError(say!("there is no such data source"))
 }

@@ -1,11 +1,9 @@
 //! Requests with expressions, as written for different users.
 
-use throng_base::Random;
-use throng_expression::{Expression, Value};
+use throng_expression::{Expression, Nowhere, Value};
 use throng_program::{Escape, Failing, Segment};
 
 use super::*;
-use crate::prepared::nobody::Nobody;
 
 /// A text with a value that the engine treats as different per user.
 fn varying(value: &str) -> Text {
@@ -35,7 +33,7 @@ fn written(http: &Http, detour: Detour<'_>) -> Result<(String, Parts), Evaluatio
     let extras = Extras { authority: "a.example", jar: None, trace: None };
     let (mut sent_to, mut out) = (SentTo::default(), b"before".to_vec());
     let template = Template::new(http, true, detour);
-    let mut nobody = Nobody(Random::new(0));
+    let mut nobody = Nowhere::default();
     let parts = template.render(http, &extras, &mut nobody, &mut sent_to, &mut out)?;
     assert!(out[parts.head_end..].starts_with(b"\r\n"), "the head ends at its place");
     Ok((String::from_utf8(out.split_off(6)).unwrap(), parts))
@@ -131,7 +129,7 @@ fn cookies_belong_to_the_host_that_the_scenario_names() {
             let extras = Extras { authority: "two.example", jar: Some((&jar, place)), trace: None };
             let (mut sent_to, mut out) = (SentTo::default(), Vec::new());
             let template = Template::new(&http, true, Detour::default());
-            let mut nobody = Nobody(Random::new(0));
+            let mut nobody = Nowhere::default();
             template.render(&http, &extras, &mut nobody, &mut sent_to, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
