@@ -5,5 +5,6 @@ mod demo;
 mod history;
 mod meeting;
 mod plan;
+mod search;
 mod stopped;
 mod truth;

@@ -7,4 +7,4 @@ mod joined;
 pub(crate) mod processes;
 mod rerun;
 mod services;
-mod takeover;
+pub(crate) mod takeover;

@@ -10,7 +10,7 @@ use crate::run::{Child, Run, Throng, throng};
 use crate::servers::Target;
 
 /// So many seconds of 50 starts a second, with something before and behind it.
-fn scenario(target: &Target, seconds: u32) -> String {
+pub(crate) fn scenario(target: &Target, seconds: u32) -> String {
     format!(
         "name: taken\ntarget: {}\nvars: {{word: {{env: WORD}}}}\n\
          setup: [{{http: POST /echo, json: {{id: 7}}, save: {{id: json.id}}, name: make}}]\n\
@@ -27,12 +27,12 @@ fn controller(fleet: &Fleet, target: &Target, seconds: u32) -> Throng {
     run.file("s.yaml", scenario(target, seconds))
 }
 
-fn resume(fleet: &Fleet, more: &str) -> Throng {
+pub(crate) fn resume(fleet: &Fleet, more: &str) -> Throng {
     let keys = format!("--fleet={}", fleet.keys.display());
     throng(&format!("resume --json --out taken {more}")).arg(keys)
 }
 
-fn under_way(target: &Target, child: &Child) {
+pub(crate) fn under_way(target: &Target, child: &Child) {
     child.until("all make load", || target.counts("/requests") > 60);
 }
 
@@ -74,22 +74,6 @@ fn a_standby_takes_over_a_run_with_all_its_results() {
     by_label(&run, "name", &["a", "b"], count);
     let none = resume(&fleet, "").run().exits(3);
     none.says(&["no run of this fleet is in progress"]);
-}
-
-#[test]
-fn a_search_ends_when_its_controller_is_lost() {
-    let fleet = Fleet::start(&["a"]);
-    let target = Target::start("http");
-    let keys = format!("--fleet={}", fleet.keys.display());
-    let search = throng("capacity s.yaml --threshold").arg("errors < 1%").arg("--out=record");
-    let text = scenario(&target, 5);
-    let child = search.arg(keys).env("WORD", "known").file("s.yaml", text).start();
-    under_way(&target, &child);
-    child.signal(libc::SIGKILL);
-    drop(child.wait());
-    let run = resume(&fleet, "").run().exits(130);
-    run.says(&["another controller cannot continue a capacity search"]);
-    assert_eq!(target.counts("/requests") as f64, run.figure("/total/count") + 2.0, "{run}");
 }
 
 #[test]

@@ -157,7 +157,7 @@ fn two_viewers_see_the_run_and_one_steers_it() {
     assert_eq!(told["columns"][0], told["columns"][1], "both saw the same seconds");
     assert!(told["columns"][0]["ok"].as_array().expect("seconds").len() >= 8);
     let ok = told["columns"][0]["ok"].as_array().expect("seconds");
-    assert!(ok.iter().all(|count| count.as_u64() > Some(100)), "none is missing: {ok:?}");
+    assert!(ok.iter().all(|count| count.as_u64() > Some(0)), "none is missing: {ok:?}");
     let marks = serde_json::json!(["<b>here</b>"]);
     assert_eq!((&told["marks"][0], &told["marks"][1]), (&marks, &marks));
     assert!(told["more"].as_str().expect("text").contains("times 1.1"), "{told}");

@@ -58,7 +58,9 @@ impl Link {
 
 /// A folder with runs of several rates, and what is no run.
 fn runs(target: &Target) -> Run {
-    let line = |rate: u64| format!("bench {} -d 2s --rate {rate}/s --json", target.http("/"));
+    // Enough users for all starts, even if the target has no processor for a second.
+    let line =
+        |rate: u64| format!("bench {} -c 200 -d 2s --rate {rate}/s --json", target.http("/"));
     let first = throng_first(&line(50)).run().exits(0);
     let folder = first.folder().join("throng-runs");
     for rate in [100, 150] {
