@@ -187,6 +187,7 @@ impl Asking<'_, '_> {
 
 /// Waits for the response to a request, unless that could not be written. If it could not be sent,
 /// the response of the target is read first.
+#[inline]
 pub(in crate::user) fn asked(
     active: &mut Active<'_>,
     step: StepId,
@@ -211,6 +212,7 @@ pub(in crate::user) fn asked(
 }
 
 /// The response to a request is judged: its step ends.
+#[inline]
 pub(in crate::user) fn judged(
     active: &mut Active<'_>,
     exchange: Exchange,
