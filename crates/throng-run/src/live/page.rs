@@ -25,9 +25,11 @@ use crate::control::socket::Asked;
 
 /// The parts of a second are sent together, once no more have arrived for this time.
 const QUIET: Duration = Duration::from_millis(80);
-/// The tables take at most 1/200 of the time.
+/// The tables take 1/200 of the time, more only if that were too rare.
 const TABLES_SHARE: u32 = 200;
 const TABLES_EVERY_MIN: Duration = Duration::from_millis(900);
+/// Computing them may have taken long only because the thread had no processor.
+const TABLES_EVERY_MAX: Duration = Duration::from_secs(10);
 /// Timeout of the run's reply to a viewer.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 /// How long viewers may take to load the report after the run.
@@ -294,7 +296,8 @@ impl PageState {
         if self.hub.viewers() > 0 && begun >= self.tables_at {
             self.hub.tell("figures", &page.figures().to_string());
             let took = clock.now().since(begun);
-            self.tables_at = begun + (took * TABLES_SHARE).max(TABLES_EVERY_MIN);
+            let every = (took * TABLES_SHARE).clamp(TABLES_EVERY_MIN, TABLES_EVERY_MAX);
+            self.tables_at = begun + every;
         }
     }
 
